@@ -23,14 +23,14 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// Cache is controller-runtime's Cache over Flyball's informers. It is made by [NewCache].
+// Cache implements controller-runtime's Cache with Flyball's informers. [NewCache] makes it.
 //
 // Concurrency: all methods may be called at any time.
 type Cache struct {
 	factory  *informer.Factory
 	settings *settings
-	// cluster reads the same informers for [NewClient], own writes included. It sends nothing: each client does,
-	// through one of its own.
+	// cluster reads the same informers for [NewClient], own writes included. It sends no requests: each client sends
+	// its own.
 	cluster *own.Cluster
 	// stopped is closed when Start has ended.
 	stopped chan struct{}
@@ -43,13 +43,13 @@ type Cache struct {
 
 var _ cache.Cache = (*Cache)(nil)
 
-// kind is what has a cache of its own.
+// kind identifies a cache: a kind, and the form of its objects.
 type kind struct {
 	gvk  schema.GroupVersionKind
 	form form
 }
 
-// form is how objects are represented.
+// form is the representation of objects.
 type form uint8
 
 const (
@@ -58,19 +58,21 @@ const (
 	formMetadata
 )
 
-// NewCache is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewCache: Flyball's informers, read by
-// controller-runtime. All options have their meaning, but EnableWatchBookmarks: bookmarks are always asked for. With
-// Options.NewInformer the caller wants informers of its own, so that controller-runtime's cache is returned.
+// NewCache is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewCache. Its caches are Flyball's informers,
+// read through controller-runtime's interface. It implements all options except EnableWatchBookmarks: it always
+// requests bookmarks. If Options.NewInformer is set, it returns controller-runtime's cache, because the caller wants
+// informers of its own.
 //
-// What the server refuses is in the error of reads that wait for a cache, in the log once, and in [Cache.Health].
+// If the server forbids a list or watch, the error is in reads that wait for the cache, in the log once, and in
+// [Cache.Health].
 func NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	return cacheOver(config, o, informers(o))
 }
 
-// NewLeanCache is NewCache in a third of the memory: objects come without their managedFields, and what is equal in
-// several of them is in memory once. With it the rule of controller-runtime that objects in handlers and predicates
-// are not to be changed, nor those read under UnsafeDisableDeepCopy, is one of all objects at once. Under a transform
-// nothing is shared.
+// NewLeanCache is NewCache in a third of the memory: objects come without their managedFields, and equal parts of
+// several objects are in memory once. controller-runtime forbids changing objects in handlers and predicates, and
+// objects read under UnsafeDisableDeepCopy. With a lean cache such a change would affect all objects that share the
+// part. Under a transform nothing is shared.
 func NewLeanCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	lean := informers(o)
 	lean.StandardDecoding = false
@@ -99,7 +101,7 @@ func cacheOver(config *rest.Config, o cache.Options, how informer.FactoryOptions
 	return newCache(config, o, factory)
 }
 
-// errNoConfig: nobody knows which cluster is meant. Controller-runtime's words are "must specify Config".
+// errNoConfig is the error for a nil configuration. "must specify Config" is controller-runtime's wording.
 var errNoConfig = errors.New("must specify Config: it is nil; ctrl.GetConfig makes one")
 
 // withDefaults fills in what NewCache and NewManager need.
@@ -121,8 +123,8 @@ func withDefaults(config *rest.Config, o cache.Options) (cache.Options, error) {
 	return o, nil
 }
 
-// informers are the options of a factory for a cache with these: objects are what controller-runtime would have
-// decoded.
+// informers returns the options of a factory for a cache with these options. The factory decodes objects as
+// controller-runtime would.
 func informers(o cache.Options) informer.FactoryOptions {
 	return informer.FactoryOptions{
 		Scheme: o.Scheme, Mapper: o.Mapper, StandardDecoding: true, Panics: informer.CrashOnPanic,
@@ -130,7 +132,7 @@ func informers(o cache.Options) informer.FactoryOptions {
 	}
 }
 
-// newCache returns a cache over a factory, which reads through config.
+// newCache returns a cache over a factory that reads through config.
 func newCache(config *rest.Config, o cache.Options, factory *informer.Factory) (*Cache, error) {
 	s, err := newSettings(o)
 	if err != nil {
@@ -149,7 +151,7 @@ func newCache(config *rest.Config, o cache.Options, factory *informer.Factory) (
 	return c, err
 }
 
-// through is the cluster for a client with a configuration of its own.
+// through returns the cluster for a client with a configuration of its own.
 func (c *Cache) through(config *rest.Config, httpClient *http.Client) (*own.Cluster, error) {
 	if httpClient != nil {
 		var err error
@@ -160,7 +162,7 @@ func (c *Cache) through(config *rest.Config, httpClient *http.Client) (*own.Clus
 	return c.cluster.Through(warned(config))
 }
 
-// warned is the config of a client whose server's warnings are logged, unless somebody else hears them.
+// warned returns the configuration of a client that logs the server's warnings, unless they have a handler.
 //
 // Source: controller-runtime v0.25.2 pkg/client/client.go, newClient.
 func warned(config *rest.Config) *rest.Config {
@@ -172,7 +174,7 @@ func warned(config *rest.Config) *rest.Config {
 	return config
 }
 
-// over is the config whose requests go through the transport of client, which authenticates them.
+// over returns the configuration for requests through the transport of client, which authenticates them.
 func over(config *rest.Config, client *http.Client) (*rest.Config, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -185,7 +187,7 @@ func over(config *rest.Config, client *http.Client) (*rest.Config, error) {
 	}, nil
 }
 
-// watchError passes on what client-go would have passed.
+// watchError passes on the errors that client-go would have passed.
 func watchError(handler watchErrorHandler) func(context.Context, error) {
 	if handler == nil {
 		return nil
@@ -198,7 +200,7 @@ func watchError(handler watchErrorHandler) func(context.Context, error) {
 	}
 }
 
-// Start runs the informers, also those asked for later, until ctx is done.
+// Start runs the informers, including those created later, until ctx is done.
 func (c *Cache) Start(ctx context.Context) error {
 	return c.during(func() error { return c.factory.Run(ctx) })
 }
@@ -218,10 +220,10 @@ func (c *Cache) during(run func() error) error {
 	return run()
 }
 
-// NeedLeaderElection says no: followers keep their caches warm.
+// NeedLeaderElection returns false: followers keep their caches warm.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// WaitForCacheSync waits until every cache that there is has synced. What keeps one from it is logged.
+// WaitForCacheSync waits until all existing caches have synced. If it fails, it logs the reason.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case <-c.begun:
@@ -235,13 +237,13 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	return err == nil
 }
 
-// Health says how it goes with the server, for each informer.
+// Health returns the health of each informer's connection to the server.
 func (c *Cache) Health() []informer.Health { return c.factory.Health() }
 
-// Stats counts what each informer did.
+// Stats returns the counters of each informer.
 func (c *Cache) Stats() map[string]informer.Stats { return c.factory.Stats() }
 
-// kindOf finds the kind of an object, or of the elements of a list.
+// kindOf returns the kind of an object, or of the elements of a list.
 func (c *Cache) kindOf(obj runtime.Object) (kind, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.settings.o.Scheme)
 	if err != nil {
@@ -260,7 +262,7 @@ func (c *Cache) kindOf(obj runtime.Object) (kind, error) {
 	return k, nil
 }
 
-// entry is the cache of one kind: one informer, or several where namespaces are treated differently.
+// entry is the cache of one kind: one informer, or several if options differ between namespaces.
 type entry struct {
 	kind       kind
 	namespaced bool
@@ -280,7 +282,7 @@ type part struct {
 	source
 }
 
-// of returns the entry of a kind, made when it is asked for the first time.
+// of returns the entry of a kind, and makes it at the first call.
 func (c *Cache) of(k kind) (*entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -325,7 +327,7 @@ func (e *entry) release() {
 	}
 }
 
-// example is an object of the entry's kind and representation.
+// example returns an empty object of the entry's kind and representation.
 func (e *entry) example(scheme *runtime.Scheme) (own.Object, error) {
 	var obj own.Object
 	switch e.kind.form {
@@ -346,7 +348,7 @@ func (e *entry) example(scheme *runtime.Scheme) (own.Object, error) {
 
 // waitForSync waits for all parts.
 //
-// Errors: one that is a timeout for controller-runtime's users, and says what the server said.
+// Errors: a timeout, as controller-runtime's users expect, with the server's error.
 func (e *entry) waitForSync(ctx context.Context) error {
 	for _, p := range e.parts {
 		if err := p.waitForSync(ctx); err != nil {
@@ -367,7 +369,7 @@ func (e *notSynced) Error() string {
 }
 func (e *notSynced) Unwrap() error { return e.why }
 
-// Status implements APIStatus, so that errors.IsTimeout of k8s.io/apimachinery says yes.
+// Status implements APIStatus, so that errors.IsTimeout of k8s.io/apimachinery returns true.
 func (e *notSynced) Status() metav1.Status {
 	return metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout,

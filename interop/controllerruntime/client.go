@@ -22,11 +22,11 @@ import (
 	own "github.com/flyball-dev/flyball/client"
 )
 
-// NewClient is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewClient, together with [NewCache]: a client
-// whose cached reads see what it wrote. docs/read-your-writes.md says what that means.
+// NewClient is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewClient, together with [NewCache]: its cached
+// reads see the client's own writes. docs/read-your-writes.md describes the guarantee.
 //
-// A read that cannot tell what became of a write (its answer was lost) is answered by the server. Kinds whose
-// namespaces are cached under different selectors, and caches that NewCache did not make, are read as
+// If the answer to a write was lost, reads that depend on it go to the server. The guarantee does not hold for kinds
+// whose namespaces are cached under different selectors, nor with caches that NewCache did not make: they are read as
 // controller-runtime reads them.
 func NewClient(config *rest.Config, o client.Options) (client.Client, error) {
 	if config == nil {
@@ -60,7 +60,7 @@ func NewClient(config *rest.Config, o client.Options) (client.Client, error) {
 	return defaults(c, o), nil
 }
 
-// defaults wraps c as the options of all its writes say.
+// defaults wraps c with the default options for all its writes.
 func defaults(c client.Client, o client.Options) client.Client {
 	if o.FieldValidation != "" {
 		c = client.WithFieldValidation(c, client.FieldValidation(o.FieldValidation))
@@ -74,20 +74,19 @@ func defaults(c client.Client, o client.Options) client.Client {
 	return c
 }
 
-// consistent is a client that reads its own writes from the cache. What it does not do itself is the embedded
-// client's: live reads.
+// consistent is a client that reads its own writes from the cache. The embedded client does the rest: live reads.
 type consistent struct {
 	client.Client
 	cache *Cache
-	// cluster reads the caches, and writes as this client's configuration says.
+	// cluster reads the caches, and writes with this client's configuration.
 	cluster *own.Cluster
 	// live has the kinds that are never read from the cache.
 	live []schema.GroupVersionKind
-	// unstructured says that unstructured objects are.
+	// unstructured reports whether unstructured objects are read from the cache.
 	unstructured bool
 }
 
-// cached returns the entry that obj is to be read from; nil if it is to be asked for.
+// cached returns the entry to read obj from, or nil if the server must be asked.
 func (c *consistent) cached(obj runtime.Object) (*entry, error) {
 	k, err := c.cache.kindOf(obj)
 	if err != nil {
@@ -110,7 +109,7 @@ func (c *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	case e == nil:
 		return c.Client.Get(ctx, key, obj, opts...)
 	case len(e.parts) > 1 || !e.follows(key.Namespace) || key.Name == "" || (e.namespaced && key.Namespace == ""):
-		return c.cache.Get(ctx, key, obj, opts...) // There is no own write of what has no key.
+		return c.cache.Get(ctx, key, obj, opts...) // An object without a key has no own write.
 	case !e.namespaced:
 		key.Namespace = ""
 	}
@@ -121,15 +120,15 @@ func (c *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	return err
 }
 
-// reads says how an entry is read.
+// reads returns the options for reading an entry.
 func (e *entry) reads(share *bool, lagging bool) own.ReadOptions {
 	return own.ReadOptions{LiveIfStale: !lagging, Lagging: lagging, ReadOnly: isTrue(share) || e.parts[0].shares()}
 }
 
-// follows says whether an entry of one part holds a namespace.
+// follows reports whether an entry of one part holds a namespace.
 func (e *entry) follows(namespace string) bool { return e.partOf(namespace) != nil || namespace == "" }
 
-// timeout words the error of a cache that has not synced as controller-runtime's users expect it.
+// timeout turns the error of a cache that has not synced into the one that controller-runtime's users expect.
 func (e *entry) timeout(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return &notSynced{kind: e.kind.gvk.Kind, why: err}
@@ -137,7 +136,7 @@ func (e *entry) timeout(err error) error {
 	return err
 }
 
-// List reads what the options select.
+// List reads the objects that the options select.
 func (c *consistent) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -179,7 +178,7 @@ func (c *consistent) List(ctx context.Context, list client.ObjectList, opts ...c
 	return cut(list, o.Limit)
 }
 
-// cut leaves the first items of a list.
+// cut truncates a list.
 func cut(list client.ObjectList, limit int64) error {
 	if limit <= 0 || int64(meta.LenList(list)) <= limit {
 		return nil
@@ -191,7 +190,7 @@ func cut(list client.ObjectList, limit int64) error {
 	return meta.SetList(list, items[:limit])
 }
 
-// deletions are options of a deletion, in Flyball's words.
+// deletions converts options of a deletion to Flyball's.
 type deletions own.DeleteAllOfOptions
 
 func (d deletions) ApplyToDelete(o *own.DeleteOptions)           { *o = d.DeleteOptions }
@@ -200,7 +199,7 @@ func (d deletions) ApplyToDeleteAllOf(o *own.DeleteAllOfOptions) { *o = own.Dele
 func newDeletions(o *client.DeleteOptions) deletions {
 	d := o.AsDeleteOptions()
 	//lint:ignore SA1019 Callers may use it.
-	if orphan := d.OrphanDependents; orphan != nil && d.PropagationPolicy == nil { // The server refuses both at once.
+	if orphan := d.OrphanDependents; orphan != nil && d.PropagationPolicy == nil { // The server rejects both at once.
 		policy := metav1.DeletePropagationBackground
 		if *orphan {
 			policy = metav1.DeletePropagationOrphan
@@ -213,7 +212,7 @@ func newDeletions(o *client.DeleteOptions) deletions {
 	}}
 }
 
-// patch is controller-runtime's in Flyball's words.
+// patch makes a patch of controller-runtime one of Flyball.
 type patch struct{ client.Patch }
 
 func (p patch) Type() types.PatchType               { return p.Patch.Type() }
@@ -254,7 +253,7 @@ func (c *consistent) Delete(ctx context.Context, obj client.Object, opts ...clie
 	return c.cluster.Delete(ctx, obj, newDeletions((&client.DeleteOptions{}).ApplyOptions(opts)))
 }
 
-// DeleteAllOf deletes what the options select.
+// DeleteAllOf deletes the objects that the options select.
 func (c *consistent) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
 	d := newDeletions(&o.DeleteOptions)
@@ -263,7 +262,7 @@ func (c *consistent) DeleteAllOf(ctx context.Context, obj client.Object, opts ..
 		d.Fields = fields.Set{}
 		wanted, err := exact(o.FieldSelector)
 		if err != nil {
-			return c.Client.DeleteAllOf(ctx, obj, opts...) // Only the server can tell which these are.
+			return c.Client.DeleteAllOf(ctx, obj, opts...) // Only the server knows which objects these are.
 		}
 		for _, r := range wanted {
 			d.Fields[r.Field] = r.Value
@@ -272,15 +271,15 @@ func (c *consistent) DeleteAllOf(ctx context.Context, obj client.Object, opts ..
 	return c.cluster.DeleteAllOf(ctx, obj, d)
 }
 
-// Status writes the status subresource.
+// Status returns a client of the status subresource.
 func (c *consistent) Status() client.SubResourceWriter { return c.SubResource("status") }
 
-// SubResource reads and writes a subresource.
+// SubResource returns a client of a subresource.
 func (c *consistent) SubResource(name string) client.SubResourceClient {
 	return &subresource{SubResourceReader: c.Client.SubResource(name), own: c.cluster.SubResource(name)}
 }
 
-// subresource writes through Flyball's client, and reads as controller-runtime does: from the server.
+// subresource writes through Flyball's client, and reads from the server, as controller-runtime does.
 type subresource struct {
 	client.SubResourceReader
 	own own.SubResourceClient
@@ -343,7 +342,7 @@ func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 	return json.Unmarshal(data, obj) // As controller-runtime does: into the object, not into the body.
 }
 
-// plain is an apply configuration as an object.
+// plain returns an apply configuration as an object.
 func plain(configuration runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(configuration)
 	if err != nil {
@@ -356,7 +355,7 @@ func plain(configuration runtime.ApplyConfiguration) (*unstructured.Unstructured
 	return u, nil
 }
 
-// withBody leaves the body out if there is none: an interface that holds nil would be one.
+// withBody leaves out a nil body: an interface that holds a nil pointer is not nil.
 func withBody(body client.Object, w own.WriteOptions) own.WriteOptions {
 	if body != nil {
 		w.Body = body

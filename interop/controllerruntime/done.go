@@ -6,25 +6,24 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// allDone is a DoneChecker of client-go that is done when all of its parts are.
+// allDone is a client-go DoneChecker that is done when all of its parts are.
 //
-// One part's channel is handed out as it is. Several have a channel of their own, made once: whoever asks closes it
-// when all parts are done, and a goroutine does when nobody asks. That goroutine starts with the first call that
-// comes too early, and ends, too, when the parts cannot be done any more.
+// If there is one part, Done returns its channel. For several parts, Done makes one channel of its own. A caller of
+// Done closes it if all parts are done by then; otherwise a goroutine does. That goroutine starts with the first call
+// that comes too early, and also ends when the parts cannot become done any more.
 //
-// Concurrency: add must not be called with anything else; the other methods may be called at any time.
+// Concurrency: add must not be called concurrently with anything else; the other methods may be called at any time.
 type allDone struct {
 	name  string
 	parts []donePart
-	// stopped and removed: when one is closed, what is not done never will be.
+	// If stopped or removed is closed, parts that are not done never will be.
 	stopped, removed <-chan struct{}
 
 	waits, closes sync.Once
 	all           chan struct{} // closed once, when all parts are done; nothing is sent
 }
 
-// donePart is a channel that is closed when the part is done, and one that is closed when it will not be any more
-// (nil: there is none).
+// donePart has a channel that is closed when the part is done, and one that is closed when it never will be (or nil).
 type donePart struct{ done, ends <-chan struct{} }
 
 var _ toolscache.DoneChecker = (*allDone)(nil)

@@ -16,10 +16,11 @@ import (
 	own "github.com/flyball-dev/flyball/manager"
 )
 
-// defaultRenewDeadline is controller-runtime's, and ours: the timeout of a request depends on it.
+// defaultRenewDeadline is the default of controller-runtime and Flyball. The timeout of a request depends on it.
 const defaultRenewDeadline = 10 * time.Second
 
-// election is the core's election for the lock that the options ask for, which controller-runtime makes.
+// election returns the core's options of an election for the lock that the options request. controller-runtime makes
+// the lock.
 func (m *Manager) election(config *rest.Config) (own.LeaderElection, error) {
 	o := m.o
 	e := own.LeaderElection{
@@ -42,7 +43,7 @@ func (m *Manager) election(config *rest.Config) (own.LeaderElection, error) {
 		}
 	}
 	config = rest.CopyConfig(config)
-	config.QPS, config.RateLimiter = -1, nil // A renewal does not wait behind other requests.
+	config.QPS, config.RateLimiter = -1, nil // A renewal must not wait for other requests.
 	e.NewLock = func(here resourcelock.EventRecorder) (resourcelock.Interface, error) {
 		if o.LeaderElectionResourceLockInterface != nil {
 			return o.LeaderElectionResourceLockInterface, nil
@@ -61,7 +62,7 @@ func (m *Manager) election(config *rest.Config) (own.LeaderElection, error) {
 	return e, nil
 }
 
-// recorderOf records events in another cluster than the manager's, where the lease is.
+// recorderOf returns recorders for the cluster of the lease, which may not be the manager's.
 func (m *Manager) recorderOf(config *rest.Config) (events.Recorder, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -71,7 +72,7 @@ func (m *Manager) recorderOf(config *rest.Config) (events.Recorder, error) {
 	return sender.Recorder(m.o.LeaderElectionID), m.first.add(manager.RunnableFunc(sender.Run), nil)
 }
 
-// leaseRecorders is controller-runtime's provider of recorders, of which a lock has one.
+// leaseRecorders implements controller-runtime's provider of recorders for a lock, which uses only one.
 type leaseRecorders struct {
 	recorder.Provider
 	to events.Recorder

@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// watchErrorHandler is client-go's, which is also given a reflector: nameless makes one that never runs. It is made
-// when it is needed, for that reads client-go's feature gates, which do not change any more once they were read.
+// watchErrorHandler is client-go's, which takes a reflector: nameless returns one that never runs. It is made on
+// demand, because making it reads client-go's feature gates, which cannot change after that.
 type watchErrorHandler = toolscache.WatchErrorHandlerWithContext
 
 var nameless = sync.OnceValue(func() *toolscache.Reflector {
@@ -25,8 +25,8 @@ var nameless = sync.OnceValue(func() *toolscache.Reflector {
 		toolscache.ReflectorOptions{Name: "flyball", TypeDescription: "objects"})
 })
 
-// GetInformer returns the informer of obj's kind and representation; it waits until that has synced, once the cache
-// runs.
+// GetInformer returns the informer of obj's kind and representation. If the cache is running, GetInformer waits until
+// the informer has synced.
 func (c *Cache) GetInformer(ctx context.Context, obj client.Object,
 	opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
@@ -64,8 +64,8 @@ func (c *Cache) informer(ctx context.Context, k kind, opts []cache.InformerGetOp
 	return &handlers{cache: c, entry: e}, nil
 }
 
-// RemoveInformer stops the informer of obj's kind and representation, and frees its cache. Who reads it again makes
-// another.
+// RemoveInformer stops the informer of obj's kind and representation, and frees its cache. The next read makes a new
+// one.
 func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 	k, err := c.kindOf(obj)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 	return c.cluster.Uncache(example)
 }
 
-// handlers is controller-runtime's Informer.
+// handlers implements controller-runtime's Informer.
 type handlers struct {
 	cache *Cache
 	entry *entry
@@ -145,7 +145,7 @@ func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + rand.Float64()/5))
 }
 
-// serialized lets several informers tell one handler, one at a time.
+// serialized makes several informers call one handler, one at a time.
 type serialized struct {
 	// turn has capacity 1 and holds an element while the handler is called.
 	turn    chan struct{}
@@ -173,7 +173,7 @@ func (s *serialized) OnDelete(obj any) {
 	s.handler.OnDelete(obj)
 }
 
-// RemoveEventHandler removes at once: what is pending is dropped, a call that runs is not waited for.
+// RemoveEventHandler removes a handler at once: it drops pending events, and does not wait for a running call.
 func (h *handlers) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {
@@ -193,7 +193,8 @@ func (h *handlers) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegi
 	return nil
 }
 
-// AddIndexers adds indexes beside those that lists select by; see [Cache.IndexField]. A field may have the name of one.
+// AddIndexers adds indexes to those that lists select by; see [Cache.IndexField]. An index may have the name of a
+// field.
 func (h *handlers) AddIndexers(indexers toolscache.Indexers) error {
 	if h.IsStopped() {
 		return errors.New("indexer was not added because it has stopped already")
@@ -211,10 +212,10 @@ func (h *handlers) AddIndexers(indexers toolscache.Indexers) error {
 
 func (h *handlers) HasSynced() bool { return h.entry.synced.isDone() }
 
-// IsStopped says that the cache has stopped, or the informer was removed.
+// IsStopped reports whether the cache has stopped or the informer was removed.
 func (h *handlers) IsStopped() bool { return closed(h.entry.removed) || closed(h.cache.stopped) }
 
-// HasSyncedChecker is done when all parts have synced.
+// HasSyncedChecker returns a checker that is done when all parts have synced.
 func (h *handlers) HasSyncedChecker() toolscache.DoneChecker { return h.entry.synced }
 
 // registration is a handler in all parts of an entry.
@@ -226,5 +227,5 @@ type registration struct {
 
 func (r *registration) HasSynced() bool { return r.synced.isDone() }
 
-// HasSyncedChecker is done when the handler was told of all that was there.
+// HasSyncedChecker returns a checker that is done when the handler has received all existing objects.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return r.synced }

@@ -9,9 +9,9 @@ import (
 	"github.com/flyball-dev/flyball/informer/clientgo"
 )
 
-// NewInformer is for [sigs.k8s.io/controller-runtime/pkg/cache.Options].NewInformer: Flyball's informers inside
-// controller-runtime's own cache. What they list and how that is decoded stays controller-runtime's; [NewCache]
-// replaces that, too.
+// NewInformer is for [sigs.k8s.io/controller-runtime/pkg/cache.Options].NewInformer. It puts Flyball's informers into
+// controller-runtime's own cache. controller-runtime still decides what they list and how objects are decoded;
+// [NewCache] replaces that, too.
 func NewInformer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
 	indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {

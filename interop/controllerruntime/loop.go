@@ -22,30 +22,30 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// loop is one of controller-runtime's controllers, with our queue, as a reconcile.Loop: the manager sees what it
-// does, and what is left to do.
+// loop makes a controller of controller-runtime, with Flyball's queue, a reconcile.Loop: the manager sees what it does,
+// and what is left to do.
 type loop struct {
 	manager *Manager
 	name    string
 	peer    manager.Runnable
 	next    reconcile.Reconciler
-	// makes is the controller's NewQueue, and custom says that it is the caller's.
+	// makes is the controller's NewQueue. custom means that the caller has set it.
 	makes  func(string, peer.TypedRateLimiter[reconcile.Request]) requests
 	custom bool
-	// queue is nil before the controller has started; own is the same if it is one of this package.
+	// queue is nil before the controller has started. own is the same queue if it is of this package.
 	queue requests
 	own   *queue[reconcile.Request]
-	// asked is set when a worker has asked for a key.
+	// asked is set when a worker has called Get for the first time.
 	asked atomic.Bool
 
-	// warmed is closed when the sources have been started without the leadership; nil when they start with it.
+	// warmed is closed when the sources have been started without leadership. It is nil if they start with it.
 	warmed chan struct{}
 
 	mu sync.Mutex
-	// syncs, errs and panics count; peak is the most that ran at once.
+	// syncs, errs and panics are counters. peak is the greatest number of concurrent reconciles.
 	syncs, errs, panics uint64
 	peak                int
-	// waiting are requests that came before there was a queue.
+	// waiting has the requests that came before there was a queue.
 	waiting []reconcile.Request
 	failing map[reconcile.Request]own.Failing
 	running map[reconcile.Request]struct{}
@@ -53,10 +53,10 @@ type loop struct {
 
 var _ own.Loop = (*loop)(nil)
 
-// adopt makes a loop of a controller of reconcile.Request; false for any other runnable.
+// adopt makes a loop of a controller of reconcile.Request. It returns false for any other runnable.
 //
-// A controller's type is internal to controller-runtime, but its fields are not hidden: NewQueue makes its queue when
-// it starts, Do is the reconciler. Both are replaced here; a NewQueue of the caller's goes on to make the queue.
+// A controller's type is internal to controller-runtime, but two of its fields are exported: NewQueue, which makes its
+// queue at the start, and Do, the reconciler. adopt replaces both. A NewQueue of the caller's still makes the queue.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller/controller.go, Controller.
 func (m *Manager) adopt(r manager.Runnable) (*loop, bool) {
@@ -80,7 +80,7 @@ func (m *Manager) adopt(r manager.Runnable) (*loop, bool) {
 		manager: m, name: m.unique(cmp.Or(*name, fmt.Sprintf("%T", r))), peer: r, next: *do, makes: *newQueue,
 		failing: map[reconcile.Request]own.Failing{}, running: map[reconcile.Request]struct{}{},
 	}
-	// The default is a function in the package of the options.
+	// controller-runtime's default is a function in the package of the options.
 	l.custom = !strings.HasPrefix(nameOfFunc(*newQueue), reflect.TypeFor[controller.Options]().PkgPath()+".")
 	*do, *newQueue = l, l.newQueue
 	return l, true
@@ -95,7 +95,7 @@ func fieldOf[T any](v reflect.Value, name string) (*T, bool) {
 	return p, ok
 }
 
-// requests are a queue.
+// requests is a queue of requests.
 type requests = peer.TypedRateLimitingInterface[reconcile.Request]
 
 func nameOfFunc(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
@@ -103,7 +103,7 @@ func nameOfFunc(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Poin
 func (l *loop) newQueue(name string, limiter peer.TypedRateLimiter[reconcile.Request]) requests {
 	metrics := name
 	if !l.custom {
-		metrics = "" // It is made to see of which kind it is: UsePriorityQueue is known to the function only.
+		metrics = "" // This queue only shows of which kind it is: the function alone knows UsePriorityQueue.
 	}
 	made := l.makes(metrics, limiter)
 	_, byPriority := made.(priorityqueue.PriorityQueue[reconcile.Request])
@@ -132,7 +132,7 @@ func (l *loop) newQueue(name string, limiter peer.TypedRateLimiter[reconcile.Req
 	return asked{made, &l.asked}
 }
 
-// asked notes that a queue was asked for a key: the controller has started its sources, and its workers.
+// asked records the first Get. By then the controller has started its sources and its workers.
 type asked struct {
 	requests
 	once *atomic.Bool
@@ -154,10 +154,10 @@ func (a askedByPriority) GetWithPriority() (reconcile.Request, int, bool) {
 	return a.PriorityQueue.GetWithPriority()
 }
 
-// Name is the controller's.
+// Name returns the controller's name.
 func (l *loop) Name() string { return l.name }
 
-// NeedLeaderElection is the controller's.
+// NeedLeaderElection reports whether the controller waits for leadership.
 func (l *loop) NeedLeaderElection() bool { return needsLeader(l.peer) }
 
 // warmUp starts the sources before this process leads.
@@ -173,7 +173,7 @@ func (l *loop) warmUp(w warmer) func(context.Context) error {
 	}
 }
 
-// Run runs the controller. The stop ends its queue; what is in flight lives until the manager's deadline.
+// Run runs the controller. ctx ends its queue; work in flight continues until the manager's deadline.
 func (l *loop) Run(ctx context.Context) error {
 	if l.warmed != nil {
 		select {
@@ -185,7 +185,7 @@ func (l *loop) Run(ctx context.Context) error {
 	return l.manager.run(ctx, l.name, l.peer.Start)
 }
 
-// Enqueue asks for a reconcile.
+// Enqueue adds a request to the queue.
 func (l *loop) Enqueue(r own.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +197,7 @@ func (l *loop) Enqueue(r own.Request) {
 	l.waiting = append(l.waiting, request)
 }
 
-// Reconcile calls the reconciler with a context that outlives the stop, and remembers how it went.
+// Reconcile calls the reconciler with a context that outlives the stop, and records the outcome.
 func (l *loop) Reconcile(ctx context.Context, r reconcile.Request) (result reconcile.Result, err error) {
 	alive, release := workctx.From(ctx, 0)
 	defer release()
@@ -241,7 +241,7 @@ func (l *loop) end(r reconcile.Request, err error, panicked bool) {
 	}
 }
 
-// Stats counts what the controller did. What was added to a queue of the caller's is not known.
+// Stats returns the controller's counters. Adds to a queue of the caller's are not counted.
 func (l *loop) Stats() own.Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,7 +257,7 @@ func (l *loop) Stats() own.Stats {
 	return s
 }
 
-// Work tells what there is to do. What a queue of the caller's delays is not known.
+// Work returns what there is to do. It does not include what a queue of the caller's delays.
 func (l *loop) Work() own.Work {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,7 +277,7 @@ func (l *loop) Work() own.Work {
 		delayed := own.Delayed{Key: fmt.Sprint(d.Key), In: max(d.Time, 0)}
 		if len(d.Causes) > 0 {
 			delayed.Why = d.Causes[len(d.Causes)-1].Event
-		} else if _, fails := l.failing[d.Key]; fails { // NewQueue keeps no causes.
+		} else if _, fails := l.failing[d.Key]; fails { // NewQueue does not record causes.
 			delayed.Why = own.WhyRetry
 		}
 		w.Delayed = append(w.Delayed, delayed)
@@ -285,7 +285,7 @@ func (l *loop) Work() own.Work {
 	return w
 }
 
-// InFlight names what is being worked on.
+// InFlight returns the requests that are being worked on.
 func (l *loop) InFlight() (keys []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,7 +295,7 @@ func (l *loop) InFlight() (keys []string) {
 	return keys
 }
 
-// needsLeader says whether a runnable waits for the lease: it does unless it says otherwise.
+// needsLeader reports whether a runnable waits for the lease. It does unless its NeedLeaderElection returns false.
 func needsLeader(r manager.Runnable) bool {
 	l, ok := r.(manager.LeaderElectionRunnable)
 	return !ok || l.NeedLeaderElection()

@@ -31,10 +31,10 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// Manager is controller-runtime's Manager over Flyball's: an unchanged SetupWithManager gets its two-step stop, in
-// which what is in flight ends in peace; fenced writes; and [Manager.RunUntilIdle]. It is made by [NewManager].
+// Manager implements controller-runtime's Manager with Flyball's. An unchanged SetupWithManager gets a stop in two
+// steps, in which work in flight can finish; fenced writes; and [Manager.RunUntilIdle]. [NewManager] makes it.
 //
-// Controllers of reconcile.Request work with Flyball's queue. Others run as they are, and are not seen by RunUntilIdle.
+// Controllers of reconcile.Request use Flyball's queue. Others run unchanged, and RunUntilIdle does not see them.
 type Manager struct {
 	core   *own.Manager
 	o      manager.Options
@@ -47,13 +47,13 @@ type Manager struct {
 	metrics  server.Server
 	registry conversion.Registry
 	series   *series
-	// first are the servers, webhooks and caches: what everything else needs.
+	// first has the servers, webhooks and caches, which everything else needs.
 	first first
-	// synced is closed when the caches have synced that were there at the start; elected, when this process leads.
+	// synced is closed when the caches that existed at the start have synced; elected, when this process leads.
 	// Everything that is not in first waits for synced.
 	synced, elected chan struct{}
 	started         atomic.Bool
-	// fail stops the manager with an error. It is set before anything is run.
+	// fail stops the manager with an error. It is set before anything runs.
 	fail context.CancelCauseFunc
 
 	mu            sync.Mutex
@@ -64,13 +64,13 @@ type Manager struct {
 
 var _ manager.Manager = (*Manager)(nil)
 
-// NewManager returns a manager for the cluster that config names. It takes controller-runtime's options.
+// NewManager returns a manager for the cluster of config. It takes controller-runtime's options.
 //
-// A cache of the caller's (Options.NewCache, or Options.Cache.NewInformer) is taken as it is; then RunUntilIdle is an
-// error, for it could not tell what that cache has still to show. [NewCache] and [NewLeanCache] are no such: they are
-// what NewManager has.
+// A cache of the caller's (Options.NewCache, or Options.Cache.NewInformer) is used as it is. RunUntilIdle then returns
+// an error, because it cannot know what the cache has yet to show. [NewCache] and [NewLeanCache] do not count as the
+// caller's.
 //
-// Errors: controller-runtime's; an election whose times do not fit together.
+// Errors: controller-runtime's; lease times that do not fit together.
 func NewManager(config *rest.Config, o manager.Options) (*Manager, error) {
 	if config == nil {
 		return nil, fmt.Errorf("new manager: %w", errNoConfig)
@@ -107,14 +107,14 @@ func NewManager(config *rest.Config, o manager.Options) (*Manager, error) {
 	if err := m.makeServers(); err != nil {
 		return nil, err
 	}
-	return m, m.Add(manager.RunnableFunc(func(ctx context.Context) error { // A new manager takes it.
+	return m, m.Add(manager.RunnableFunc(func(ctx context.Context) error { // A new manager accepts it.
 		close(m.elected)
 		<-ctx.Done()
 		return nil
 	}))
 }
 
-// complete fills in what is not set, as controller-runtime does.
+// complete sets the defaults, as controller-runtime does.
 func complete(config *rest.Config, o manager.Options) (manager.Options, error) {
 	if o.Logger.GetSink() == nil {
 		o.Logger = ctrllog.Log
@@ -123,7 +123,7 @@ func complete(config *rest.Config, o manager.Options) (manager.Options, error) {
 		o.Controller.Logger = o.Logger
 	}
 	if o.Controller.EnableWarmup == nil && o.LeaderElection {
-		o.Controller.EnableWarmup = new(true) // Followers keep what their controllers watch warm.
+		o.Controller.EnableWarmup = new(true) // Followers keep the caches of their controllers warm.
 	}
 	if o.WebhookServer == nil {
 		o.WebhookServer = webhook.NewServer(webhook.Options{})
@@ -171,7 +171,7 @@ func (m *Manager) coreOptions(election own.LeaderElection) own.Options {
 	return o
 }
 
-// grace is how long the stop may take.
+// grace returns how long the stop may take.
 func (m *Manager) grace() time.Duration {
 	switch o := m.o.GracefulShutdownTimeout; {
 	case o == nil:
@@ -232,17 +232,17 @@ func (m *Manager) makeClients() error {
 	return err
 }
 
-// Core is the manager underneath.
+// Core returns Flyball's manager underneath.
 func (m *Manager) Core() *own.Manager { return m.core }
 
-// Start runs everything until ctx is done, as [own.Manager.Run] of package manager does. It may be called once.
+// Start runs everything until ctx is done, as [own.Manager.Run] does. It may be called once.
 //
-// Errors: of a runnable that failed, as it is; of what was left undone (see [own.UndoneError]), unless
+// Errors: the unwrapped error of a runnable; [own.UndoneError] for work that was left undone, unless
 // GracefulShutdownTimeout is 0.
 func (m *Manager) Start(ctx context.Context) error { return m.during(ctx, m.core.Run) }
 
-// RunUntilIdle runs everything until there is nothing more to do; see RunUntilIdle of package manager. Controllers of
-// other keys than reconcile.Request are not waited for, nor is what a queue of the caller's delays.
+// RunUntilIdle runs everything until there is nothing more to do; see RunUntilIdle of package manager. It does not wait
+// for controllers of keys other than reconcile.Request, nor for what a queue of the caller's delays.
 //
 // Errors: see Start; a cache of the caller's.
 func (m *Manager) RunUntilIdle(ctx context.Context, o own.IdleOptions) (summary own.Summary, err error) {
@@ -261,8 +261,7 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o own.IdleOptions) (summary 
 	return summary, err
 }
 
-// during runs the core, and around it what the core's runnables need as long as they run: servers, webhooks, caches,
-// events.
+// during runs the core, and around it what the core's runnables need: servers, webhooks, caches, events.
 func (m *Manager) during(ctx context.Context, run func(context.Context) error) error {
 	if m.started.Swap(true) {
 		return errors.New("manager already started")
@@ -298,12 +297,12 @@ func (m *Manager) during(ctx context.Context, run func(context.Context) error) e
 		sync.Wait()
 		m.series.end()
 		if errors.Is(err, leader.ErrLost) {
-			err = fmt.Errorf("leader election lost: %w", err) // What controller-runtime says, and scripts look for.
+			err = fmt.Errorf("leader election lost: %w", err) // controller-runtime's wording, which scripts search for.
 		}
 		return errors.Join(err, end(m.grace()))
 	})
 	if undone := (*own.UndoneError)(nil); m.grace() == 0 && errors.As(err, &undone) {
-		m.o.Logger.Info("Not waited for what was in flight", "reason", err.Error())
+		m.o.Logger.Info("Did not wait for work in flight", "reason", err.Error())
 		err = nil
 	}
 	mu.Lock()
@@ -325,13 +324,13 @@ func (m *Manager) logged(ctx context.Context) context.Context {
 	return ctrllog.IntoContext(klog.NewContext(ctx, m.o.Logger), m.o.Logger)
 }
 
-// valuesOf is a context that has the values of another, too.
+// valuesOf is a context that also has the values of another one.
 type valuesOf struct {
 	context.Context
 	base context.Context
 }
 
-// Value asks both.
+// Value looks in both.
 func (v valuesOf) Value(key any) any {
 	if value := v.Context.Value(key); value != nil {
 		return value

@@ -11,19 +11,19 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// refreshPeriod is how often gauges are brought up to date.
+// refreshPeriod is the interval at which gauges are updated.
 //
 // Source: controller-runtime v0.25.2 pkg/controller/priorityqueue, updateUnfinishedWorkLoop.
 const refreshPeriod = 500 * time.Millisecond
 
-// families are controller-runtime's metrics of queues: what others registered, if they are there.
+// families are controller-runtime's metrics of queues: the registered ones if there are any.
 type families struct {
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec
 	latency, work              *prometheus.HistogramVec
 }
 
-// registered returns c, or the collector of that name that the registry has.
+// registered returns the collector of that name in the registry, or else c.
 func registered[C prometheus.Collector](c C) C {
 	var there prometheus.AlreadyRegisteredError
 	if err := metrics.Registry.Register(c); errors.As(err, &there) {
@@ -34,7 +34,8 @@ func registered[C prometheus.Collector](c C) C {
 	return c
 }
 
-// newFamilies finds controller-runtime's own collectors: its registry tells them to who would register the same.
+// newFamilies finds controller-runtime's own collectors: its registry returns them to code that tries to register the
+// same ones.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/metrics/workqueue.go, names, help texts and labels.
 var newFamilies = sync.OnceValue(func() *families {
@@ -72,8 +73,8 @@ var newFamilies = sync.OnceValue(func() *families {
 	}
 })
 
-// gauges bring controller-runtime's metrics up to date from a queue's statistics, every refreshPeriod: they are read
-// by scrapes, which are farther apart. All fields are nil for a queue without a name, which has no metrics.
+// gauges update controller-runtime's metrics from a queue's statistics, every refreshPeriod. Scrapes, which read them,
+// are farther apart than that. All fields are nil for a queue without a name, which has no metrics.
 type gauges struct {
 	depth, unfinished, longest prometheus.Gauge
 	adds, retries              prometheus.Counter
@@ -82,7 +83,8 @@ type gauges struct {
 	stats   func() workqueue.Stats
 	stopped chan struct{}
 	wg      sync.WaitGroup
-	// added is how many adds have been counted; only the goroutine uses it, and stop after it has ended.
+	// added is the number of adds that were counted. Only the goroutine uses it, and stop after the goroutine has
+	// ended.
 	added uint64
 }
 
@@ -127,7 +129,7 @@ func (g *gauges) refresh() {
 	g.longest.Set(now.LongestRunning.Seconds())
 }
 
-// start begins to refresh; stop ends it, the last time with what is then.
+// start starts the refresh; stop ends it with a last refresh.
 func (g *gauges) start() {
 	if g.stopped == nil {
 		return

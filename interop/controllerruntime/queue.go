@@ -12,9 +12,9 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// NewQueue is for [sigs.k8s.io/controller-runtime/pkg/controller.Options].NewQueue: Flyball's queue in the place of
-// controller-runtime's priority queue. Priorities are kept, and keys age: a low priority is served after a time that
-// can be stated (see [workqueue.NewPriorityOrder]). The metrics are controller-runtime's own.
+// NewQueue is for [sigs.k8s.io/controller-runtime/pkg/controller.Options].NewQueue. It replaces controller-runtime's
+// priority queue with Flyball's queue. Priorities still work, and keys age: a key of a low priority is served within a
+// time that can be computed (see [workqueue.NewPriorityOrder]). The metrics are controller-runtime's own.
 //
 //	controller.Options{NewQueue: controllerruntime.NewQueue[reconcile.Request]}
 func NewQueue[T comparable](name string, limiter peer.TypedRateLimiter[T]) peer.TypedRateLimitingInterface[T] {
@@ -42,16 +42,16 @@ func newQueue[T comparable](limiter peer.TypedRateLimiter[T], o workqueue.Option
 	return q
 }
 
-// queue is controller-runtime's PriorityQueue over ours.
+// queue implements controller-runtime's PriorityQueue with Flyball's queue.
 //
-// The contract is that of controller-runtime v0.25.2 pkg/controller/priorityqueue: a key has one entry, with the
-// highest of its priorities and the earliest of its delays; what runs it ends its delay; shutting down drops what is
-// queued. Unlike there, a key that was added is seen by Len at once, and queues may be shut down more than once.
+// The contract is that of controller-runtime v0.25.2 pkg/controller/priorityqueue. A key has one entry, with the
+// highest of its priorities and the earliest of its delays. A Get of the key ends its delay. Shutting down drops what
+// is queued. There are two differences: Len includes an added key at once, and a queue may be shut down more than once.
 type queue[T comparable] struct {
 	core    *workqueue.Queue[T]
 	limiter peer.TypedRateLimiter[T]
 	gauges  gauges
-	// ctx ends with ShutDown, so that nothing is handed out after that. It is the queue's life, not a call's.
+	// ctx ends with ShutDown, so that no key is returned after that. It is the queue's lifetime, not a call's.
 	ctx    context.Context
 	cancel context.CancelFunc
 	stop   sync.Once
@@ -59,7 +59,7 @@ type queue[T comparable] struct {
 
 var _ priorityqueue.PriorityQueue[string] = (*queue[string])(nil)
 
-// AddWithOpts adds items, with the earlier of the delay asked for and the limiter's.
+// AddWithOpts adds items, after the shorter of the requested delay and the limiter's.
 func (q *queue[T]) AddWithOpts(o priorityqueue.AddOpts, items ...T) {
 	if q.ShuttingDown() {
 		return
@@ -113,13 +113,13 @@ func (q *queue[T]) Forget(item T)          { q.limiter.Forget(item) }
 func (q *queue[T]) NumRequeues(item T) int { return q.limiter.NumRequeues(item) }
 func (q *queue[T]) ShuttingDown() bool     { return q.ctx.Err() != nil || q.core.ShuttingDown() }
 
-// Len counts what is ready, and what will be when it is done because it was added again while it was worked on.
+// Len returns the number of ready keys. It includes keys that were added again while they were worked on.
 func (q *queue[T]) Len() int {
 	s := q.core.Stats()
 	return s.Depth + s.Again
 }
 
-// ShutDown makes every Get return; what is queued is dropped. It may be called again.
+// ShutDown makes every Get return, and drops what is queued. It may be called again.
 func (q *queue[T]) ShutDown() {
 	q.stop.Do(func() {
 		q.cancel()
@@ -128,8 +128,8 @@ func (q *queue[T]) ShutDown() {
 	})
 }
 
-// ShutDownWithDrain waits until all that is ready or in work is done, before it shuts down.
+// ShutDownWithDrain shuts down when all keys that are ready or being worked on are done.
 func (q *queue[T]) ShutDownWithDrain() {
-	_ = q.core.Drain(q.ctx) // It fails when ShutDown is called meanwhile, as it may be.
+	_ = q.core.Drain(q.ctx) // It fails if ShutDown is called in the meantime, which is allowed.
 	q.ShutDown()
 }

@@ -21,7 +21,7 @@ import (
 	own "github.com/flyball-dev/flyball/client"
 )
 
-// readable returns the entry of a kind that can be read from.
+// readable returns the entry of a kind, for reading.
 func (c *Cache) readable(obj runtime.Object) (*entry, error) {
 	k, err := c.kindOf(obj)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Cache) readable(obj runtime.Object) (*entry, error) {
 	return e, nil
 }
 
-// synced returns the entry of a kind when it has synced.
+// synced returns the entry of a kind once it has synced.
 func (c *Cache) synced(ctx context.Context, obj runtime.Object) (*entry, error) {
 	e, err := c.readable(obj)
 	if err != nil {
@@ -76,15 +76,15 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return hand(e, found, obj, p.shares() || isTrue(o.UnsafeDisableDeepCopy))
 }
 
-// notFound says that there is no object of that name.
+// notFound returns the error for a missing object.
 //
 // Source: controller-runtime v0.25.2 pkg/cache/internal/cache_reader.go: the kind stands for the resource.
 func (e *entry) notFound(name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: e.kind.gvk.Group, Resource: e.kind.gvk.Kind}, name)
 }
 
-// partOf returns the part that holds a namespace, or would if the namespace were not left out by a field selector;
-// nil if none does.
+// partOf returns the part that holds a namespace, or that would if a field selector did not exclude the namespace. It
+// returns nil if there is none.
 func (e *entry) partOf(namespace string) *part {
 	var rest *part
 	for i := range e.parts {
@@ -98,7 +98,7 @@ func (e *entry) partOf(namespace string) *part {
 	return rest
 }
 
-// hand gives the caller an object, or a copy.
+// hand copies an object into the caller's, deeply unless the options say otherwise.
 func hand(e *entry, found, obj client.Object, share bool) error {
 	from, to := reflect.ValueOf(found), reflect.ValueOf(obj)
 	if !from.Type().AssignableTo(to.Type()) {
@@ -116,10 +116,11 @@ func hand(e *entry, found, obj client.Object, share bool) error {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// continueNotSupported is in every list, as controller-runtime has it: whoever pages through a cache fails.
+// continueNotSupported is the continue token of every list, as in controller-runtime: a caller that pages through a
+// cache gets an error.
 const continueNotSupported = "continue-not-supported"
 
-// List reads what the options select.
+// List reads the objects that the options select.
 func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -164,7 +165,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	return nil
 }
 
-// find reads one part, as the options select.
+// find reads the objects of one part that the options select.
 func (e *entry) find(p *part, o *client.ListOptions) ([]client.Object, error) {
 	if o.FieldSelector == nil {
 		return p.list(o.Namespace, o.LabelSelector), nil
@@ -187,7 +188,7 @@ func (e *entry) find(p *part, o *client.ListOptions) ([]client.Object, error) {
 	}), nil
 }
 
-// exact returns the requirements of a selector that asks for nothing but values, and for one at least.
+// exact returns the requirements of a selector that only requires values, and at least one.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/field/selector/utils.go, RequiresExactMatch.
 func exact(s fields.Selector) (fields.Requirements, error) {
@@ -201,8 +202,7 @@ func exact(s fields.Selector) (fields.Requirements, error) {
 	return wanted, nil
 }
 
-// indexed is exact for a selector whose fields all have an index: also those that objects have by nature, as their
-// name.
+// indexed is exact for a selector whose fields all have an index, including built-in ones such as the name.
 func (e *entry) indexed(s fields.Selector) (fields.Requirements, error) {
 	wanted, err := exact(s)
 	for _, r := range wanted {
@@ -234,7 +234,7 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	if e.indexes[field] != nil {
 		return fmt.Errorf("indexer conflict: field:%s of %s", field, k.gvk.Kind)
 	}
-	if len(e.parts) == 1 { // The client reads this one, too, by the same index.
+	if len(e.parts) == 1 { // The client reads this part, too, by the same index.
 		if err = c.cluster.Cache(ctx, obj); err == nil {
 			err = c.cluster.IndexField(ctx, obj, field, func(obj own.Object) []string { return extract(obj) })
 		}

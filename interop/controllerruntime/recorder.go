@@ -19,8 +19,8 @@ import (
 	own "github.com/flyball-dev/flyball/client/events"
 )
 
-// GetEventRecorderFor records events in the name of a component: through Options.EventBroadcaster, or through
-// Flyball's sender, which does not keep annotations.
+// GetEventRecorderFor returns a recorder for a component. It records through Options.EventBroadcaster, or else through
+// Flyball's sender, which drops annotations.
 func (m *Manager) GetEventRecorderFor(name string) record.EventRecorder {
 	//lint:ignore SA1019 It may be set.
 	if b := m.o.EventBroadcaster; b != nil {
@@ -30,12 +30,12 @@ func (m *Manager) GetEventRecorderFor(name string) record.EventRecorder {
 	return eventRecorder{m.core.GetEventRecorderFor(name)}
 }
 
-// GetEventRecorder records events of the newer API, whose repetitions client-go gathers into series.
+// GetEventRecorder returns a recorder of the newer events API, in which client-go combines repetitions into series.
 func (m *Manager) GetEventRecorder(name string) recorder.EventRecorder {
 	return &seriesRecorder{series: m.series, name: name}
 }
 
-// eventRecorder is client-go's recorder over ours.
+// eventRecorder implements client-go's recorder with Flyball's.
 type eventRecorder struct{ own own.Recorder }
 
 var _ record.EventRecorderLogger = eventRecorder{}
@@ -56,8 +56,8 @@ func (r eventRecorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, 
 
 func (r eventRecorder) WithLogger(klog.Logger) record.EventRecorderLogger { return r }
 
-// series are the events of the newer API. client-go's broadcaster sends them; it is made for the first event, for it
-// starts goroutines.
+// series sends the events of the newer API through client-go's broadcaster. The broadcaster starts goroutines, so it is
+// made for the first event.
 type series struct {
 	client kubernetes.Interface
 	scheme *runtime.Scheme
@@ -66,9 +66,9 @@ type series struct {
 	mu          sync.Mutex
 	broadcaster peer.EventBroadcaster // nil before the first event
 	stop        context.CancelFunc    // of its requests
-	// ended: nothing is recorded any more; closed: nor sent.
+	// ended means that nothing is recorded any more; closed, that nothing is sent any more.
 	ended, closed bool
-	// sending are the requests on their way. Invariant: none is added once closed is set.
+	// sending counts the requests on their way. Invariant: none is added once closed is set.
 	sending sync.WaitGroup
 }
 
@@ -77,14 +77,14 @@ func newSeries(config *rest.Config, scheme *runtime.Scheme) (*series, error) {
 	return &series{client: client, scheme: scheme}, err
 }
 
-// sinkOf has a broadcaster of the caller's send its events. It is the caller's who stops it.
+// sinkOf makes a broadcaster of the caller's send its events. The caller stops it.
 func (s *series) sinkOf(b record.EventBroadcaster) {
 	s.sunk.Do(func() {
 		b.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: s.client.CoreV1().Events("")})
 	})
 }
 
-// running returns the broadcaster; nil after the end.
+// running returns the broadcaster, or nil after the end.
 func (s *series) running() peer.EventBroadcaster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,13 +103,13 @@ func (s *series) running() peer.EventBroadcaster {
 }
 
 const (
-	// settles is how long the broadcaster may take to hand an event on. It cannot be asked whether it has.
+	// settles is how long the broadcaster may take to pass an event on. It offers no way to ask whether it has.
 	settles = 100 * time.Millisecond
-	// eventsTimeout is how long requests on their way are waited for.
+	// eventsTimeout is how long end waits for requests on their way.
 	eventsTimeout = 5 * time.Second
 )
 
-// end sends what was recorded, and ends the broadcaster. Nothing is recorded after it.
+// end sends the recorded events and stops the broadcaster. Nothing is recorded after it.
 func (s *series) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -130,7 +130,7 @@ func (s *series) end() {
 	s.stop()
 }
 
-// begin counts a request; false after the end.
+// begin counts a request. It returns false after the end.
 func (s *series) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *series) begin() bool {
 	return !s.closed
 }
 
-// sink counts what is on its way.
+// sink counts the requests on their way.
 type sink struct {
 	*peer.EventSinkImpl
 	of *series

@@ -15,16 +15,16 @@ import (
 	own "github.com/flyball-dev/flyball/manager"
 )
 
-// hasCache is a cluster, or whatever else brings a cache.
+// hasCache is a cluster, or anything else with a cache.
 type hasCache interface{ GetCache() cache.Cache }
 
-// warmer is a runnable that can do part of its work before this process leads. A controller starts its sources.
+// warmer is a runnable that can do part of its work before this process leads: a controller starts its sources.
 type warmer interface {
 	Warmup(ctx context.Context) error
 }
 
-// Add takes a runnable. Servers, webhooks and clusters are started before everything else, on followers too.
-// Controllers get Flyball's queue, unless they have one of their own.
+// Add adds a runnable. Servers, webhooks and clusters start before everything else, on followers too. Controllers get
+// Flyball's queue, unless they have a NewQueue of their own.
 //
 // Source: controller-runtime v0.25.2 pkg/manager/runnable_group.go, runnables.Add.
 func (m *Manager) Add(r manager.Runnable) error {
@@ -57,12 +57,12 @@ func (m *Manager) Add(r manager.Runnable) error {
 	return m.core.Add(&runnable{manager: m, name: m.nameOf(r, ""), guarded: guarded, start: r.Start})
 }
 
-// nameOf names a runnable by its type.
+// nameOf returns a name for a runnable, from its type.
 func (m *Manager) nameOf(r manager.Runnable, prefix string) string {
 	return m.unique(fmt.Sprintf("%s%T", prefix, r))
 }
 
-// unique counts what has the same name.
+// unique numbers runnables of the same name.
 func (m *Manager) unique(name string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Manager) unique(name string) string {
 	return name
 }
 
-// runnable is one of controller-runtime's as one of Flyball's.
+// runnable makes a runnable of controller-runtime one of Flyball.
 type runnable struct {
 	manager *Manager
 	name    string
@@ -86,8 +86,8 @@ func (r *runnable) NeedLeaderElection() bool { return r.guarded }
 
 func (r *runnable) Run(ctx context.Context) error { return r.manager.run(ctx, r.name, r.start) }
 
-// run runs a runnable once the caches have synced. An error stops the manager, and is what Start returns; one that
-// comes after the stop is logged, as controller-runtime does.
+// run runs a runnable once the caches have synced. An error stops the manager, and Start returns it. An error after the
+// stop is logged, as controller-runtime does.
 func (m *Manager) run(ctx context.Context, name string, start func(context.Context) error) error {
 	select {
 	case <-m.synced:
@@ -105,7 +105,7 @@ func (m *Manager) run(ctx context.Context, name string, start func(context.Conte
 	return nil
 }
 
-// first are runnables that others need: they are started before those, and ended after them.
+// first has the runnables that others need. They start before the others, and end after them.
 type first struct {
 	mu      sync.Mutex
 	waiting []*firstRunnable
@@ -115,15 +115,15 @@ type first struct {
 	running sync.WaitGroup
 }
 
-// firstRunnable is one of them.
+// firstRunnable is a runnable in first.
 type firstRunnable struct {
 	manager.Runnable
-	// cache is what it runs; nil if it is no cluster. synced is closed when that has synced.
+	// cache is the runnable's cache, or nil if it has none. synced is closed when the cache has synced.
 	cache  cache.Cache
 	synced chan struct{}
 }
 
-// add takes a runnable, and the cache that it runs, if there is one.
+// add adds a runnable, with its cache if it has one.
 //
 // Errors: the manager has stopped.
 func (f *first) add(r manager.Runnable, c cache.Cache) error {
@@ -141,8 +141,9 @@ func (f *first) add(r manager.Runnable, c cache.Cache) error {
 	return nil
 }
 
-// begin starts what was added, and what will be. fail is called with the error of one that was not told to end.
-// synced waits for the caches among those that were added before; false when ctx has ended first.
+// begin starts the runnables that were added, and from then on those that are added later. It calls fail with the error
+// of a runnable that was not told to end. synced waits for the caches that were added before; it returns false if ctx
+// ends first.
 func (f *first) begin(ctx context.Context,
 	fail func(error),
 ) (synced func(context.Context) bool, end func(patience time.Duration) error) {
@@ -177,7 +178,7 @@ func (f *first) begin(ctx context.Context,
 	return synced, func(patience time.Duration) error { return f.end(cancel, patience) }
 }
 
-// end ends all, and waits for them, but not for ever.
+// end stops all runnables, and waits for them until a timeout.
 func (f *first) end(cancel context.CancelFunc, patience time.Duration) error {
 	f.mu.Lock()
 	f.start, f.stopped = nil, true

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// AddHealthzCheck adds to the liveness checks.
+// AddHealthzCheck adds a liveness check.
 func (m *Manager) AddHealthzCheck(name string, check healthz.Checker) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -24,7 +24,7 @@ func (m *Manager) AddHealthzCheck(name string, check healthz.Checker) error {
 	return nil
 }
 
-// AddReadyzCheck adds to the readiness checks. The manager's own says in words what is missing.
+// AddReadyzCheck adds a readiness check. The manager's own check lists what is missing.
 func (m *Manager) AddReadyzCheck(name string, check healthz.Checker) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +62,7 @@ func (m *Manager) makeServers() error {
 	return nil
 }
 
-// serve opens a port now, and serves it as long as the manager runs; nil without an address.
+// serve opens a port at once, and serves it as long as the manager runs. It returns nil without an address.
 func (m *Manager) serve(name, address string, handler http.Handler) (net.Listener, error) {
 	if address == "" || address == "0" {
 		return nil, nil
@@ -81,7 +81,7 @@ func (m *Manager) serve(name, address string, handler http.Handler) (net.Listene
 		}, nil)
 }
 
-// shutdownTimeout is how long an answer on its way may take when everything else has ended.
+// shutdownTimeout is how long a response on its way may take after everything else has ended.
 const shutdownTimeout = time.Second
 
 // health serves the checks.
@@ -107,7 +107,7 @@ func (m *Manager) health() http.Handler {
 	return mux
 }
 
-// GetWebhookServer returns the server of webhooks, and has it run.
+// GetWebhookServer returns the server of webhooks, and makes the manager run it.
 func (m *Manager) GetWebhookServer() webhook.Server {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,14 +120,13 @@ func (m *Manager) GetWebhookServer() webhook.Server {
 	return m.o.WebhookServer
 }
 
-// AddMetricsServerExtraHandler serves something beside the metrics. Where those are not served, it is logged, and
-// that is all.
+// AddMetricsServerExtraHandler adds a handler to the server of metrics. If metrics are not served, it only logs that.
 func (m *Manager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	switch {
 	case m.started.Load():
 		return errors.New("unable to add new metrics handler because metrics endpoint has already been created")
 	case m.metrics == nil:
-		m.o.Logger.Info("Metrics are not served, and neither is what is registered beside them", "path", path)
+		m.o.Logger.Info("Metrics are not served, so the extra handler is not either", "path", path)
 		return nil
 	}
 	return m.metrics.AddExtraHandler(path, handler)

@@ -16,18 +16,18 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// setting is what is cached of a kind in some namespaces that are to be treated alike.
+// setting is what is cached of a kind in namespaces with the same options.
 type setting struct {
-	// namespaces is nil for all, and for what has none.
+	// namespaces is nil for all namespaces, and for cluster-scoped kinds.
 	namespaces []string
-	// narrowed says that namespaces is what the field selector leaves: the others are empty, not unknown.
+	// narrowed means that a field selector has excluded namespaces: the others are empty, not unknown.
 	narrowed bool
 	config   cache.Config
-	// transform names the place that config.Transform comes from; "" if it is nil.
+	// transform names the option that config.Transform comes from, or is "" if it is nil.
 	transform string
 }
 
-// settings are cache.Options, read by kind.
+// settings are cache.Options, to be looked up by kind.
 type settings struct {
 	o      cache.Options
 	byKind map[schema.GroupVersionKind]cache.ByObject
@@ -53,13 +53,13 @@ func newSettings(o cache.Options) (*settings, error) {
 	return s, nil
 }
 
-// layer is one place that a setting may come from.
+// layer is one of the places that an option may come from.
 type layer struct {
 	name   string
 	config cache.Config
 }
 
-// of returns what is cached of a kind. What is said of a kind and a namespace goes before what is said of either.
+// of returns what is cached of a kind. Options for a kind and a namespace take precedence over options for either.
 //
 // Source: controller-runtime v0.25.2 pkg/cache/cache.go, defaultOpts.
 func (s *settings) of(gvk schema.GroupVersionKind, namespaced bool) []setting {
@@ -106,7 +106,7 @@ func (s *settings) of(gvk schema.GroupVersionKind, namespaced bool) []setting {
 	return merge(all)
 }
 
-// resolve takes each part of a setting from the first layer that has it.
+// resolve takes each option from the first layer that sets it.
 func resolve(namespaces []string, layers []layer) setting {
 	s := setting{namespaces: namespaces}
 	for _, l := range layers {
@@ -130,7 +130,7 @@ func resolve(namespaces []string, layers []layer) setting {
 	return s
 }
 
-// otherNamespaces selects what no other setting speaks of.
+// otherNamespaces selects the namespaces that no other setting names.
 func otherNamespaces(of map[string]cache.Config, also fields.Selector) fields.Selector {
 	var all []fields.Selector
 	for _, namespace := range slices.Sorted(maps.Keys(of)) {
@@ -144,7 +144,7 @@ func otherNamespaces(of map[string]cache.Config, also fields.Selector) fields.Se
 	return fields.AndSelectors(all...)
 }
 
-// merge makes one setting of those that differ in their namespaces only: one informer, whose handlers are told of all.
+// merge merges settings that differ only in their namespaces into one: one informer, whose handlers get all objects.
 func merge(all []setting) []setting {
 	merged := all[:1:1]
 	for _, s := range all[1:] {
@@ -187,12 +187,12 @@ func (s setting) resync() time.Duration {
 	return *s.config.SyncPeriod
 }
 
-// shares says that what is read is not copied.
+// shares reports whether reads return objects without a copy.
 func (s setting) shares() bool {
 	return s.config.UnsafeDisableDeepCopy != nil && *s.config.UnsafeDisableDeepCopy
 }
 
-// informer is the setting in Flyball's words.
+// informer returns the setting as options of a Flyball informer.
 func (s setting) informer(gvk schema.GroupVersionKind, namespaced bool) informer.InformerOptions {
 	o := informer.InformerOptions{Kind: gvk, Namespaces: s.namespaces, ClusterScoped: !namespaced}
 	sel := s.selected()

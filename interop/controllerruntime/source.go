@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// source is one informer, of whatever representation.
+// source is one informer of objects in any representation.
 type source interface {
 	get(key client.ObjectKey) (client.Object, bool)
 	list(namespace string, sel labels.Selector) []client.Object
@@ -58,8 +58,8 @@ func (t typed[T]) waitForSync(ctx context.Context) error { return t.inf.WaitForS
 func (t typed[T]) health() informer.Health               { return t.inf.Health() }
 func (t typed[T]) release()                              { informer.Release(t.inf) }
 
-// addHandler adds one of client-go's handlers. It is told of every state: controller-runtime's predicates see old and
-// new of each change, and may not miss one that another takes back.
+// addHandler adds one of client-go's handlers. The handler gets every state: controller-runtime's predicates see the
+// old and new object of each change, and must not miss a change that a later one reverts.
 func (t typed[T]) addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (*informer.Registration, error) {
 	return t.inf.AddHandler(informer.Handler[T]{
 		OnAdd: func(obj T, initial bool) {

@@ -1,6 +1,6 @@
-// Command example is an operator on controller-runtime whose cache, client and queue are controller-runtime's, or
-// with --flyball Flyball's. With --once it brings everything up to date, tells what it did, and exits. The operator
-// itself does not know which.
+// Command example is an operator on controller-runtime. With --flyball it uses Flyball's cache, client and queue
+// instead of controller-runtime's. With --once it brings everything up to date, prints what it did, and exits. The
+// operator's own code is the same in all cases.
 package main
 
 import (
@@ -25,9 +25,9 @@ func main() {
 	var elect, justOnce bool
 	var metrics, pprof string
 	flag.BoolVar(&o.Flyball, "flyball", false, "take cache, client and queue from Flyball")
-	flag.BoolVar(&o.Lean, "lean", false, "with --flyball: objects without managed fields, what is equal in memory once")
-	flag.StringVar(&metrics, "metrics", "127.0.0.1:8080", "where metrics are served; 0 is nowhere")
-	flag.StringVar(&pprof, "pprof", "0", "where profiles are served; 0 is nowhere")
+	flag.BoolVar(&o.Lean, "lean", false, "with --flyball: no managed fields, and one copy in memory of equal values")
+	flag.StringVar(&metrics, "metrics", "127.0.0.1:8080", "address of the metrics server; 0 means none")
+	flag.StringVar(&pprof, "pprof", "0", "address of the server of profiles; 0 means none")
 	flag.BoolVar(&elect, "leader-elect", false, "work only while holding the lease cards in the namespace default")
 	flag.BoolVar(&justOnce, "once", false, "bring everything up to date and exit")
 	flag.Parse()

@@ -31,13 +31,13 @@ const secretAnnotation = "cards.example.com/secret"
 // secretField is the index of Deployments by that annotation.
 const secretField = "metadata.annotations.secret"
 
-// Cards keeps a ConfigMap, a card, for every Deployment: what it runs, the checksum of its Secret, the team that its
-// namespace belongs to, and the address of the Service of the same name.
+// Cards maintains a ConfigMap, a card, for every Deployment: what it runs, the checksum of its Secret, the team of its
+// namespace, and the address of the Service of the same name.
 type Cards struct{ client.Client }
 
-// Options are where the manager's parts come from.
+// Options select the manager's parts.
 type Options struct {
-	// Flyball takes cache, client and queue from Flyball, Lean the cache that takes less memory.
+	// Flyball selects Flyball's cache, client and queue; Lean selects the cache that takes less memory.
 	Flyball, Lean bool
 }
 
@@ -52,15 +52,15 @@ func (o Options) Apply(m *ctrl.Options) {
 	}
 }
 
-// queue sets the part of a controller.
+// queue sets the queue of a controller.
 func (o Options) queue(c *controller.Options) {
 	if o.Flyball {
 		c.NewQueue = controllerruntime.NewQueue[reconcile.Request]
 	}
 }
 
-// SetupWithManager makes the controller. It hears of Deployments, of the cards that they own, of Secrets, of
-// namespaces as metadata only, and of Services as unstructured objects.
+// SetupWithManager makes the controller. It watches Deployments, the cards that they own, Secrets, namespaces as
+// metadata only, and Services as unstructured objects.
 func (c *Cards) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1.Deployment{}, secretField, func(obj client.Object) []string {
 		if name := obj.GetAnnotations()[secretAnnotation]; name != "" {
@@ -120,7 +120,7 @@ func (c *Cards) requests(ctx context.Context, opts ...client.ListOption) (all []
 	return all
 }
 
-// Reconcile makes the card of one Deployment what it should be.
+// Reconcile updates the card of one Deployment.
 func (c *Cards) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 	var d appsv1.Deployment
 	if err := c.Get(ctx, r.NamespacedName, &d); err != nil || !d.DeletionTimestamp.IsZero() {
@@ -136,7 +136,7 @@ func (c *Cards) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.R
 		return controllerutil.SetControllerReference(&d, card, c.Scheme())
 	})
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{RequeueAfter: 1}, nil // Somebody was faster, or the cache is behind.
+		return reconcile.Result{RequeueAfter: 1}, nil // Another replica was faster, or the cache is behind.
 	}
 	return reconcile.Result{}, err
 }
