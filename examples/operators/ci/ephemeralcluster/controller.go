@@ -94,7 +94,7 @@ func Add(f *fleet.Fleet, o Options) error {
 	if err != nil || o.Metrics == nil {
 		return err
 	}
-	return f.Hub.Manager.Add(&census{hub: f.Hub.Client, metrics: o.Metrics, interval: o.MetricsInterval})
+	return f.Hub.Manager.Add(&counter{hub: f.Hub.Client, metrics: o.Metrics, interval: o.MetricsInterval})
 }
 
 // isOurs reports whether a ProwJob runs for an EphemeralCluster.

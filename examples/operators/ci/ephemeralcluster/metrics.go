@@ -22,7 +22,7 @@ type Metrics struct {
 	count                        *prometheus.Desc
 
 	mu sync.Mutex
-	// counts are those of the last census. What is not in it is no longer reported.
+	// counts are those of the last count. A kind that is not among them is no longer reported.
 	counts map[kind]int
 }
 
@@ -56,7 +56,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	m.deprovisioning.Describe(out)
 }
 
-// Collect implements prometheus.Collector. All counts are of one census.
+// Collect implements prometheus.Collector. All counts are of the same time.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.mu.Lock()
 	counts := maps.Clone(m.counts)
@@ -84,18 +84,18 @@ func (m *Metrics) observe(before, after *api.EphemeralCluster) {
 	}
 }
 
-// census counts the clusters at intervals, while this process leads.
-type census struct {
+// counter counts the clusters at intervals, while this process leads.
+type counter struct {
 	hub      client.Client
 	metrics  *Metrics
 	interval time.Duration
 }
 
 // Name is the name in the manager.
-func (c *census) Name() string { return "ephemeral-cluster-metrics" }
+func (c *counter) Name() string { return "ephemeral-cluster-metrics" }
 
 // Run counts until ctx is done. After that nothing is reported.
-func (c *census) Run(ctx context.Context) error {
+func (c *counter) Run(ctx context.Context) error {
 	tick := time.NewTicker(c.interval)
 	defer tick.Stop()
 	defer c.metrics.replace(nil)
@@ -111,7 +111,7 @@ func (c *census) Run(ctx context.Context) error {
 	}
 }
 
-func (c *census) take(ctx context.Context) error {
+func (c *counter) take(ctx context.Context) error {
 	var list api.EphemeralClusterList
 	if err := c.hub.List(ctx, &list, client.InNamespace(Namespace), client.ReadOnly, client.Lagging); err != nil {
 		return err
