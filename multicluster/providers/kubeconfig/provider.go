@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// Options say how files become clusters. The zero value works.
+// Options configure how files become clusters. The zero value works.
 type Options struct {
 	// EveryContext makes every context of every file of a directory a cluster, FILE/CONTEXT, not only the current ones.
 	EveryContext bool
@@ -25,7 +25,7 @@ type Options struct {
 	Name func(file, context string) string
 	// Labels are the labels of the cluster of a context; nil: none.
 	Labels func(file, context string) map[string]string
-	// Interval is how often files are looked at. Zero means a second.
+	// Interval is the time between two checks of the files. Zero means a second.
 	Interval time.Duration
 }
 
@@ -47,7 +47,7 @@ func New(path string, o Options) *Provider {
 // Name implements what multicluster.Provider may have.
 func (p *Provider) Name() string { return "kubeconfig" }
 
-// Health says which files, or contexts, cannot be used, and why.
+// Health reports which files or contexts cannot be used, and why.
 func (p *Provider) Health() error { return p.roster.Health() }
 
 // Run implements multicluster.Provider.
@@ -87,8 +87,8 @@ type file struct {
 	read bool
 }
 
-// same says whether two looks found the same state of the same file. A time stamp that is a look old tells apart what
-// is written later, however coarse the file system's clock is.
+// same reports whether two checks found the same state of the same file. The time stamp is at least one check old, so
+// it distinguishes later writes, however coarse the file system's clock is.
 func same(a, b os.FileInfo) bool {
 	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }

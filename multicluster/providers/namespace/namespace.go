@@ -1,12 +1,12 @@
-// Package namespace is the provider of clusters that are namespaces of the local one: small tenants, or a fleet to
-// try things with.
+// Package namespace is the provider of clusters that are namespaces of the local cluster: small tenants, or a fleet for
+// experiments.
 //
-// What such a cluster caches is of its namespace, and its client makes no request that names another. Cluster-scoped
-// kinds are there whole. That keeps mistakes from reaching a neighbour; it is no wall: a list that is read live, and
-// over all namespaces, goes through.
+// The caches of such a cluster hold only objects of its namespace, and all cluster-scoped objects. Its client makes no
+// request that names another namespace. That prevents mistakes, but is no security boundary: a live list over all
+// namespaces is not stopped.
 //
-// A namespace that is being deleted stays a cluster until it is gone: whoever has finalizers in it must be able to
-// take them off. One that is made anew under its name is another cluster.
+// A namespace that is being deleted stays a cluster until it is gone, so that controllers can remove their finalizers
+// in it. If it is created again under the same name, it is another cluster.
 package namespace
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// Options say which namespaces are clusters. The zero value is all of them.
+// Options select the namespaces. The zero value selects all.
 type Options struct {
 	// LabelSelector selects them, evaluated by the server.
 	LabelSelector string
@@ -58,7 +58,7 @@ func New(local *manager.Manager, o Options) (*Provider, error) {
 // Name implements what multicluster.Provider may have.
 func (p *Provider) Name() string { return "namespace" }
 
-// Health names the namespaces that the fleet has not taken, and why.
+// Health names the namespaces that the fleet has rejected, and why.
 func (p *Provider) Health() error { return p.roster.Health() }
 
 // Run implements multicluster.Provider. The local manager runs the informer.
@@ -80,7 +80,7 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, see)
 }
 
-// confined is a configuration whose requests stay in a namespace.
+// confined returns a configuration whose requests stay in a namespace.
 func confined(config *rest.Config, namespace string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(
@@ -89,13 +89,13 @@ func confined(config *rest.Config, namespace string) *rest.Config {
 	return config
 }
 
-// confinement is a transport that refuses requests about other namespaces.
+// confinement is a transport that rejects requests about other namespaces.
 type confinement struct {
 	namespace string
 	next      http.RoundTripper
 }
 
-// WrappedRoundTripper is how client-go finds what is below.
+// WrappedRoundTripper returns the transport below, for client-go.
 func (c *confinement) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 // RoundTrip implements http.RoundTripper.
@@ -109,7 +109,7 @@ func (c *confinement) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// namespaceOf is the namespace that the path of a request names: …/namespaces/NAME and everything below.
+// namespaceOf returns the namespace in the path of a request: …/namespaces/NAME and everything below.
 func namespaceOf(path string) (string, bool) {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {

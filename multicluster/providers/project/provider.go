@@ -16,15 +16,15 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// Options say how projects are found. The zero value finds them from outside.
+// Options configure how projects are found. The zero value finds them from outside.
 type Options struct {
 	// Discovery is [External], [Internal], or one of them changed. The zero value is External.
 	Discovery Discovery
-	// Config is what control planes are reached with: credentials, and the base of External's endpoints. Its Host and
-	// path are replaced by the endpoint. Nil means that of the local manager.
+	// Config has the credentials for control planes, and the base of External's endpoints. Its host and path are
+	// replaced by the endpoint. Nil means the configuration of the local manager.
 	Config *rest.Config
-	// LabelSelector says which projects are meant. The server evaluates it, so that others are not read; what it
-	// answers is looked at again.
+	// LabelSelector selects the projects. The server evaluates it, so others are not read; the provider checks the
+	// answers again.
 	LabelSelector string
 	// Namespace restricts it to the objects of a namespace, where they have one.
 	Namespace string
@@ -104,7 +104,8 @@ func (p *Provider) announce(obj *unstructured.Unstructured) ([]multicluster.Anno
 	}}, nil
 }
 
-// ConfigFor is how the control plane of an object is reached, ready or not: for who prepares it, or clears it away.
+// ConfigFor returns the configuration for the control plane of an object, ready or not: for code that prepares the
+// control plane, or cleans it up.
 //
 // Errors: a template that makes no URL of this object.
 func (p *Provider) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, error) {
@@ -119,7 +120,7 @@ func (p *Provider) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, erro
 	return config, nil
 }
 
-// notReady is why a control plane cannot be used; "" when it can.
+// notReady returns why a control plane cannot be used, or "" if it can.
 func (p *Provider) notReady(obj *unstructured.Unstructured) string {
 	if obj.GetDeletionTimestamp() != nil {
 		return "it is being deleted"

@@ -1,12 +1,12 @@
 // Package secret is the provider of clusters whose kubeconfigs are in Secrets of the local cluster: each Secret with
 // the label is a cluster, named after it, with its labels, reached by the current context.
 //
-// A Secret whose kubeconfig cannot be understood takes nothing away: its cluster stays as it was until the Secret is
-// mended or deleted. Health says in words what is wrong, and so does an event on the Secret.
+// If a Secret's kubeconfig is invalid, its cluster stays as it was until the Secret is repaired or deleted. Health and
+// an event on the Secret report the error.
 //
-// Who may write such a Secret decides where this process connects to. By default that is all: a kubeconfig that names
-// a command, or a file of this process, is refused, for it could have the process run something, or send its own
-// token to somebody.
+// Whoever may write such a Secret decides where this process connects to. By default they can do no more than that: a
+// kubeconfig that names a command, or a file of this process, is rejected. It could make the process run something, or
+// send its own token to another server.
 package secret
 
 import (
@@ -26,17 +26,18 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// DefaultLabel and DefaultKey are what Secrets are found and read by where Options do not say.
+// DefaultLabel and DefaultKey are the defaults of Options.LabelSelector and Options.Key.
 const (
 	DefaultLabel = "multicluster.flyball.dev/kubeconfig"
 	DefaultKey   = "kubeconfig"
 )
 
-// Options say which Secrets are meant. Namespace is required.
+// Options select the Secrets. Namespace is required.
 type Options struct {
 	// Namespace is where the Secrets are.
 	Namespace string
-	// LabelSelector selects them, evaluated by the server: others are not read. Empty means DefaultLabel=true.
+	// LabelSelector selects them. The server evaluates it, so other Secrets are not read. Empty means
+	// DefaultLabel=true.
 	LabelSelector string
 	// Key is where in a Secret's data the kubeconfig is. Empty means DefaultKey.
 	Key string
@@ -78,7 +79,7 @@ func New(local *manager.Manager, o Options) (*Provider, error) {
 // Name implements what multicluster.Provider may have.
 func (p *Provider) Name() string { return "secret" }
 
-// Health says which Secrets cannot be used, and why.
+// Health reports which Secrets cannot be used, and why.
 func (p *Provider) Health() error { return p.roster.Health() }
 
 // Run implements multicluster.Provider. The local manager runs the informer.

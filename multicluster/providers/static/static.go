@@ -9,14 +9,14 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// Provider announces a list of clusters, and nothing after that.
+// Provider announces a fixed list of clusters.
 type Provider struct {
 	clusters []multicluster.Announcement
 	roster   roster.Roster
 }
 
-// New returns the provider of these clusters. Those that the fleet does not take are named by Health, and announced
-// again now and then: their names may have been another provider's.
+// New returns the provider of these clusters. If the fleet rejects one, because another provider has its name, Health
+// names it, and the provider announces it again from time to time.
 func New(clusters ...multicluster.Announcement) *Provider {
 	return &Provider{clusters: slices.Clone(clusters)}
 }

@@ -1,6 +1,6 @@
-// Package objects is what providers have in common whose clusters stand in objects of the local cluster: they are
-// handlers of an informer. There is no queue and no worker, for there is nothing to wait for: a fleet connects
-// clusters by itself.
+// Package objects is the common part of providers whose clusters are described by objects of the local cluster. They
+// are handlers of an informer. They need no queue and no worker because they wait for nothing: the fleet itself
+// connects to clusters.
 package objects
 
 import (

@@ -1,10 +1,10 @@
-// Package roster is the bookkeeping of a provider that finds clusters in several places: files, or objects.
+// Package roster keeps track of the clusters of a provider that finds them in several places: files, or objects.
 //
 //	a place is read ─▶ Found    ─▶ what is new in it joins, what is not in it any more leaves
 //	it makes no sense ─▶ Broken ─▶ what it held stays, and Health says what is wrong
 //	it is gone ─▶ Gone          ─▶ what it held leaves
 //
-// A name that two places give belongs to the one that had it first; the other gets it when that one gives it up.
+// If two places use the same name, it belongs to the first one. The other one gets it when the first one gives it up.
 package roster
 
 import (
@@ -21,8 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// retryInterval is how often clusters are announced again that the fleet has refused: another provider may have given
-// up the name.
+// retryInterval is how often rejected clusters are announced again: another provider may have given up the name.
 const retryInterval = 10 * time.Second
 
 // Roster tells a fleet what a provider has found. It outlives the provider's runs: what is broken in one may have
@@ -247,7 +246,7 @@ func (r *Roster) report(ctx context.Context, where string) bool {
 	return false
 }
 
-// health says what is wrong with a place.
+// health returns the error of a place.
 func (r *Roster) health(where string) error {
 	p := r.places[where]
 	wrong := []error{p.wrong}
@@ -262,7 +261,7 @@ func (r *Roster) health(where string) error {
 	return errors.Join(wrong...)
 }
 
-// Health says what is wrong, place by place.
+// Health returns the errors of all places.
 func (r *Roster) Health() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
