@@ -1,4 +1,4 @@
-// Package bench measures Flyball's parts beside the systems they stand in for, in one run.
+// Package bench measures Flyball's parts and the systems that they replace, in one run.
 package bench
 
 import (

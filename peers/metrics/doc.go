@@ -1,2 +1,2 @@
-// Package metrics compares the names under which a manager shows itself to Prometheus with controller-runtime's.
+// Package metrics compares the names of a manager's Prometheus metrics with controller-runtime's.
 package metrics

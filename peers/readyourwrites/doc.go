@@ -1,4 +1,4 @@
-// Package readyourwrites holds tests that put the readers of others and ours into the same situations: a reconciler
-// that creates a child with a generated name when its cached list has none, while the watch lags and worse.
-// docs/read-your-writes.md has the table that they print.
+// Package readyourwrites puts the clients of Flyball and of other projects into the same situations: a reconciler
+// creates a child with a generated name if its cached list has none, while the watch lags, or worse.
+// docs/read-your-writes.md has the table that the tests print.
 package readyourwrites

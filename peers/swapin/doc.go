@@ -1,2 +1,2 @@
-// Package swapin tests the parts that operators on controller-runtime may take from Flyball on the real API server.
+// Package swapin tests, on the real API server, the parts of Flyball that operators on controller-runtime can use.
 package swapin

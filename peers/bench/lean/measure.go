@@ -98,7 +98,7 @@ func peak() (stop func() uint64) {
 	return func() uint64 { close(ended); return <-highest }
 }
 
-// ears are the handlers' books.
+// ears counts what the handlers receive.
 type ears struct {
 	calls atomic.Int64
 	mu    sync.Mutex
@@ -119,7 +119,7 @@ func (e *ears) heard(handler int, version string) {
 	}
 }
 
-// Plan says what is measured.
+// Plan is what to measure.
 type Plan struct {
 	System, Resource, Server string
 	Objects, Handlers        int

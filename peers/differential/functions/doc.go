@@ -1,5 +1,5 @@
-// Package functions compares functions of Flyball's controllers with those that kube-controller-manager's export, on
-// inputs made from a seed. It holds only tests.
+// Package functions compares functions of Flyball's controllers with exported ones of kube-controller-manager, on
+// inputs generated from a seed. It holds only tests.
 //
-// Each is a fuzz test whose corpus is the first seeds: go test runs those, go test -fuzz goes on.
+// Each is a fuzz test whose corpus is the first seeds: go test runs those, go test -fuzz continues.
 package functions
