@@ -35,17 +35,19 @@ type cost struct {
 	requests int // of the suite, and few of the server itself
 }
 
+const embedded = "localapi"
+
 // sides are the servers, in the order of the table.
 var sides = []struct {
 	name  string
-	start func(*testing.T) side
+	start func(*testing.T, operator) side
 }{
 	{"kube-apiserver", realServer},
-	{"localapi", ourServer},
+	{embedded, ourServer},
 }
 
 // realServer starts etcd and kube-apiserver.
-func realServer(t *testing.T) side {
+func realServer(t *testing.T, _ operator) side {
 	t.Helper()
 	begin := time.Now()
 	control, err := upstream.Start(context.WithoutCancel(t.Context()), upstream.Options{AuthorizationMode: "RBAC"})
@@ -89,10 +91,10 @@ func served(t *testing.T, path string) (n int) {
 }
 
 // ourServer starts the embedded API in a process of its own.
-func ourServer(t *testing.T) side {
+func ourServer(t *testing.T, o operator) side {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), serverProgram(t), kubeconfig)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), serverProgram(t), kubeconfig, o.delay.String())
 	hold, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

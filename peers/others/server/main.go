@@ -1,7 +1,8 @@
 // Server is the embedded API as a process of its own: its memory can be told from that of the suite that uses it.
 //
 // It writes a kubeconfig to the path that it is given, prints a line, serves until its standard input ends, and then
-// prints how many requests it was sent, by verb, as JSON.
+// prints how many requests it was sent, by verb, as JSON. It holds the answer to each write back for the duration that
+// it is given.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/flyball-dev/flyball/localapi/envtest"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -25,12 +27,25 @@ func main() {
 }
 
 func run() (err error) {
-	if len(os.Args) != 2 {
-		return errors.New("usage: server KUBECONFIG")
+	if len(os.Args) != 3 {
+		return errors.New("usage: server KUBECONFIG DELAY")
+	}
+	delay, err := time.ParseDuration(os.Args[2])
+	if err != nil {
+		return err
 	}
 	requests := &counter{byVerb: map[string]int{}}
 	no := false
-	environment := &envtest.Environment{UseExistingCluster: &no, Gate: gate.Funcs{OnRequest: requests.count}}
+	environment := &envtest.Environment{UseExistingCluster: &no, Gate: gate.Funcs{
+		OnRequest: requests.count,
+		OnAnswer: func(ctx context.Context, r *gate.Request, _ gate.Answer) gate.Verdict {
+			switch r.Verb {
+			case "create", "update", "patch", "delete":
+				time.Sleep(delay)
+			}
+			return gate.Verdict{}
+		},
+	}}
 	if _, err := environment.Start(); err != nil {
 		return err
 	}
