@@ -175,15 +175,15 @@ var partsOfRuns = []string{"theirs", "ours"}
 // -parallel to say. More than one needs care: several suites have a manager that serves metrics at :8080, and fail
 // where something else does.
 //
-// A run of all operators writes its table to docs/localapi.md. FLYBALL_OPERATORS=build only builds the programs.
-// That goes before the runs, so that no compiler takes part in what is measured.
+// The results replace their rows of the table in docs/localapi.md; -run TestOperators/all/kueue runs only one operator.
+// FLYBALL_OPERATORS=build only builds the programs. That goes before the runs, so that no compiler takes part in what is
+// measured.
 func TestOperators(t *testing.T) {
 	mode := os.Getenv("FLYBALL_OPERATORS")
 	if mode == "" {
 		t.Skip("other people's suites take over an hour: make test-operators")
 	}
 	var results table
-	before := load(t)
 	t.Run("all", func(t *testing.T) {
 		for _, o := range operators {
 			folder := o.folder(t)
@@ -196,10 +196,11 @@ func TestOperators(t *testing.T) {
 					}
 					for _, server := range sides {
 						t.Run(server.name, func(t *testing.T) {
+							before := load(t)
 							s := server.start(t, o)
 							result := run(t, program, filepath.Join(folder, o.suite), s.kubeconfig, o.args)
-							r := row{o, o.on(server.name), parts, s.start, result, s.stop()}
-							results.add(r)
+							r := row{o, o.on(server.name), parts, before, s.start, result, s.stop()}
+							results.add(r, server.name)
 							for _, complaint := range r.unexpected() {
 								t.Error(complaint)
 							}
@@ -209,12 +210,16 @@ func TestOperators(t *testing.T) {
 			}
 		}
 	})
-	text := results.String(before, load(t))
-	fmt.Print(text)
-	if len(results.rows) == len(operators)*len(partsOfRuns)*len(sides) {
-		if err := docblock.Write("../../docs/localapi.md", "make test-operators", text); err != nil {
-			t.Error(err)
-		}
+	if len(results.rows) == 0 {
+		return
+	}
+	const page, block = "../../docs/localapi.md", "make test-operators"
+	old, err := docblock.Read(page, block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := docblock.Write(page, block, results.text(old)); err != nil {
+		t.Fatal(err)
 	}
 }
 

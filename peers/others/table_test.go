@@ -1,8 +1,6 @@
 package others
 
 import (
-	"cmp"
-	"flag"
 	"fmt"
 	"maps"
 	"runtime"
@@ -20,6 +18,7 @@ import (
 type row struct {
 	operator      operator
 	server, parts string
+	load          string // of the machine, before the run
 	start         time.Duration
 	outcome       outcome
 	cost          cost
@@ -28,57 +27,96 @@ type row struct {
 // name is how exceptions name the row.
 func (r row) name() string { return r.parts + " on " + r.server }
 
-// table has the rows, in the order in which they came.
+// place is how the table names the run.
+func place(o operator, parts, server string) string {
+	return fmt.Sprintf("| %s %s | %s | %s | ", o.name, o.version, parts, o.on(server))
+}
+
+// failure is how the list of failures begins the name of a spec.
+func failure(o operator, parts, server string) string {
+	return fmt.Sprintf("- %s, %s on %s: ", o.name, parts, o.on(server))
+}
+
+// String is the row in Markdown, from its place on.
+func (r row) String() string {
+	return fmt.Sprintf("%d of %d | %.2f s | %s | %d MB | %d MB | %d | %s, load %s |",
+		r.outcome.passed, r.outcome.passed+len(r.outcome.failed), r.start.Seconds(), r.outcome.took.Round(time.Second),
+		r.cost.memory>>10, r.outcome.memory>>10, r.cost.requests, time.Now().UTC().Format(time.DateOnly), r.load)
+}
+
+// table has the rows by their places.
 type table struct {
 	mu   sync.Mutex
-	rows []row
+	rows map[string]row
 }
 
-func (t *table) add(r row) {
+func (t *table) add(r row, server string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rows = append(t.rows, r)
+	if t.rows == nil {
+		t.rows = map[string]row{}
+	}
+	t.rows[place(r.operator, r.parts, server)] = r
 }
 
-// String is the table in Markdown. The arguments are the load of the machine before and after the runs.
-func (t *table) String(before, after string) string {
-	slices.SortStableFunc(t.rows, func(a, b row) int { return cmp.Compare(a.place(), b.place()) })
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d cores, %s, kube-apiserver %s, up to %s programs at once; ",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), upstream.Version,
-		flag.Lookup("test.parallel").Value)
-	fmt.Fprintf(&b, "the machine's load was %s before the runs and %s after them.\n\n", before, after)
-	b.WriteString(
-		"| operator | parts | server | specs that pass | start of the server | suite | memory of the server | memory " +
-			"of the suite | requests |\n",
-	)
-	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
-	for _, r := range t.rows {
-		fmt.Fprintf(&b, "| %s %s | %s | %s | %d of %d | %.2f s | %s | %d MB | %d MB | %d |\n",
-			r.operator.name, r.operator.version, r.parts, r.server,
-			r.outcome.passed, r.outcome.passed+len(r.outcome.failed), r.start.Seconds(),
-			r.outcome.took.Round(time.Second),
-			r.cost.memory>>10, r.outcome.memory>>10, r.cost.requests)
-	}
-	b.WriteString("\nFailed:\n\n")
-	for _, r := range t.rows {
-		for _, spec := range slices.Sorted(maps.Keys(r.outcome.failed)) {
-			fmt.Fprintf(&b, "- %s, %s on %s: %s\n", r.operator.name, r.parts, r.server, spec)
+// text is the table in Markdown, with what failed. What was not run is as in old, the text of before.
+func (t *table) text(old string) string {
+	var rows, failures strings.Builder
+	for _, o := range operators {
+		for _, parts := range partsOfRuns {
+			for _, server := range sides {
+				place, failure := place(o, parts, server.name), failure(o, parts, server.name)
+				r, run := t.rows[place]
+				if run {
+					fmt.Fprintf(&rows, "%s%s\n", place, r)
+					for _, spec := range slices.Sorted(maps.Keys(r.outcome.failed)) {
+						fmt.Fprintf(&failures, "%s%s\n", failure, spec)
+					}
+				}
+				for line := range strings.Lines(old) {
+					switch {
+					case run:
+					case strings.HasPrefix(line, place):
+						rows.WriteString(line)
+					case strings.HasPrefix(line, failure):
+						failures.WriteString(line)
+					}
+				}
+			}
 		}
 	}
-	return b.String()
+	return fmt.Sprintf("%d cores, %s, kube-apiserver %s. The load is the machine's before the run.\n\n",
+		runtime.NumCPU(), runtime.Version(), upstream.Version) +
+		"| operator | parts | server | specs that pass | start of the server | suite | memory of the server | " +
+		"memory of the suite | requests | run |\n|---|---|---|---|---|---|---|---|---|---|\n" +
+		rows.String() + "\nFailed:\n\n" + strings.TrimSpace(failures.String())
 }
 
-// place is a row's place in the table.
-func (r row) place() int {
-	operator := slices.IndexFunc(operators, func(o operator) bool { return o.name == r.operator.name })
-	side := 0
-	for i := range sides {
-		if r.operator.on(sides[i].name) == r.server {
-			side = i
+// TestTableKeepsOtherRows: a run of one operator leaves the rows of the others as they are.
+func TestTableKeepsOtherRows(t *testing.T) {
+	var all, one table
+	for i, o := range operators {
+		for _, parts := range partsOfRuns {
+			for _, server := range sides {
+				r := row{operator: o, server: o.on(server.name), parts: parts, load: "1.00"}
+				r.outcome = outcome{passed: 7, failed: map[string]string{"old": "x"}}
+				all.add(r, server.name)
+				if i == 0 {
+					r.outcome.failed = map[string]string{"new": "x"}
+					one.add(r, server.name)
+				}
+			}
 		}
 	}
-	return (operator*len(partsOfRuns)+slices.Index(partsOfRuns, r.parts))*len(sides) + side
+	runs := len(partsOfRuns) * len(sides)
+	text := one.text(all.text(""))
+	for what, want := range map[string]int{
+		": new\n": runs, ": old\n": runs * (len(operators) - 1), "| 7 of 8 |": runs * len(operators),
+	} {
+		if n := strings.Count(text+"\n", what); n != want {
+			t.Errorf("%q stands there %d times, want %d:\n%s", what, n, want, text)
+		}
+	}
 }
 
 // TestTableIsWhole: the table in docs/localapi.md has a row for every run that there is.
@@ -90,7 +128,7 @@ func TestTableIsWhole(t *testing.T) {
 	for _, o := range operators {
 		for _, parts := range partsOfRuns {
 			for _, server := range sides {
-				row := fmt.Sprintf("| %s %s | %s | %s | ", o.name, o.version, parts, o.on(server.name))
+				row := place(o, parts, server.name)
 				_, rest, found := strings.Cut(text, row)
 				var passed, all int
 				if _, err := fmt.Sscanf(rest, "%d of %d |", &passed, &all); !found || err != nil ||
