@@ -63,7 +63,6 @@ func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object,
 
 // SetupSignalHandler returns a context that ends at the first SIGINT or SIGTERM; the second ends the process at once
 // with status 1. It catches signals until the process ends; use manager.SetupSignals to stop earlier.
-// 1. It watches until the process ends: where that is not wanted, manager.SetupSignals gives the signals back.
 func SetupSignalHandler() context.Context {
 	ctx, _ := manager.SetupSignals(context.Background())
 	return ctx
