@@ -73,7 +73,7 @@ func (t *table) text(old string) string {
 						fmt.Fprintf(&failures, "%s%s\n", failure, spec)
 					}
 				}
-				for line := range strings.Lines(old) {
+				for line := range strings.Lines(old + "\n") {
 					switch {
 					case run:
 					case strings.HasPrefix(line, place):
