@@ -36,8 +36,8 @@ func TestEvery(t *testing.T) {
 	})
 }
 
-// One controller's output is another's input: what was emitted before the other ran is not lost, and the cause tells
-// whence.
+// One controller's output is another's input: what was emitted before the other ran is not lost, each key once, and the
+// cause tells whence.
 func TestOutputFeedsAnotherController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := NewOutput[string]("found")
@@ -47,18 +47,27 @@ func TestOutputFeedsAnotherController(t *testing.T) {
 			return Result{}, nil
 		}), Options[string]{}, &script{keys: []string{"a", "b"}})
 		var causes []string
-		r := recorder(func(ctx context.Context, _ string, _ int) (Result, error) {
+		free := make(chan struct{})
+		r := recorder(func(ctx context.Context, key string, _ int) (Result, error) {
 			for _, cause := range Causes(ctx) {
 				causes = append(causes, cause.Source+" "+cause.Object)
+			}
+			if key == "busy" {
+				<-free
 			}
 			return Result{}, nil
 		})
 		second := start(t, r, Options[string]{}, out)
 		want(t, r.seen(), []string{"from-a@0s", "from-b@0s"})
 		want(t, causes, []string{"found test a", "found test b"})
+		// The only worker of the second controller is busy, so that it cannot take the key between two calls of Emit.
+		second.Enqueue("busy")
+		synctest.Wait()
 		first.Enqueue("a")
 		synctest.Wait()
-		want(t, r.seen(), []string{"from-a@0s", "from-b@0s", "from-a@0s"})
+		close(free)
+		synctest.Wait()
+		want(t, r.seen(), []string{"from-a@0s", "from-b@0s", "busy@0s", "from-a@0s"})
 		_ = first.end()
 		_ = second.end()
 	})
