@@ -15,6 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // TestTwoControllersOfOneManager: both reconcile, and neither waits for the other.
@@ -66,10 +68,10 @@ func TestStopUnderAHundredCreates(t *testing.T) {
 			_, err := m.Client().CoreV1().ConfigMaps("default").Create(ctx, made, metav1.CreateOptions{})
 			return reconcile.Result{}, err
 		}), reconcile.Options[int]{Workers: creates})
-		further := reconcile.EnqueueMapped(
+		further := handler.EnqueueMapped(
 			func(_ context.Context, cm *corev1.ConfigMap) []int { return []int{len(cm.UID) + 1<<20} },
 		)
-		if err := c.Watch(reconcile.Kind(maps, further)); err != nil {
+		if err := c.Watch(source.Kind(maps, further)); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 2 * creates {

@@ -11,6 +11,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // A controller that greets every ConfigMap, on an API server in this process.
@@ -42,7 +44,7 @@ func ExampleNew() {
 			}
 			return reconcile.Result{}, nil
 		}), reconcile.Options[reconcile.Request]{})
-	if err := greeter.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
+	if err := greeter.Watch(source.Kind(maps, handler.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		fmt.Println(err)
 		return
 	}

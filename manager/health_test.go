@@ -20,6 +20,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 func get(m *manager.Manager, path string) (int, string) {
@@ -48,7 +50,7 @@ func podController(t *testing.T, m *manager.Manager) {
 		reconcile.Func[reconcile.Request](
 			func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil },
 		), reconcile.Options[reconcile.Request]{})
-	if err := c.Watch(reconcile.Kind(pods, reconcile.EnqueueObject[*corev1.Pod]())); err != nil {
+	if err := c.Watch(source.Kind(pods, handler.EnqueueObject[*corev1.Pod]())); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Add(c); err != nil {

@@ -19,6 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/manager/metrics"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // steps is a list of what happened, in order.
@@ -267,7 +269,7 @@ func guarded(t *testing.T, m *manager.Manager, builds *int, f reconcile.Func[rec
 	r, err := manager.Rebuilt(func() (manager.Runnable, error) {
 		*builds++
 		c := reconcile.New("guarded", f, reconcile.Options[reconcile.Request]{})
-		return c, c.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]()))
+		return c, c.Watch(source.Kind(maps, handler.EnqueueObject[*corev1.ConfigMap]()))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // heir is a manager that follows a stranger, and what its controller was called for.
@@ -58,8 +60,8 @@ func inherit(t *testing.T, o manager.Options, names ...string) *heir {
 		h.mu.Lock()
 		h.controller = c
 		h.mu.Unlock()
-		return c, c.Watch(reconcile.Kind(cms,
-			reconcile.EnqueueMapped(func(ctx context.Context, cm *corev1.ConfigMap) []reconcile.Request {
+		return c, c.Watch(source.Kind(cms,
+			handler.EnqueueMapped(func(ctx context.Context, cm *corev1.ConfigMap) []reconcile.Request {
 				h.hear(ctx, m.Client(), cm)
 				return []reconcile.Request{reconcile.RequestFor(cm)}
 			})))

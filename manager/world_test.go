@@ -18,6 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // world is an API server in memory and what was asked of it.
@@ -195,7 +197,7 @@ func feed(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.Re
 	maps informer.Informer[*corev1.ConfigMap],
 ) {
 	t.Helper()
-	if err := c.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
+	if err := c.Watch(source.Kind(maps, handler.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Add(c); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 type kind = schema.GroupVersionKind
@@ -25,7 +26,7 @@ type OwnHandler = builder.Handler
 
 // Handler turns the events of objects into requests of any clusters. [ClusterFromContext] tells where the event
 // happened.
-type Handler = reconcile.EventHandler[informer.Object, Request]
+type Handler = handler.EventHandler[informer.Object, Request]
 
 // Predicate tells which events are worth hearing of.
 type Predicate = builder.Predicate
@@ -72,7 +73,7 @@ func (b *Builder) For(object informer.Object, o ...WatchOptions) *Builder {
 		)
 		return b
 	}
-	handler := reconcile.EnqueueObject[informer.Object]()
+	handler := handler.EnqueueObject[informer.Object]()
 	b.parts.object = b.input(&input{call: "For", object: object, own: &handler}, o)
 	return b
 }
@@ -87,7 +88,7 @@ func (b *Builder) Owns(object informer.Object, o ...WatchOptions) *Builder {
 // Watches watches other objects in each cluster, whose events h turns into requests of the same cluster.
 func (b *Builder) Watches(object informer.Object, h OwnHandler, o ...WatchOptions) *Builder {
 	if h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil {
-		b.misuse("Watches(%T): the handler has no function; make one with reconcile.EnqueueMapped", object)
+		b.misuse("Watches(%T): the handler has no function; make one with handler.EnqueueMapped", object)
 		return b
 	}
 	b.input(&input{call: "Watches", object: object, own: &h}, o)
@@ -107,7 +108,7 @@ func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...WatchOpti
 
 func (b *Builder) across(call string, onlyLocal bool, object informer.Object, h Handler, o []WatchOptions) *Builder {
 	if h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil {
-		b.misuse("%s(%T): the handler has no function; make one with reconcile.EnqueueMapped", call, object)
+		b.misuse("%s(%T): the handler has no function; make one with handler.EnqueueMapped", call, object)
 		return b
 	}
 	b.input(&input{call: call, object: object, across: &h, onlyLocal: onlyLocal}, o)

@@ -22,6 +22,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -193,7 +194,7 @@ func TestOwnsAndWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		r, nodes := &recorder{}, &recorder{}
-		elsewhere := reconcile.EnqueueMapped(func(ctx context.Context, o informer.Object) []multicluster.Request {
+		elsewhere := handler.EnqueueMapped(func(ctx context.Context, o informer.Object) []multicluster.Request {
 			return []multicluster.Request{
 				multicluster.RequestFor("b", "mapped", o.GetName()),
 				multicluster.RequestFor("nowhere", "mapped", o.GetName()),
@@ -354,7 +355,7 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		{"Owns without For", begin().Named("x").Owns(maps)},
 		{
 			"a controller without For has no name: call Named",
-			begin().Watches(maps, reconcile.EnqueueObject[informer.Object]()),
+			begin().Watches(maps, handler.EnqueueObject[informer.Object]()),
 		},
 		{"call AddToScheme of its package", begin().For(&strange{})},
 		{"call SetGroupVersionKind on it", begin().For(&unstructured.Unstructured{})},

@@ -18,6 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // Clusters that stop answering when they are Live, with reconciles that wait for them, do not keep the workers of the
@@ -237,7 +238,7 @@ func TestInitialObjectsComeLast(t *testing.T) {
 			return reconcile.Result{}, nil
 		}}
 		var initial, later atomic.Int32
-		h := reconcile.EnqueueObject[informer.Object]()
+		h := handler.EnqueueObject[informer.Object]()
 		add := h.OnAdd
 		h.OnAdd = func(ctx context.Context, obj informer.Object, first bool, q reconcile.Enqueuer[reconcile.Request]) {
 			if first {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -120,13 +121,13 @@ func (in *input) handler(ownersInNamespaces bool) Handler {
 	case in.across != nil:
 		h = *in.across
 	case in.owns:
-		o := reconcile.OwnerOptions{ClusterScoped: !ownersInNamespaces, EveryOwner: in.options.EveryOwner}
-		h = lift(reconcile.EnqueueOwner[informer.Object](in.owner.GroupKind(), o))
+		o := handler.OwnerOptions{ClusterScoped: !ownersInNamespaces, EveryOwner: in.options.EveryOwner}
+		h = lift(handler.EnqueueOwner[informer.Object](in.owner.GroupKind(), o))
 	default:
 		h = lift(*in.own)
 	}
 	if len(in.filters) > 0 {
-		h = reconcile.Filter(h, in.filters...)
+		h = handler.Filter(h, in.filters...)
 	}
 	return h
 }

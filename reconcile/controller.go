@@ -13,6 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/workctx"
 	"github.com/flyball-dev/flyball/reconcile/internal/deadline"
 	"github.com/flyball-dev/flyball/reconcile/internal/debounce"
+	"github.com/flyball-dev/flyball/reconcile/internal/feed"
 	"github.com/flyball-dev/flyball/reconcile/internal/forbidden"
 	"github.com/flyball-dev/flyball/reconcile/internal/hotloop"
 	"github.com/flyball-dev/flyball/workqueue"
@@ -34,29 +35,15 @@ type Controller[K comparable] struct {
 	observe    func(took time.Duration) // told of every reconcile
 	rooms      rooms[K]                 // deadlines and forbidden are guarded by mu
 
+	// feeds runs the sources.
+	feeds feed.Feeds[K]
+	// stop ends Run with an error. Run sets it before the workers start.
+	stop context.CancelCauseFunc
+
 	mu sync.Mutex
 	// keys has what is known of each key.
 	keys table[K]
-	// feeds holds every source given to Watch.
-	// Invariant: while running, each has a goroutine; before, during a warm-up run, those have that can be run again.
-	feeds []*feed[K]
-	phase phase
-	// start runs a source's goroutine. Invariant: not nil exactly while running, or during a warm-up run.
-	start func(*feed[K])
-	// stop ends Run with an error. Invariant: nil exactly before Run.
-	stop context.CancelCauseFunc
-	// warmup is what Warmup runs; nil if it runs nothing, and once Run has its keys.
-	warmup *warmupRun[K]
 }
-
-// phase is where a controller is in its life; it only moves forward.
-type phase int
-
-const (
-	created phase = iota
-	running       // Run accepts new sources
-	stopped       // Run has been told to end, or has ended
-)
 
 // New makes a controller with the given name, which must be unique among those whose metrics are read together; it
 // consists of letters, digits and, between them, - _ . / : (it stands in logs, metrics and URLs). Nothing runs before
@@ -121,31 +108,6 @@ func (c *Controller[K]) enqueue(key K, o workqueue.AddOptions) {
 	c.queue.AddWith(key, o)
 }
 
-// Watch adds a source. A source added before Run is synced before the first key is reconciled; one added
-// to a running controller starts at once.
-func (c *Controller[K]) Watch(s Source[K]) error {
-	if misuse.IsNil(s) {
-		return fmt.Errorf("controller %s: watch: the source is nil: Kind, Chan and Every make some", c.name)
-	}
-	if !c.addFeed(newFeed(s)) {
-		return fmt.Errorf("controller %s: watch %s: %w", c.name, s, ErrStopped)
-	}
-	return nil
-}
-
-func (c *Controller[K]) addFeed(f *feed[K]) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.phase == stopped {
-		return false
-	}
-	c.feeds = append(c.feeds, f)
-	if c.start != nil {
-		c.start(f)
-	}
-	return true
-}
-
 // Run feeds the queue from the sources, waits until those it started with are synced, and reconciles until
 // ctx is done; then it drains, as the package comment says. It may be called once.
 //
@@ -161,14 +123,15 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	work, release := workctx.From(intake, c.options.DrainTimeout)
 	defer release()
 
-	if err := c.enter(stop); err != nil {
-		return err
+	if !c.feeds.Start(intake, stop) {
+		return fmt.Errorf("controller %s: run: %w", c.name, ErrStopped)
 	}
-	var sources, workers sync.WaitGroup
-	warm := c.takeOver()
-	initial := c.startSources(intake, stop, &sources)
-	sources.Go(func() { c.watchDeadlines(intake) })
-	if waitSynced(intake, initial) {
+	c.stop = stop
+	var workers, deadlines sync.WaitGroup
+	deadlines.Go(func() {
+		c.rooms.deadlines.Run(intake, &c.mu, func(now time.Time) { c.passDeadlines(intake, now) })
+	})
+	if c.feeds.WaitSynced(intake) {
 		logger.Info("Starting workers", "workers", c.options.Workers)
 		for range c.options.Workers {
 			workers.Go(func() {
@@ -176,20 +139,15 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 				}
 			})
 		}
-		if warm != nil {
-			c.flush(warm)
-		}
+		c.feeds.Flush(c.queue.AddWith)
 	}
 	<-intake.Done()
-	c.endIntake()
-	if warm != nil {
-		warm.cancel(nil)
-		sources.Go(func() { <-warm.ended })
-	}
+	c.feeds.Stop()
 	idle := make(chan struct{}) // closed below when all workers have returned; nobody sends
 	go func() { workers.Wait(); close(idle) }()
 	stuck := c.drain(work, idle)
-	sources.Wait()
+	c.feeds.Wait()
+	deadlines.Wait()
 	c.queue.ShutDown()
 	if cause := context.Cause(intake); ctx.Err() == nil {
 		return errors.Join(cause, stuck)
@@ -198,22 +156,21 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	return stuck
 }
 
-// enter moves to running. stop ends Run.
-func (c *Controller[K]) enter(stop context.CancelCauseFunc) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.phase != created {
-		return fmt.Errorf("controller %s: run: %w", c.name, ErrStopped)
+// Warmup runs the sources that feed everything anew when they are run again (see [Source]), and holds back the keys
+// that they add until Run is called. Run then need not wait for them, and begins with what changed last. Warmup
+// reconciles nothing, and the queue stays empty. What is held back is bounded; see Options.EnableWarmup.
+//
+// It returns when ctx is done, which must not be before that of Run is; when Run has returned; or at once, when Run
+// was called before or there is nothing to do. If it returned before Run was called, Run starts without it.
+//
+// Errors: that of a source that failed, unless Run returns it.
+//
+// Source: controller-runtime v0.25.2 pkg/internal/controller, for the name.
+func (c *Controller[K]) Warmup(ctx context.Context) error {
+	if on := c.options.EnableWarmup; on != nil && !*on {
+		return nil
 	}
-	c.phase, c.stop = running, stop
-	return nil
-}
-
-// endIntake refuses further sources.
-func (c *Controller[K]) endIntake() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.phase, c.start = stopped, nil
+	return c.feeds.Warmup(klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name)))
 }
 
 // drain waits until idle is closed: first with work alive, then, when work is cancelled, a little more.
@@ -229,6 +186,6 @@ func (c *Controller[K]) drain(work context.Context, idle <-chan struct{}) error 
 	case <-idle:
 		return nil
 	case <-patience.C:
-		return c.stuck()
+		return &StuckError{Controller: c.name, Keys: c.InFlight()}
 	}
 }

@@ -10,20 +10,32 @@
 //
 // # Reading order
 //
-// The spine, in this order, is the whole loop: reconciler.go is what you write; controller.go runs it; source.go
-// brings events in, through the handlers of handler.go; entry.go is the one record that the controller keeps of a
-// key; worker.go takes a key, calls the reconciler and settles what becomes of the key; run.go is the context that
-// the reconciler is called with.
+// Read these seven files in this order. They are the whole loop.
 //
-// hooks.go is the seam to all else. The loop calls the rooms beside it at three moments: a key is admitted, a
-// reconcile has settled, a key is forgotten. The rooms are below internal, and each can be read by itself: debounce
-// puts off keys that come too often, contradiction those whose cache is wrong; forbidden reports a missing permission
-// once; hotloop finds keys that trigger themselves; deadline finds reconciles that hang. Package multicluster uses
-// the same hooks, through internal/loop of the module.
+//   - reconciler.go is what you write: a [Reconciler], the key it is given, and the [Result] it returns.
+//   - controller.go is the life of a [Controller]: New, Run, and how it stops.
+//   - source.go is how keys come in: a [Source] puts them into a [Sink].
+//   - entry.go is all that the controller knows of a key: one record, which most keys have only while they run.
+//   - worker.go takes a key, calls the reconciler, and decides what becomes of the key.
+//   - run.go is the context that the reconciler is called with. It knows why the key ran.
+//   - hooks.go is where the loop calls all that stands beside it, at three moments: a key is admitted, a reconcile has
+//     settled, a key is forgotten.
 //
-// The rest can be read when it is needed: options.go and errors.go; sources.go, further sources, and feeds.go, which
-// runs all of them; warmup.go, which runs them in a process that does not lead yet; work.go and health.go, which look
-// inside.
+// What stands beside the loop is in packages below internal, the rooms. Each can be read by itself, or skipped:
+//
+//   - feed runs the sources, also in a process that does not lead yet.
+//   - debounce puts off keys that come too often.
+//   - contradiction puts off keys whose cache is wrong.
+//   - forbidden reports a missing permission once, not for each key.
+//   - hotloop finds keys that trigger themselves.
+//   - deadline finds reconciles that hang.
+//   - complaint puts keys that are not well into words; logkey makes loggers cheap.
+//
+// Read the other files when you need them: options.go, the settings; errors.go, the errors; work.go, what was done and
+// what is left to do; health.go, what is wrong; handle.go, what package multicluster sees of a controller.
+//
+// The packages below this one make sources: package source has them, package handler turns the events of an informer
+// into keys, and package predicate tells which events matter.
 //
 // # Why it ran
 //

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"iter"
 	"time"
 
 	"github.com/flyball-dev/flyball/reconcile/internal/contradiction"
@@ -146,17 +145,6 @@ func (t *table[K]) fail(e *entry[K], how *Failing) {
 		how.Attempts += e.failure.Attempts
 	}
 	e.failure = how
-}
-
-// runs yields the reconciles that go on.
-func (t *table[K]) runs() iter.Seq[*deadline.Run] {
-	return func(yield func(*deadline.Run) bool) {
-		for _, e := range t.running {
-			if !yield(&e.run) {
-				return
-			}
-		}
-	}
 }
 
 // since copies the time that of returns for each entry, where it is not zero.

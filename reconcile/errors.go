@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/flyball-dev/flyball/reconcile/internal/hotloop"
 )
 
 // ErrStopped is returned when something is asked of a controller that has been run already.
@@ -40,11 +42,6 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// stuck names what is in flight.
-func (c *Controller[K]) stuck() error {
-	return &StuckError{Controller: c.name, Keys: c.InFlight()}
-}
-
 // SelfTriggeredError reports that the reconciles of a key cause each other.
 type SelfTriggeredError struct {
 	Controller, Key string
@@ -67,4 +64,16 @@ func (e *SelfTriggeredError) Error() string {
 		"by %s: "+
 		"write only what differs, or leave the event out with a predicate", e.Controller, e.Key, e.Runs, took,
 		e.Trigger)
+}
+
+// SelfTriggered is a [SelfTriggeredError], when a key of the controller has been found to trigger itself; else nil.
+func (c *Controller[K]) SelfTriggered() error {
+	if found := c.rooms.hotloop.First(); found != nil {
+		return c.loopError(found)
+	}
+	return nil
+}
+
+func (c *Controller[K]) loopError(l *hotloop.Loop) error {
+	return &SelfTriggeredError{Controller: c.name, Key: l.Key, Runs: l.Runs, Duration: l.Duration, Trigger: l.Trigger}
 }

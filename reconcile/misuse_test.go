@@ -12,7 +12,9 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/misuse/misusetest"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // pointed is a reconciler whose methods need the value that it points to.
@@ -26,15 +28,15 @@ func (p *pointed) Reconcile(context.Context, reconcile.Request) (reconcile.Resul
 
 func TestMisuse(t *testing.T) {
 	type (
-		handler = reconcile.EventHandler[*corev1.Pod, reconcile.Request]
-		filter  = predicate.Predicate[*corev1.Pod]
-		source  = reconcile.Source[reconcile.Request]
+		eventHandler = handler.EventHandler[*corev1.Pod, reconcile.Request]
+		filter       = predicate.Predicate[*corev1.Pod]
+		feeds        = reconcile.Source[reconcile.Request]
 	)
-	runs := func(name string, r reconcile.Reconciler[reconcile.Request], s ...source) func() error {
+	runs := func(name string, r reconcile.Reconciler[reconcile.Request], s ...feeds) func() error {
 		return func() error {
 			c := reconcile.New(name, r, reconcile.Options[reconcile.Request]{})
-			for _, source := range s {
-				if err := c.Watch(source); err != nil {
+			for _, s := range s {
+				if err := c.Watch(s); err != nil {
 					return err
 				}
 			}
@@ -59,26 +61,26 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("New with a typed nil", runs("a", nobody), "the reconciler is a nil *reconcile_test.pointed"),
 		misusetest.Of("New with a nil function", runs("a", function), "the reconciler is a nil reconcile.Func["),
 		misusetest.Of("Watch", runs("a", &pointed{}, nil), "controller a: watch: the source is nil"),
-		misusetest.Of("Chan", runs("a", &pointed{}, reconcile.Chan[reconcile.Request]("news", nil)),
+		misusetest.Of("Chan", runs("a", &pointed{}, source.Chan[reconcile.Request]("news", nil)),
 			"the channel is nil"),
-		misusetest.Of("Every", runs("a", &pointed{}, reconcile.Every[reconcile.Request](time.Second, nil)),
+		misusetest.Of("Every", runs("a", &pointed{}, source.Every[reconcile.Request](time.Second, nil)),
 			"a function that returns keys"),
 		misusetest.Of("Every at once",
-			runs("a", &pointed{}, reconcile.Every(0, func(context.Context) []reconcile.Request { return nil })),
+			runs("a", &pointed{}, source.Every(0, func(context.Context) []reconcile.Request { return nil })),
 			"an interval above 0"),
-		misusetest.Of("Kind", runs("a", &pointed{}, reconcile.Kind(nil, reconcile.EnqueueMapped(any))),
+		misusetest.Of("Kind", runs("a", &pointed{}, source.Kind(nil, handler.EnqueueMapped(any))),
 			"watch *v1.Pod: the informer is nil"),
 		misusetest.Of("Kind without functions",
-			runs("a", &pointed{}, reconcile.Kind[*corev1.Pod, reconcile.Request](pods, handler{})),
+			runs("a", &pointed{}, source.Kind[*corev1.Pod, reconcile.Request](pods, eventHandler{})),
 			"the handler has no function"),
 		misusetest.Of("EnqueueMapped",
-			runs("a", &pointed{}, reconcile.Kind(pods, reconcile.EnqueueMapped[*corev1.Pod, reconcile.Request](nil))),
+			runs("a", &pointed{}, source.Kind(pods, handler.EnqueueMapped[*corev1.Pod, reconcile.Request](nil))),
 			"the handler has no function"),
-		misusetest.Of("EnqueueOwner", misusetest.Constructs(func() handler {
-			return reconcile.EnqueueOwner[*corev1.Pod](schema.GroupKind{}, reconcile.OwnerOptions{})
+		misusetest.Of("EnqueueOwner", misusetest.Constructs(func() eventHandler {
+			return handler.EnqueueOwner[*corev1.Pod](schema.GroupKind{}, handler.OwnerOptions{})
 		}), "the kind is empty"),
 		misusetest.Of("Filter",
-			misusetest.Constructs(func() handler { return reconcile.Filter(reconcile.EnqueueMapped(any), nil) }),
+			misusetest.Constructs(func() eventHandler { return handler.Filter(handler.EnqueueMapped(any), nil) }),
 			"predicate 1 is nil"),
 		misusetest.Of("Not", misusetest.Constructs(func() filter { return predicate.Not[*corev1.Pod](nil) }),
 			"predicate: Not: predicate 1 is nil"),

@@ -49,20 +49,16 @@ type Options[K comparable] struct {
 	// Order decides which key is reconciled next. Nil means first in, first out. It must not be shared with another
 	// controller.
 	Order workqueue.Order[K]
-	// Metrics receives the queue's metrics, under the controller's name; and, if it is a [TimeObserver], how long
-	// reconciles take. Nil: none.
+	// Metrics receives the queue's metrics, under the controller's name. If it has a method ReconcileTimes(controller
+	// string) func(took time.Duration), that returns what is told, by several goroutines, how long each reconcile took.
+	// Nil: none.
 	Metrics workqueue.MetricsProvider
 }
 
-// TimeObserver is what Options.Metrics may be, too.
-type TimeObserver interface {
-	// ReconcileTimes returns what is told of every reconcile of that controller, by several goroutines, how long it
-	// took.
-	ReconcileTimes(controller string) func(took time.Duration)
-}
-
 func observer(name string, m workqueue.MetricsProvider) func(time.Duration) {
-	if o, ok := m.(TimeObserver); ok {
+	if o, ok := m.(interface {
+		ReconcileTimes(string) func(time.Duration)
+	}); ok {
 		return o.ReconcileTimes(name)
 	}
 	return func(time.Duration) {}

@@ -22,6 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // process is a controller of ConfigMaps with a client, caches and a server of its own, in a bubble.
@@ -72,7 +74,7 @@ func runProcess(t *testing.T, parent context.Context, api *localapi.Server,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.controller.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
+	if err := p.controller.Watch(source.Kind(maps, handler.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(parent)

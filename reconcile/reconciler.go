@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -12,6 +13,11 @@ import (
 // what is with what should be, and why it was called is told by [Causes].
 type Request struct {
 	types.NamespacedName
+}
+
+// RequestFor is the [Request] that names obj.
+func RequestFor(obj metav1.Object) Request {
+	return Request{types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 }
 
 // Result says what becomes of a key whose reconcile returned no error.

@@ -11,7 +11,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/reconcile/internal/logkey"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -35,7 +37,6 @@ type runKey struct{}
 // reconciling is a run of whatever type of key.
 type reconciling interface {
 	causes() []workqueue.Cause
-	name() string
 }
 
 // Value implements context.Context.
@@ -44,14 +45,16 @@ func (r *run[K]) Value(key any) any {
 	case runKey{}:
 		return r
 	case ownwrites.OwnerKey{}:
-		return Owner[K]{Controller: r.controller.name, Key: r.item.Key}
+		return owner[K]{controller: r.controller.name, key: r.item.Key}
 	case ownwrites.WakerKey{}:
 		return waker[K]{r.controller.queue, r.item.Key}
+	case loop.NameKey{}:
+		return fmt.Sprintf("%s %v", r.controller.name, r.item.Key)
 	case ownwrites.ContradictionKey{}:
 		return r.contradicted.Store
-	case loggerKey:
+	case logkey.Key:
 		r.once.Do(func() {
-			r.logger = r.Context.Value(loggerKey)
+			r.logger = r.Context.Value(logkey.Key)
 			if logger, ok := r.logger.(klog.Logger); ok {
 				r.logger = logger.WithValues("controller", r.controller.name, "key", r.entry.key, "reconcileID", r.id())
 			}
@@ -65,30 +68,10 @@ func (r *run[K]) id() string { return r.controller.name + "-" + strconv.FormatUi
 
 func (r *run[K]) causes() []workqueue.Cause { return r.item.Causes }
 
-func (r *run[K]) name() string { return fmt.Sprintf("%s %v", r.controller.name, r.item.Key) }
-
-// loggerKey is the key under which contexts have their logger. It is not exported where it is declared, so it is
-// found by asking.
-var loggerKey = func() (key any) {
-	klog.FromContext(asked{context.Background(), &key})
-	return key
-}()
-
-// asked is a context that notes which key it was asked for.
-type asked struct {
-	context.Context
-	key *any
-}
-
-func (a asked) Value(key any) any {
-	*a.key = key
-	return nil
-}
-
-// Owner is the owner, as package client means it, of what the reconciles of one key write.
-type Owner[K comparable] struct {
-	Controller string
-	Key        K
+// owner is the owner, as package client means it, of what the reconciles of one key write.
+type owner[K comparable] struct {
+	controller string
+	key        K
 }
 
 // Causes returns why the reconcile that ctx belongs to was called: what was put into the queue for its key since it
@@ -99,14 +82,6 @@ func Causes(ctx context.Context) []workqueue.Cause {
 		return r.causes()
 	}
 	return nil
-}
-
-// current names the reconcile that ctx belongs to; "" outside of one.
-func current(ctx context.Context) string {
-	if r, ok := ctx.Value(runKey{}).(reconciling); ok {
-		return r.name()
-	}
-	return ""
 }
 
 // waker runs a key again that acted on an own write which a cache never showed. Others changed or deleted the object

@@ -2,26 +2,20 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/klog/v2"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/loop/backlog"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Source feeds keys into a controller. It may also have a method Repeats() bool: true means that it tells everything
-// anew when it is run again, as a source of a cache does. Such a source is run before the controller works
-// ([Controller.Warmup]), and what it fed then may be forgotten. A source without that method runs when the controller
-// does.
+// Source feeds keys into a controller. Package source has implementations.
+//
+// It may also have a method Repeats() bool. True means that the source feeds everything anew when it is run again, as
+// a source of a cache does. Such a source also runs before the controller does ([Controller.Warmup]), and what it fed
+// then may be forgotten.
 type Source[K comparable] interface {
 	// Run feeds out until ctx is done. It calls synced once, when everything that was there at the start
 	// has been fed, and before it returns it removes whatever it has registered elsewhere. Returning
@@ -31,6 +25,17 @@ type Source[K comparable] interface {
 	Health() error
 	// String names the source in logs and causes, for example "pods".
 	String() string
+}
+
+// Enqueuer puts keys into a controller's queue, each with the cause of the event being handled.
+// It is valid for the time of the call it was given to.
+type Enqueuer[K comparable] interface {
+	// Add queues key at once.
+	Add(key K)
+	// AddAfter queues key after d. The delay survives an Add of the same key in the meantime.
+	AddAfter(key K, d time.Duration)
+	// AddRateLimited queues key after the backoff of its failures.
+	AddRateLimited(key K)
 }
 
 // Sink is a controller's queue as a [Source] sees it.
@@ -43,7 +48,10 @@ type Sink[K comparable] struct {
 // For returns an [Enqueuer] whose keys carry cause.
 func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, true) }
 
-// enqueuer is For, where news tells a change from what was there all the time.
+// ForUnchanged is For, for an object that has not changed: it is one of the first list, or of a resync. After a
+// warm-up, what has changed is reconciled first.
+func (s *Sink[K]) ForUnchanged(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, false) }
+
 func (s *Sink[K]) enqueuer(cause workqueue.Cause, news bool) Enqueuer[K] {
 	s.controller.stats.events.Add(1)
 	return &enqueuer[K]{sink: s, cause: cause, news: news}
@@ -52,7 +60,7 @@ func (s *Sink[K]) enqueuer(cause workqueue.Cause, news bool) Enqueuer[K] {
 type enqueuer[K comparable] struct {
 	sink  *Sink[K]
 	cause workqueue.Cause
-	news  bool
+	news  bool // something changed
 }
 
 // Add implements [Enqueuer].
@@ -77,104 +85,36 @@ func (e *enqueuer[K]) add(key K, o workqueue.AddOptions) {
 	e.sink.controller.enqueue(key, o)
 }
 
-// Kind is the [Source] of the changes that inf sees, turned into keys by h. The informer is run by whoever
-// owns it, for example its factory.
-func Kind[T informer.Object, K comparable](inf informer.Informer[T], h EventHandler[T, K]) Source[K] {
-	k := &kind[T, K]{informer: inf, handler: h}
-	switch {
-	case misuse.IsNil(inf):
-		k.name = reflect.TypeFor[T]().String()
-		k.wrong = errors.New("the informer is nil: informer.For makes one")
-	case h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil:
-		k.name = inf.Health().Resource
-		k.wrong = errors.New("the handler has no function: EnqueueObject, EnqueueOwner and EnqueueMapped make handlers")
-	default:
-		k.name = inf.Health().Resource
+// Watch adds a source. A source added before Run is synced before the first key is reconciled; one added
+// to a running controller starts at once.
+func (c *Controller[K]) Watch(s Source[K]) error {
+	if misuse.IsNil(s) {
+		return fmt.Errorf("controller %s: watch: the source is nil: package source makes some", c.name)
 	}
-	return k
-}
-
-type kind[T informer.Object, K comparable] struct {
-	informer informer.Informer[T]
-	handler  EventHandler[T, K]
-	name     string
-	wrong    error // what was wrong with the arguments of Kind, for Run to return
-}
-
-func (k *kind[T, K]) String() string { return k.name }
-
-// Repeats is what [Source] speaks of: what is in the cache is told anew.
-func (k *kind[T, K]) Repeats() bool { return true }
-
-func (k *kind[T, K]) Health() error {
-	if k.wrong != nil {
-		return fmt.Errorf("watch %s: %w", k.name, k.wrong)
-	}
-	if h := k.informer.Health(); !h.Synced && h.Err != nil {
-		return h.Err
-	}
-	if !k.informer.HasSynced() {
-		return fmt.Errorf("%s: the first list has not been read yet", k.name)
+	if !c.feeds.Add(fed[K]{s, c}) {
+		return fmt.Errorf("controller %s: watch %s: %w", c.name, s, ErrStopped)
 	}
 	return nil
 }
 
-// Run registers the handler for as long as ctx lives.
-func (k *kind[T, K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
-	if k.wrong != nil {
-		return fmt.Errorf("watch %s: %w", k.name, k.wrong)
-	}
-	reg, err := k.informer.AddHandler(k.events(ctx, out), informer.HandlerOptions{})
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", k.name, err)
-	}
-	select {
-	case <-reg.Synced():
-		synced()
-		<-ctx.Done()
-	case <-ctx.Done():
-	}
-	// What is still buffered need not arrive: a stopped controller starts no key, and a source taken from a
-	// running one is no longer asked about. But no call may be running when this returns.
-	removal, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTimeout)
-	defer cancel()
-	if err := k.informer.RemoveHandler(removal, reg); err != nil {
-		klog.FromContext(ctx).Error(err, "Handler was not done when its source stopped", "resource", k.name)
+// fed is a source as package feed runs it.
+type fed[K comparable] struct {
+	Source[K]
+	controller *Controller[K]
+}
+
+// Repeats implements feed.Source.
+func (f fed[K]) Repeats() bool {
+	r, ok := f.Source.(interface{ Repeats() bool })
+	return ok && r.Repeats()
+}
+
+// Run implements feed.Source.
+func (f fed[K]) Run(ctx context.Context, held *backlog.Backlog[K], synced func()) error {
+	out := &Sink[K]{controller: f.controller}
+	out.backlog.Store(held)
+	if err := f.Source.Run(ctx, out, synced); err != nil {
+		return fmt.Errorf("controller %s: %w", f.controller.name, err)
 	}
 	return nil
-}
-
-// removalTimeout bounds the wait for a handler call in progress.
-const removalTimeout = 10 * time.Second
-
-func (k *kind[T, K]) events(ctx context.Context, out *Sink[K]) informer.Handler[T] {
-	cause := func(event string, obj T, news bool) Enqueuer[K] {
-		return out.enqueuer(workqueue.Cause{
-			Source: k.name, Event: event, Object: objectName(obj), ResourceVersion: obj.GetResourceVersion(),
-			Time: time.Now(),
-		}, news)
-	}
-	var h informer.Handler[T]
-	if k.handler.OnAdd != nil {
-		h.OnAdd = func(obj T, initial bool) { k.handler.OnAdd(ctx, obj, initial, cause("Add", obj, !initial)) }
-	}
-	if k.handler.OnUpdate != nil {
-		h.OnUpdate = func(old, obj T) {
-			changed := old.GetResourceVersion() != obj.GetResourceVersion() // else it is a resync
-			k.handler.OnUpdate(ctx, old, obj, cause("Update", obj, changed))
-		}
-	}
-	if k.handler.OnDelete != nil {
-		h.OnDelete = func(gone informer.Deleted[T]) {
-			k.handler.OnDelete(ctx, gone, cause("Delete", gone.Object, true))
-		}
-	}
-	return h
-}
-
-func objectName(obj metav1.Object) string {
-	if ns := obj.GetNamespace(); ns != "" {
-		return ns + "/" + obj.GetName()
-	}
-	return obj.GetName()
 }

@@ -44,7 +44,7 @@ func (s *shelf) Run(ctx context.Context, out *Sink[string], synced func()) error
 	s.mu.Lock()
 	s.runs++
 	for _, key := range slices.Sorted(maps.Keys(s.has)) {
-		out.enqueuer(workqueue.Cause{Source: "shelf", Event: "Add", Object: key}, false).Add(key)
+		out.ForUnchanged(workqueue.Cause{Source: "shelf", Event: "Add", Object: key}).Add(key)
 	}
 	s.outs[out] = true
 	s.mu.Unlock()

@@ -66,10 +66,7 @@ type Failing struct {
 // is left.
 func (c *Controller[K]) Work() Work {
 	c.mu.Lock()
-	w := Work{Started: c.phase == running && c.warmup == nil, InFlight: len(c.keys.running)}
-	for _, f := range c.feeds {
-		w.Started = w.Started && f.isSynced()
-	}
+	w := Work{InFlight: len(c.keys.running)}
 	for _, e := range c.keys.entries {
 		if e.failure != nil {
 			w.Failing = append(w.Failing, *e.failure)
@@ -77,6 +74,7 @@ func (c *Controller[K]) Work() Work {
 	}
 	c.mu.Unlock()
 	queue := c.queue.Stats()
+	w.Started = c.feeds.Fed()
 	w.Ready, w.InFlight = queue.Depth, max(w.InFlight, queue.Processing)
 	for _, d := range c.queue.View(queue.Delayed).Delayed {
 		w.Delayed = append(w.Delayed,
@@ -129,7 +127,7 @@ const mostFailures = 10_000
 // many there are is in [Stats], too.
 func (c *Controller[K]) InFlight() []string {
 	c.mu.Lock()
-	running := c.runningLocked()
+	running := c.keys.since(func(e *entry[K]) time.Time { return e.run.Began })
 	c.mu.Unlock()
 	keys := make([]string, 0, len(running))
 	for key, began := range running {
@@ -187,10 +185,7 @@ type counters struct {
 // Stats is a snapshot of the counters. It costs one lock, held for no more than the copy.
 func (c *Controller[K]) Stats() Stats {
 	c.mu.Lock()
-	inFlight, peak, held := len(c.keys.running), c.keys.peak, 0
-	if c.warmup != nil {
-		held = c.warmup.backlog.Len()
-	}
+	inFlight, peak := len(c.keys.running), c.keys.peak
 	c.mu.Unlock()
 	return Stats{
 		Events:   c.stats.events.Load(),
@@ -211,6 +206,6 @@ func (c *Controller[K]) Stats() Stats {
 		InFlight: inFlight,
 		Peak:     peak,
 		Queued:   c.queue.Len(),
-		Held:     held,
+		Held:     c.feeds.Held(),
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -68,9 +70,9 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	})
 	route := newRouter(c)
 	for _, source := range []reconcile.Source[reconcile.Request]{
-		reconcile.Kind(c.Deployments, reconcile.EnqueueObject[*appsv1.Deployment]()),
-		reconcile.Kind(c.ReplicaSets, route.replicaSetEvents()),
-		reconcile.Kind(c.Pods, route.podEvents()),
+		source.Kind(c.Deployments, handler.EnqueueObject[*appsv1.Deployment]()),
+		source.Kind(c.ReplicaSets, route.replicaSetEvents()),
+		source.Kind(c.Pods, route.podEvents()),
 	} {
 		if err := ctrl.Watch(source); err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 type enqueuer = reconcile.Enqueuer[reconcile.Request]
@@ -34,8 +35,8 @@ func newRouter(c Config) router {
 }
 
 // replicaSetEvents enqueues the owner of a ReplicaSet. If it has none, it enqueues every Deployment that may adopt it.
-func (r router) replicaSetEvents() reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request] {
-	return reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request]{
+func (r router) replicaSetEvents() handler.EventHandler[*appsv1.ReplicaSet, reconcile.Request] {
+	return handler.EventHandler[*appsv1.ReplicaSet, reconcile.Request]{
 		OnAdd: func(_ context.Context, rs *appsv1.ReplicaSet, _ bool, q enqueuer) {
 			// A ReplicaSet that is being deleted when the controller starts cannot be adopted.
 			if !r.enqueueOwner(rs, q) && rs.DeletionTimestamp == nil {
@@ -64,8 +65,8 @@ func (r router) replicaSetEvents() reconcile.EventHandler[*appsv1.ReplicaSet, re
 }
 
 // podEvents enqueues a Deployment of the strategy Recreate when one of its pods is gone: it may be waiting for that.
-func (r router) podEvents() reconcile.EventHandler[*corev1.Pod, reconcile.Request] {
-	return reconcile.EventHandler[*corev1.Pod, reconcile.Request]{
+func (r router) podEvents() handler.EventHandler[*corev1.Pod, reconcile.Request] {
+	return handler.EventHandler[*corev1.Pod, reconcile.Request]{
 		OnDelete: func(_ context.Context, gone informer.Deleted[*corev1.Pod], q enqueuer) {
 			pod := gone.Object
 			rs, ok := r.replicaSets.Resolve(pod.Namespace, metav1.GetControllerOfNoCopy(pod))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // woken is a queue that only takes note, and a cache of these Deployments and ReplicaSets.
@@ -88,19 +89,19 @@ func TestReplicaSetEvents(t *testing.T) {
 	relabelled := func(rs *appsv1.ReplicaSet) { rs.Labels = map[string]string{"app": "web", "b": "c"} }
 	released := func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil }
 
-	type step func(h reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer)
+	type step func(h handler.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer)
 	add := func(rs *appsv1.ReplicaSet) step {
-		return func(h reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer) {
+		return func(h handler.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer) {
 			h.OnAdd(t.Context(), rs, false, q)
 		}
 	}
 	update := func(old *appsv1.ReplicaSet, change setChange) step {
-		return func(h reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer) {
+		return func(h handler.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer) {
 			h.OnUpdate(t.Context(), old, with(old, change), q)
 		}
 	}
 	remove := func(rs *appsv1.ReplicaSet) step {
-		return func(h reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer) {
+		return func(h handler.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer) {
 			h.OnDelete(t.Context(), informer.Deleted[*appsv1.ReplicaSet]{Object: rs}, q)
 		}
 	}
@@ -124,7 +125,7 @@ func TestReplicaSetEvents(t *testing.T) {
 			nil,
 		},
 		{"updated: its owner", update(owned, same), []string{"web"}},
-		{"resync: nobody", func(h reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer) {
+		{"resync: nobody", func(h handler.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer) {
 			h.OnUpdate(t.Context(), owned, owned, q)
 		}, nil},
 		{"given to another: both", update(owned, twins), []string{"web", "twin"}},

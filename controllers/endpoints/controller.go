@@ -12,6 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -88,9 +90,9 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.Metrics, Ready: r.gate.Ready,
 	})
 	for _, source := range []reconcile.Source[reconcile.Request]{
-		reconcile.Kind(c.Services, reconcile.EnqueueObject[*corev1.Service]()),
-		reconcile.Kind(c.Pods, finder.PodEvents(o.BatchPeriod)),
-		reconcile.Kind(c.Endpoints, r.endpointsEvents()),
+		source.Kind(c.Services, handler.EnqueueObject[*corev1.Service]()),
+		source.Kind(c.Pods, finder.PodEvents(o.BatchPeriod)),
+		source.Kind(c.Endpoints, r.endpointsEvents()),
 	} {
 		if err := loop.Watch(source); err != nil {
 			return nil, fmt.Errorf("%s: %w", Name, err)

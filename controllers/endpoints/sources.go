@@ -8,6 +8,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // leaderAnnotation marks Endpoints that are a lock for electing a leader and belong to no Service.
@@ -18,8 +19,8 @@ const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 // may be written before their Service is.
 //
 // A manual edit is no event: it stays until something else makes the Service sync.
-func (c *controller) endpointsEvents() reconcile.EventHandler[*corev1.Endpoints, reconcile.Request] {
-	return reconcile.EventHandler[*corev1.Endpoints, reconcile.Request]{
+func (c *controller) endpointsEvents() handler.EventHandler[*corev1.Endpoints, reconcile.Request] {
+	return handler.EventHandler[*corev1.Endpoints, reconcile.Request]{
 		OnAdd: func(_ context.Context, ep *corev1.Endpoints, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
 			c.gate.Wake(client.ObjectKeyFromObject(ep), q)
 			_, served := c.services.Get(ep.Namespace, ep.Name)

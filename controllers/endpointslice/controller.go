@@ -14,6 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -136,10 +138,10 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 		Workers: o.Workers, MaxRetries: maxRetries, RateLimiter: retries(), Metrics: o.Metrics, Ready: r.gate.Ready,
 	})
 	for _, source := range []reconcile.Source[reconcile.Request]{
-		reconcile.Kind(c.Services, reconcile.EnqueueObject[*corev1.Service]()),
-		reconcile.Kind(c.Pods, finder.PodEvents(o.BatchPeriod)),
-		reconcile.Kind(c.Nodes, r.nodeEvents()),
-		reconcile.Kind(c.EndpointSlices, r.sliceEvents()),
+		source.Kind(c.Services, handler.EnqueueObject[*corev1.Service]()),
+		source.Kind(c.Pods, finder.PodEvents(o.BatchPeriod)),
+		source.Kind(c.Nodes, r.nodeEvents()),
+		source.Kind(c.EndpointSlices, r.sliceEvents()),
 	} {
 		if err := loop.Watch(source); err != nil {
 			return nil, fmt.Errorf("%s: %w", Name, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // serviceIndex finds the slices that this controller keeps for a Service, by the Service's namespace and name.
@@ -40,8 +41,8 @@ func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, onEndpointSliceAdd,
 // onEndpointSliceUpdate and onEndpointSliceDelete
-func (c *controller) sliceEvents() reconcile.EventHandler[*discoveryv1.EndpointSlice, reconcile.Request] {
-	return reconcile.EventHandler[*discoveryv1.EndpointSlice, reconcile.Request]{
+func (c *controller) sliceEvents() handler.EventHandler[*discoveryv1.EndpointSlice, reconcile.Request] {
+	return handler.EventHandler[*discoveryv1.EndpointSlice, reconcile.Request]{
 		OnAdd: func(_ context.Context, slice *discoveryv1.EndpointSlice, initial bool,
 			q reconcile.Enqueuer[reconcile.Request],
 		) {
@@ -102,7 +103,7 @@ func (c *controller) later(slice *discoveryv1.EndpointSlice, q reconcile.Enqueue
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, updateNode and
 // checkNodeTopologyDistribution
-func (c *controller) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Request] {
+func (c *controller) nodeEvents() handler.EventHandler[*corev1.Node, reconcile.Request] {
 	queueByPods := func(ctx context.Context, node string, q reconcile.Enqueuer[reconcile.Request]) {
 		for pod := range c.pods.All() {
 			if pod.Spec.NodeName != node {
@@ -118,7 +119,7 @@ func (c *controller) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile
 			q.AddAfter(reconcile.Request{NamespacedName: key}, c.sliceDelay)
 		}
 	}
-	return reconcile.EventHandler[*corev1.Node, reconcile.Request]{
+	return handler.EventHandler[*corev1.Node, reconcile.Request]{
 		OnAdd: func(ctx context.Context, node *corev1.Node, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
 			if !initial {
 				queueByPods(ctx, node.Name, q)

@@ -16,6 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/source"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -67,8 +68,8 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 		reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.QueueMetrics, Ready: r.ready})
 	route := newRouter(c.ReplicaSets)
 	for _, source := range []reconcile.Source[reconcile.Request]{
-		reconcile.Kind(c.ReplicaSets, route.setEvents()),
-		reconcile.Kind(c.Pods, route.podEvents()),
+		source.Kind(c.ReplicaSets, route.setEvents()),
+		source.Kind(c.Pods, route.podEvents()),
 	} {
 		if err := ctrl.Watch(source); err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // router finds the ReplicaSets that an event concerns, and adds their keys to the queue.
@@ -32,13 +33,13 @@ func newRouter(sets informer.Informer[*appsv1.ReplicaSet]) router {
 
 type (
 	enqueuer = reconcile.Enqueuer[reconcile.Request]
-	podEvent = reconcile.EventHandler[*corev1.Pod, reconcile.Request]
-	setEvent = reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request]
+	podEvent = handler.EventHandler[*corev1.Pod, reconcile.Request]
+	setEvent = handler.EventHandler[*appsv1.ReplicaSet, reconcile.Request]
 )
 
 // setEvents queues a ReplicaSet on every event of it, even on resyncs and on events of the controller's own status
 // writes. A sync that has nothing to do is cheap, and a ReplicaSet whose pods could not be created gets another try.
-func (w router) setEvents() setEvent { return reconcile.EnqueueObject[*appsv1.ReplicaSet]() }
+func (w router) setEvents() setEvent { return handler.EnqueueObject[*appsv1.ReplicaSet]() }
 
 // podEvents queues the ReplicaSet that owns a pod, or the ReplicaSets that may adopt it.
 func (w router) podEvents() podEvent {

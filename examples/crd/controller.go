@@ -16,6 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 const (
@@ -46,7 +47,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager) er
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&Website{}).
 		Owns(&corev1.ConfigMap{}).
-		Watches(&Website{}, reconcile.EnqueueMapped(r.rivals), builder.WatchOptions{}).
+		Watches(&Website{}, handler.EnqueueMapped(r.rivals), builder.WatchOptions{}).
 		Complete(r)
 }
 

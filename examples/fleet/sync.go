@@ -18,6 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
@@ -47,8 +48,8 @@ func (s *Syncer) SetupWithFleet() error {
 	return multicluster.ControllerManagedBy(s.Fleet).
 		Named("sync").
 		For(&corev1.ConfigMap{}, labelled(copyLabel)).
-		Watches(&corev1.Namespace{}, reconcile.EnqueueMapped(s.originalsOf)).
-		WatchesLocal(&corev1.ConfigMap{}, reconcile.EnqueueMapped(s.copiesOf), labelled(originalLabel)).
+		Watches(&corev1.Namespace{}, handler.EnqueueMapped(s.originalsOf)).
+		WatchesLocal(&corev1.ConfigMap{}, handler.EnqueueMapped(s.copiesOf), labelled(originalLabel)).
 		WithOptions(reconcile.Options[multicluster.Request]{Timeout: patience}).
 		Complete(s)
 }

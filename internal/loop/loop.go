@@ -9,6 +9,9 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
+// NameKey is the key under which the context of a reconcile has its name: the controller and the key, as a string.
+type NameKey struct{}
+
 // Settings are what is set before Run.
 type Settings[K comparable] struct {
 	// Admitted is called when a worker has taken a key, without a lock held. It reports whether the key may be

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // Name is the name of the kubelet. Its loops are called "fake-kubelet-nodes" and "fake-kubelet-pods".
@@ -112,9 +113,9 @@ func New(c Config, o Options) (*Kubelet, error) {
 	k.podLoop = reconcile.New(Name+"-pods", reconcile.Func[reconcile.Request](k.reconcilePod),
 		reconcile.Options[reconcile.Request]{Workers: o.Concurrency})
 	return k, errors.Join(
-		k.nodeLoop.Watch(reconcile.Kind(c.Nodes, k.nodeEvents())),
-		k.podLoop.Watch(reconcile.Kind(c.Pods, k.podEvents())),
-		k.podLoop.Watch(reconcile.Kind(c.Nodes, k.placeEvents())),
+		k.nodeLoop.Watch(source.Kind(c.Nodes, k.nodeEvents())),
+		k.podLoop.Watch(source.Kind(c.Pods, k.podEvents())),
+		k.podLoop.Watch(source.Kind(c.Nodes, k.placeEvents())),
 	)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 func requestForNode(i int) reconcile.Request {
@@ -19,8 +20,8 @@ func requestForNode(i int) reconcile.Request {
 }
 
 // nodeEvents queues the nodes that belong to this kubelet.
-func (k *Kubelet) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Request] {
-	return reconcile.EnqueueMapped(func(_ context.Context, node *corev1.Node) []reconcile.Request {
+func (k *Kubelet) nodeEvents() handler.EventHandler[*corev1.Node, reconcile.Request] {
+	return handler.EnqueueMapped(func(_ context.Context, node *corev1.Node) []reconcile.Request {
 		if _, ours := k.index[node.Name]; !ours {
 			return nil
 		}
@@ -29,13 +30,13 @@ func (k *Kubelet) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Re
 }
 
 // placeEvents queues the unplaced pods when a node appears, or changes in a way that may make room for them.
-func (k *Kubelet) placeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Request] {
+func (k *Kubelet) placeEvents() handler.EventHandler[*corev1.Node, reconcile.Request] {
 	wake := func(q reconcile.Enqueuer[reconcile.Request]) {
 		for _, request := range k.records.waiting() {
 			q.Add(request)
 		}
 	}
-	return reconcile.EventHandler[*corev1.Node, reconcile.Request]{
+	return handler.EventHandler[*corev1.Node, reconcile.Request]{
 		OnAdd: func(_ context.Context, _ *corev1.Node, _ bool, q reconcile.Enqueuer[reconcile.Request]) { wake(q) },
 		OnUpdate: func(_ context.Context, _, _ *corev1.Node, q reconcile.Enqueuer[reconcile.Request]) {
 			wake(q)

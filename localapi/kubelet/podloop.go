@@ -15,11 +15,12 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // podEvents queues pods and maintains their records.
-func (k *Kubelet) podEvents() reconcile.EventHandler[*corev1.Pod, reconcile.Request] {
-	return reconcile.EventHandler[*corev1.Pod, reconcile.Request]{
+func (k *Kubelet) podEvents() handler.EventHandler[*corev1.Pod, reconcile.Request] {
+	return handler.EventHandler[*corev1.Pod, reconcile.Request]{
 		OnAdd: func(_ context.Context, pod *corev1.Pod, _ bool, q reconcile.Enqueuer[reconcile.Request]) {
 			k.records.adopt(pod)
 			q.Add(reconcile.RequestFor(pod))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 func requestFor(namespace string) reconcile.Request {
@@ -19,8 +20,8 @@ func requestFor(namespace string) reconcile.Request {
 }
 
 // deletedAccounts queues the namespaces of deleted service accounts.
-func deletedAccounts() reconcile.EventHandler[*corev1.ServiceAccount, reconcile.Request] {
-	return reconcile.EventHandler[*corev1.ServiceAccount, reconcile.Request]{
+func deletedAccounts() handler.EventHandler[*corev1.ServiceAccount, reconcile.Request] {
+	return handler.EventHandler[*corev1.ServiceAccount, reconcile.Request]{
 		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.ServiceAccount],
 			q reconcile.Enqueuer[reconcile.Request],
 		) {

@@ -13,16 +13,17 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // deletedNamespaces queues the namespaces that are being deleted.
-func deletedNamespaces() reconcile.EventHandler[*corev1.Namespace, reconcile.Request] {
+func deletedNamespaces() handler.EventHandler[*corev1.Namespace, reconcile.Request] {
 	add := func(ns *corev1.Namespace, q reconcile.Enqueuer[reconcile.Request]) {
 		if ns.DeletionTimestamp != nil {
 			q.Add(requestFor(ns.Name))
 		}
 	}
-	return reconcile.EventHandler[*corev1.Namespace, reconcile.Request]{
+	return handler.EventHandler[*corev1.Namespace, reconcile.Request]{
 		OnAdd: func(_ context.Context, ns *corev1.Namespace, _ bool, q reconcile.Enqueuer[reconcile.Request]) {
 			add(ns, q)
 		},
@@ -36,8 +37,8 @@ func deletedNamespaces() reconcile.EventHandler[*corev1.Namespace, reconcile.Req
 // only after half of the pods' grace period.
 //
 // A namespace that the cache does not show as being deleted yet is queued later by its own event.
-func (c *Controller) lastPods() reconcile.EventHandler[*corev1.Pod, reconcile.Request] {
-	return reconcile.EventHandler[*corev1.Pod, reconcile.Request]{
+func (c *Controller) lastPods() handler.EventHandler[*corev1.Pod, reconcile.Request] {
+	return handler.EventHandler[*corev1.Pod, reconcile.Request]{
 		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.Pod], q reconcile.Enqueuer[reconcile.Request]) {
 			name := d.Object.Namespace
 			ns, found := c.config.Namespaces.Get("", name)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -109,8 +111,8 @@ func (c *Controller) buildDeletions() error {
 				longestRetry),
 		})
 	return errors.Join(
-		c.deletions.Watch(reconcile.Kind(c.config.Namespaces, deletedNamespaces())),
-		c.deletions.Watch(reconcile.Kind(c.config.Pods, c.lastPods())),
+		c.deletions.Watch(source.Kind(c.config.Namespaces, deletedNamespaces())),
+		c.deletions.Watch(source.Kind(c.config.Pods, c.lastPods())),
 	)
 }
 
@@ -123,8 +125,8 @@ func (c *Controller) buildAccounts() error {
 			Workers: c.options.Workers, Metrics: c.options.Metrics,
 		})
 	return errors.Join(
-		c.accounts.Watch(reconcile.Kind(c.config.Namespaces, reconcile.EnqueueObject[*corev1.Namespace]())),
-		c.accounts.Watch(reconcile.Kind(c.config.ServiceAccounts, deletedAccounts())),
+		c.accounts.Watch(source.Kind(c.config.Namespaces, handler.EnqueueObject[*corev1.Namespace]())),
+		c.accounts.Watch(source.Kind(c.config.ServiceAccounts, deletedAccounts())),
 	)
 }
 

@@ -15,11 +15,12 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
 // Handler turns the events of objects into requests.
-type Handler = reconcile.EventHandler[informer.Object, reconcile.Request]
+type Handler = handler.EventHandler[informer.Object, reconcile.Request]
 
 // Predicate decides which events a controller receives.
 type Predicate = predicate.Predicate[informer.Object]
@@ -77,7 +78,7 @@ func (b *Builder) For(object informer.Object, o ...WatchOptions) *Builder {
 		)
 		return b
 	}
-	handler := reconcile.EnqueueObject[informer.Object]()
+	handler := handler.EnqueueObject[informer.Object]()
 	if in, ok := b.input("For", object, &handler, o); ok {
 		b.object = &in
 	} else {
@@ -95,11 +96,11 @@ func (b *Builder) Owns(object informer.Object, o ...WatchOptions) *Builder {
 	return b
 }
 
-// Watches watches other objects. The handler h turns their events into requests; reconcile.EnqueueMapped makes a
+// Watches watches other objects. The handler h turns their events into requests; handler.EnqueueMapped makes a
 // handler from a function.
 func (b *Builder) Watches(object informer.Object, h Handler, o ...WatchOptions) *Builder {
 	if h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil {
-		b.misuse("Watches(%T): the handler has no function; make one with reconcile.EnqueueMapped", object)
+		b.misuse("Watches(%T): the handler has no function; make one with handler.EnqueueMapped", object)
 		return b
 	}
 	if in, ok := b.input("Watches", object, &h, o); ok {

@@ -28,7 +28,9 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // requests collects what a reconciler was called for.
@@ -192,7 +194,7 @@ func TestWatchesFiltersAndRepresentations(t *testing.T) {
 		m, r := newManager(t, nil, manager.Options{}), &requests{}
 		maps := &unstructured.Unstructured{}
 		maps.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
-		toData := reconcile.EnqueueMapped(func(_ context.Context, obj informer.Object) []reconcile.Request {
+		toData := handler.EnqueueMapped(func(_ context.Context, obj informer.Object) []reconcile.Request {
 			to, _, _ := unstructured.NestedString(obj.(*unstructured.Unstructured).Object, "data", "to")
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: to}}}
 		})
@@ -201,8 +203,8 @@ func TestWatchesFiltersAndRepresentations(t *testing.T) {
 		queue := make(chan reconcile.Request, 1)
 		err := builder.ControllerManagedBy(m).Named("mapper").
 			Watches(maps, toData, builder.WithPredicates(notSmall)).
-			WatchesMetadata(&corev1.Namespace{}, reconcile.EnqueueObject[informer.Object]()).
-			WatchesRawSource(reconcile.Chan("outside", queue)).
+			WatchesMetadata(&corev1.Namespace{}, handler.EnqueueObject[informer.Object]()).
+			WatchesRawSource(source.Chan("outside", queue)).
 			WithEventFilter(notIgnored).
 			WithOptions(reconcile.Options[reconcile.Request]{Workers: 2}).
 			Complete(r)
@@ -363,7 +365,7 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 	}
 	begin := func() *builder.Builder { return builder.ControllerManagedBy(m) }
 	maps := &corev1.ConfigMap{}
-	all := reconcile.EnqueueObject[informer.Object]()
+	all := handler.EnqueueObject[informer.Object]()
 	for _, c := range []struct {
 		says string
 		b    *builder.Builder
@@ -378,7 +380,7 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		{"call AddToScheme of its package", begin().For(&strange{})},
 		{"call SetGroupVersionKind on it", begin().For(&unstructured.Unstructured{})},
 		{
-			"the handler has no function; make one with reconcile.EnqueueMapped",
+			"the handler has no function; make one with handler.EnqueueMapped",
 			begin().For(maps).Watches(maps, builder.Handler{}),
 		},
 		{"MatchEveryOwner is for Owns", begin().For(maps, builder.MatchEveryOwner)},

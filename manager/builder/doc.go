@@ -10,8 +10,8 @@
 //	sets, err := informer.For[*appsv1.ReplicaSet](mgr.Informers())
 //	pods, err := informer.For[*corev1.Pod](mgr.Informers())
 //	c := reconcile.New("replicaset", reconciler, reconcile.Options[reconcile.Request]{Metrics: mgr.QueueMetrics()})
-//	err = c.Watch(reconcile.Kind(sets, reconcile.EnqueueObject[*appsv1.ReplicaSet]()))
-//	err = c.Watch(reconcile.Kind(pods, reconcile.EnqueueOwner[*corev1.Pod](kindOfSets, reconcile.OwnerOptions{})))
+//	err = c.Watch(source.Kind(sets, handler.EnqueueObject[*appsv1.ReplicaSet]()))
+//	err = c.Watch(source.Kind(pods, handler.EnqueueOwner[*corev1.Pod](kindOfSets, handler.OwnerOptions{})))
 //	err = mgr.Add(c)
 //
 // and to what the manager needs to remove the controller, or to run it in another tenure. The caches are the same that
@@ -29,5 +29,5 @@
 // dynamic type is that of the example. To use handlers and predicates of a specific static type, call WatchesRawSource:
 //
 //	pods, err := informer.For[*corev1.Pod](mgr.Informers())
-//	b.WatchesRawSource(reconcile.Kind(pods, reconcile.Filter(handler, predicates...)))
+//	b.WatchesRawSource(source.Kind(pods, handler.Filter(handler, predicates...)))
 package builder

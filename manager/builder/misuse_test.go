@@ -11,6 +11,8 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 func TestMisuse(t *testing.T) {
@@ -20,10 +22,10 @@ func TestMisuse(t *testing.T) {
 	}
 	var nobody *requests
 	var function reconcile.Func[reconcile.Request]
-	var output *reconcile.Output[reconcile.Request]
+	var output *source.Output[reconcile.Request]
 	r := &requests{}
 	pods := func() *builder.Builder { return builder.ControllerManagedBy(m).For(&corev1.Pod{}) }
-	nothing := reconcile.EnqueueMapped[informer.Object, reconcile.Request](nil)
+	nothing := handler.EnqueueMapped[informer.Object, reconcile.Request](nil)
 	misusetest.Run(t, []misusetest.Call{
 		misusetest.Of("ControllerManagedBy",
 			func() error { return builder.ControllerManagedBy(nil).For(&corev1.Pod{}).Complete(r) },

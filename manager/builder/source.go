@@ -14,6 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // attach gets the informers and creates the sources.
@@ -24,18 +26,18 @@ func (b *Builder) attach(p *parts) error {
 	}
 	for _, in := range inputs {
 		var owner *ownership
-		handler := in.handler
-		if handler == nil {
+		h := in.handler
+		if h == nil {
 			owner = &ownership{
 				kind: b.object.kind.GroupKind(), every: in.options.EveryOwner,
 				isNamespaced: b.manager.IsNamespaced,
 			}
-			h := reconcile.EnqueueMapped(owner.requests)
-			handler = &h
+			owners := handler.EnqueueMapped(owner.requests)
+			h = &owners
 		}
-		filtered := *handler
+		filtered := *h
 		if filters := append(b.filters[:len(b.filters):len(b.filters)], in.options.Predicates...); len(filters) > 0 {
-			filtered = reconcile.Filter(filtered, filters...)
+			filtered = handler.Filter(filtered, filters...)
 		}
 		source, giveBack, err := open(b.manager, in, filtered)
 		if err != nil {
@@ -81,12 +83,12 @@ func openAs[T informer.Object](f *informer.Factory, o informer.InformerOptions,
 	if err != nil {
 		return nil, nil, err
 	}
-	return reconcile.Kind(inf, lift[T](h)), func() { informer.Release(inf) }, nil
+	return source.Kind(inf, lift[T](h)), func() { informer.Release(inf) }, nil
 }
 
 // lift converts a handler of any objects to a handler of T.
-func lift[T informer.Object](h Handler) reconcile.EventHandler[T, reconcile.Request] {
-	var lifted reconcile.EventHandler[T, reconcile.Request]
+func lift[T informer.Object](h Handler) handler.EventHandler[T, reconcile.Request] {
+	var lifted handler.EventHandler[T, reconcile.Request]
 	if h.OnAdd != nil {
 		lifted.OnAdd = func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
 			h.OnAdd(ctx, obj, initial, q)
@@ -120,8 +122,8 @@ type ownership struct {
 
 // requests returns a request for each owner.
 func (o *ownership) requests(_ context.Context, obj informer.Object) []reconcile.Request {
-	return reconcile.OwnersOf(obj, o.kind,
-		reconcile.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
+	return handler.OwnersOf(obj, o.kind,
+		handler.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
 }
 
 func (o *ownership) hasNamespace() bool {

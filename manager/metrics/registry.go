@@ -39,10 +39,7 @@ type Registry struct {
 	events      func() events.Stats
 }
 
-var (
-	_ manager.Metrics        = (*Registry)(nil)
-	_ reconcile.TimeObserver = (*Registry)(nil)
-)
+var _ manager.Metrics = (*Registry)(nil)
 
 // New returns an empty registry with the metrics of the Go runtime and of the process.
 func New() *Registry {
@@ -92,7 +89,7 @@ func (r *Registry) Controller(name string, stats func() reconcile.Stats) {
 	r.controllers[name] = stats
 }
 
-// ReconcileTimes implements reconcile.TimeObserver.
+// ReconcileTimes is what reconcile.Options.Metrics speaks of.
 func (r *Registry) ReconcileTimes(controller string) func(took time.Duration) {
 	times := r.times.WithLabelValues(controller)
 	return func(took time.Duration) { times.Observe(took.Seconds()) }

@@ -13,6 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/multicluster/shard"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // A fleet gets an owner in its options, and uses it as shown here.
@@ -83,7 +85,7 @@ func ExampleNewObjects() {
 		}
 		defer release()
 		c := reconcile.New(fmt.Sprintf("settings-%d", p.Index), settings, reconcile.Options[reconcile.Request]{})
-		if err := c.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
+		if err := c.Watch(source.Kind(maps, handler.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 			return err
 		}
 		return c.Run(ctx)

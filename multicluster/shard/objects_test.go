@@ -22,6 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/multicluster/shard"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // sharer is a process that works on its share of the ConfigMaps of one cluster: it writes its name into them, again and
@@ -114,7 +116,7 @@ func (s *sharer) work(ctx context.Context, p *shard.Part, f *informer.Factory, c
 				metav1.PatchOptions{})
 			return reconcile.Result{RequeueAfter: 4 * time.Second}, err
 		}), reconcile.Options[reconcile.Request]{})
-	if err := c.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
+	if err := c.Watch(source.Kind(maps, handler.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		return err
 	}
 	return c.Run(ctx)

@@ -11,11 +11,12 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // PodEvents queues the Services that a pod's change concerns, after the batch period: one sync then serves all
 // changes that came in the meantime. Zero is no delay.
-func (f *Finder) PodEvents(batchPeriod time.Duration) reconcile.EventHandler[*corev1.Pod, reconcile.Request] {
+func (f *Finder) PodEvents(batchPeriod time.Duration) handler.EventHandler[*corev1.Pod, reconcile.Request] {
 	queue := func(q reconcile.Enqueuer[reconcile.Request], services []reconcile.Request) {
 		for _, svc := range services {
 			if batchPeriod > 0 {
@@ -25,7 +26,7 @@ func (f *Finder) PodEvents(batchPeriod time.Duration) reconcile.EventHandler[*co
 			}
 		}
 	}
-	return reconcile.EventHandler[*corev1.Pod, reconcile.Request]{
+	return handler.EventHandler[*corev1.Pod, reconcile.Request]{
 		OnAdd: func(ctx context.Context, pod *corev1.Pod, _ bool, q reconcile.Enqueuer[reconcile.Request]) {
 			queue(q, f.Selecting(ctx, pod.Namespace, pod.Labels))
 		},

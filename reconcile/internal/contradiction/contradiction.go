@@ -6,9 +6,11 @@
 package contradiction
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/reconcile/internal/complaint"
 )
 
 const (
@@ -64,10 +66,21 @@ func (s *State) Next(why *cachecheck.ContradictionError) *State {
 	return &next
 }
 
-// Held reports whether the key is held back, since when, and why.
-func (s *State) Held() (since time.Time, why error, held bool) {
-	if !s.Stands() || s.runs < heldAfter {
-		return time.Time{}, nil, false
+// held reports whether the key is held back.
+func (s *State) held() bool { return s.Stands() && s.runs >= heldAfter }
+
+// Complaint returns an error about the keys that are held back, or nil if there is none.
+func Complaint[K comparable](name string, states map[K]*State) error {
+	since := map[K]time.Time{}
+	for key, state := range states {
+		if state.held() {
+			since[key] = state.since
+		}
 	}
-	return s.since, s.why, true
+	err := complaint.About(name, "contradicted by the server", since, 0)
+	if err == nil {
+		return nil
+	}
+	longest, _ := complaint.Longest(since, 0)
+	return fmt.Errorf("%w: %w", err, states[longest].why)
 }

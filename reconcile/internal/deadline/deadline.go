@@ -7,8 +7,9 @@
 package deadline
 
 import (
-	"iter"
+	"context"
 	"math"
+	"sync"
 	"time"
 )
 
@@ -36,7 +37,7 @@ type Limits struct {
 
 // Watch is the timer.
 //
-// Concurrency: the caller locks; C may be received from without the lock.
+// Concurrency: the caller locks. Run takes the lock itself.
 type Watch struct {
 	limits Limits
 	// first is the shorter of the limits.
@@ -60,9 +61,30 @@ func New(l Limits) *Watch {
 	return w
 }
 
-// Start makes the timer, which Stop stops, before the first run begins. Where there is no limit it returns nil, from
-// which nothing is ever received.
-func (w *Watch) Start() <-chan time.Time {
+// Run calls look when the timer has fired, until ctx is done. look has to call Pass for all runs. It is called without
+// the lock.
+func (w *Watch) Run(ctx context.Context, lock sync.Locker, look func(now time.Time)) {
+	lock.Lock()
+	fired := w.start()
+	lock.Unlock()
+	for {
+		select {
+		case <-fired:
+			lock.Lock()
+			w.at = time.Time{}
+			lock.Unlock()
+			look(time.Now())
+		case <-ctx.Done():
+			lock.Lock()
+			defer lock.Unlock()
+			w.stop()
+			return
+		}
+	}
+}
+
+// start makes the timer, which stop stops. If there is no limit it returns nil, from which nothing is ever received.
+func (w *Watch) start() <-chan time.Time {
 	if w.first == never {
 		return nil
 	}
@@ -70,8 +92,7 @@ func (w *Watch) Start() <-chan time.Time {
 	return w.timer.C
 }
 
-// Stop stops the timer.
-func (w *Watch) Stop() {
+func (w *Watch) stop() {
 	if w.timer != nil {
 		w.timer.Stop()
 		w.timer = nil
@@ -80,43 +101,32 @@ func (w *Watch) Stop() {
 
 // Begin notes that a run begins.
 func (w *Watch) Begin(now time.Time) {
-	if w.timer == nil {
-		return
-	}
-	if due := now.Add(w.first); w.at.IsZero() || due.Before(w.at) {
-		w.set(due, now)
+	if w.timer != nil {
+		w.setBefore(now.Add(w.first), now)
 	}
 }
 
-func (w *Watch) set(due, now time.Time) {
-	w.at = due
-	w.timer.Reset(due.Sub(now))
-}
-
-// Pass marks a run that is past a limit for the first time, and reports which that is.
+// Pass marks a run that is past a limit for the first time, and reports which that is. It sets the timer to the next
+// limit that the run will pass.
 func (w *Watch) Pass(r *Run, now time.Time) (slow, hung bool) {
-	took := now.Sub(r.Began)
-	slow = w.limits.Slow > 0 && took >= w.limits.Slow && !r.Slow
-	hung = w.limits.Hung > 0 && took >= w.limits.Hung && !r.Hung
-	r.Slow, r.Hung = r.Slow || slow, r.Hung || hung
-	return slow, hung
+	pass := func(limit time.Duration, passed *bool) bool {
+		switch due := r.Began.Add(limit); {
+		case limit <= 0 || *passed:
+			return false
+		case due.After(now):
+			w.setBefore(due, now)
+			return false
+		}
+		*passed = true
+		return true
+	}
+	return pass(w.limits.Slow, &r.Slow), pass(w.limits.Hung, &r.Hung)
 }
 
-// Fired sets the timer to the next limit that a run will pass. It has to be called when the timer has fired, after
-// Pass of all runs.
-func (w *Watch) Fired(running iter.Seq[*Run], now time.Time) {
-	w.at = time.Time{}
-	if w.timer == nil {
-		return
-	}
-	for r := range running {
-		for _, next := range []struct {
-			limit  time.Duration
-			passed bool
-		}{{w.limits.Slow, r.Slow}, {w.limits.Hung, r.Hung}} {
-			if due := r.Began.Add(next.limit); next.limit > 0 && !next.passed && (w.at.IsZero() || due.Before(w.at)) {
-				w.set(due, now)
-			}
-		}
+// setBefore sets the timer to due, unless it fires before that.
+func (w *Watch) setBefore(due, now time.Time) {
+	if w.timer != nil && (w.at.IsZero() || due.Before(w.at)) {
+		w.at = due
+		w.timer.Reset(due.Sub(now))
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/flyball-dev/flyball/reconcile/internal/complaint"
 )
 
 // ProbeEvery is how long it takes at most until a permission is noticed that was granted.
@@ -107,11 +109,7 @@ func (p Permissions[K]) Complaints(name string) (all []error) {
 		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.permission, b.permission))
 	})
 	for _, m := range sorted {
-		noun := "keys"
-		if len(m.keys) == 1 {
-			noun = "key"
-		}
-		all = append(all, fmt.Errorf("%s: %d %s forbidden for %s: %s", name, len(m.keys), noun,
+		all = append(all, fmt.Errorf("%s: %s forbidden for %s: %s", name, complaint.Count(len(m.keys)),
 			time.Since(m.since).Round(time.Second), m.permission))
 	}
 	return all

@@ -13,6 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/imagestreamtag"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // Name is the controller's name.
@@ -63,7 +65,7 @@ func Add(f *fleet.Fleet, agent *ciconfig.Agent, o Options) error {
 	if d.streams, err = informer.For[*api.ImageStream](f.Hub.Manager.Informers()); err != nil {
 		return err
 	}
-	tags := reconcile.Kind(d.streams, imagestreamtag.Handler(d.keysOfTag))
+	tags := source.Kind(d.streams, imagestreamtag.Handler(d.keysOfTag))
 	added := ciconfig.Added(agent, ciconfig.ByTestInput, d.keysOfConfig)
 	wrong := []error{c.Watch(tags), c.Watch(added), d.watchWishes(c, f.Hub, true)}
 	for _, build := range f.Builds {
@@ -92,8 +94,8 @@ func (d *distributor) watchWishes(c *reconcile.Controller[Key], in *fleet.Cluste
 		return err
 	}
 	d.wishes = append(d.wishes, wishes)
-	source := reconcile.Kind(wishes,
-		reconcile.EnqueueMapped(func(_ context.Context, w *api.TestImageStreamTagImport) []Key {
+	source := source.Kind(wishes,
+		handler.EnqueueMapped(func(_ context.Context, w *api.TestImageStreamTagImport) []Key {
 			cluster := in.Name
 			if hub {
 				cluster = w.Spec.ClusterName
@@ -127,7 +129,7 @@ func (d *distributor) watchImports(c *reconcile.Controller[Key], in *fleet.Clust
 			)
 		}
 	}
-	return c.Watch(fleet.Late(reconcile.Kind(imports, reconcile.EventHandler[*api.ImageStreamImport, Key]{
+	return c.Watch(fleet.Late(source.Kind(imports, handler.EventHandler[*api.ImageStreamImport, Key]{
 		OnAdd: func(_ context.Context, i *api.ImageStreamImport, initial bool, q reconcile.Enqueuer[Key]) {
 			if initial || isAnswered(i) {
 				queue(i, q)

@@ -19,6 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
@@ -82,14 +83,14 @@ func Add(f *fleet.Fleet, o Options) error {
 		predicate.DeletionStarted[informer.Object]())
 	err := ctrl.NewControllerManagedBy(f.Hub.Manager).Named(Name).
 		For(&api.EphemeralCluster{}, builder.WithPredicates(here, changed)).
-		Watches(&api.ProwJob{}, reconcile.EnqueueMapped(clusterOf)).
+		Watches(&api.ProwJob{}, handler.EnqueueMapped(clusterOf)).
 		Complete(p)
 	if err != nil {
 		return err
 	}
 	err = ctrl.NewControllerManagedBy(f.Hub.Manager).Named(OrphansName).
 		For(&api.ProwJob{}, builder.WithPredicates(predicate.Matching(isOurs))).
-		Watches(&api.EphemeralCluster{}, reconcile.EventHandler[informer.Object, reconcile.Request]{OnDelete: jobOf}).
+		Watches(&api.EphemeralCluster{}, handler.EventHandler[informer.Object, reconcile.Request]{OnDelete: jobOf}).
 		Complete(&orphans{p})
 	if err != nil || o.Metrics == nil {
 		return err

@@ -22,6 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/standin"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // add puts a controller into the cluster's manager that watches ImageStreams.
@@ -32,7 +34,7 @@ func add(w *citest.World, c *fleet.Cluster) {
 		reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			return reconcile.Result{}, nil
 		}), reconcile.Options[reconcile.Request]{})
-	w.Must(seen.Watch(reconcile.Kind(streams, reconcile.EnqueueObject[*api.ImageStream]())))
+	w.Must(seen.Watch(source.Kind(streams, handler.EnqueueObject[*api.ImageStream]())))
 	w.Must(c.Manager.Add(seen))
 }
 

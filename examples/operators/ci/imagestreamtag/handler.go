@@ -7,6 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // softDelete is the annotation of a tag in a stream's spec that is kept for a while before it is removed.
@@ -17,7 +18,7 @@ const softDelete = "release.openshift.io/soft-delete"
 // deleted.
 //
 // Source: pkg/util/imagestreamtagmapper of openshift/ci-tools.
-func Handler[K comparable](keys func(ctx context.Context, tag Ref) []K) reconcile.EventHandler[*api.ImageStream, K] {
+func Handler[K comparable](keys func(ctx context.Context, tag Ref) []K) handler.EventHandler[*api.ImageStream, K] {
 	queue := func(ctx context.Context, refs []Ref, q reconcile.Enqueuer[K]) {
 		for _, ref := range refs {
 			for _, key := range keys(ctx, ref) {
@@ -25,7 +26,7 @@ func Handler[K comparable](keys func(ctx context.Context, tag Ref) []K) reconcil
 			}
 		}
 	}
-	return reconcile.EventHandler[*api.ImageStream, K]{
+	return handler.EventHandler[*api.ImageStream, K]{
 		OnAdd: func(ctx context.Context, obj *api.ImageStream, _ bool, q reconcile.Enqueuer[K]) {
 			queue(ctx, All(obj), q)
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
 // The names of the controllers: of tags, of new configuration, of jobs.
@@ -56,21 +57,21 @@ type promoter struct {
 	agent  *ciconfig.Agent
 	github github.Client
 	o      Options
-	wanted *reconcile.Output[Job]
+	wanted *source.Output[Job]
 }
 
 // Add adds the controllers to the hub of the fleet. The caller runs agent.
 func Add(f *fleet.Fleet, agent *ciconfig.Agent, gh github.Client, o Options) error {
 	p := &promoter{
 		hub: f.Hub.Client, agent: agent, github: gh, o: o.withDefaults(),
-		wanted: reconcile.NewOutput[Job]("promotion"),
+		wanted: source.NewOutput[Job]("promotion"),
 	}
 	m := f.Hub.Manager
 	streams, err := informer.For[*api.ImageStream](m.Informers())
 	if err != nil {
 		return err
 	}
-	tags := reconcile.Kind(streams,
+	tags := source.Kind(streams,
 		imagestreamtag.Handler(func(_ context.Context, tag imagestreamtag.Ref) []reconcile.Request {
 			if p.o.ignores(tag) {
 				return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
@@ -80,7 +80,7 @@ func watch(c *fleet.Cluster, name string, o Options) *ctrl.Builder {
 	})
 	return ctrl.NewControllerManagedBy(c.Manager).Named(name).
 		For(&corev1.ServiceAccount{}, builder.WithPredicates(wanted)).
-		Watches(&corev1.Secret{}, reconcile.EnqueueMapped(accountOf), builder.WithPredicates(wanted)).
+		Watches(&corev1.Secret{}, handler.EnqueueMapped(accountOf), builder.WithPredicates(wanted)).
 		WithOptions(ctrl.ControllerOptions{Workers: o.Workers})
 }
 

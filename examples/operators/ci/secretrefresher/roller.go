@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
@@ -88,7 +88,7 @@ func addRollers(c *fleet.Cluster, o Options) error {
 		)
 		wrong = append(wrong, ctrl.NewControllerManagedBy(c.Manager).Named(Name+"-"+owner.resource).
 			For(owner.object, builder.WithPredicates(asked)).
-			Watches(&corev1.ServiceAccount{}, reconcile.EnqueueMapped(r.ownersFor), builder.WithPredicates(wanted)).
+			Watches(&corev1.ServiceAccount{}, handler.EnqueueMapped(r.ownersFor), builder.WithPredicates(wanted)).
 			Complete(r))
 	}
 	return errors.Join(wrong...)

@@ -10,7 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // The indexes. Because of them, a pass over one pool does not read all others, and an event of one Pod does not queue
@@ -119,8 +119,8 @@ var lookup = []client.ListOption{client.ListOptions{ReadOptions: client.ReadOpti
 // of the next event reads again.
 func wake[L client.ObjectList](c client.Reader, newList func() L, by func(informer.Object) []client.ListOption,
 	items func(L) []ctrl.Request,
-) reconcile.EventHandler[informer.Object, ctrl.Request] {
-	return reconcile.EnqueueMapped(func(ctx context.Context, obj informer.Object) []ctrl.Request {
+) handler.EventHandler[informer.Object, ctrl.Request] {
+	return handler.EnqueueMapped(func(ctx context.Context, obj informer.Object) []ctrl.Request {
 		selected := by(obj)
 		if selected == nil {
 			return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
@@ -49,7 +50,7 @@ func (r *poolReconciler) setup(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("ippool").
 		For(&v1alpha1.IPPool{}).
-		Watches(&v1alpha1.IPPool{}, reconcile.EnqueueMapped(r.neighbours), builder.WithPredicates(rangeChanged)).
+		Watches(&v1alpha1.IPPool{}, handler.EnqueueMapped(r.neighbours), builder.WithPredicates(rangeChanged)).
 		Watches(&corev1.Pod{}, byPod, whenFactsChange()).
 		Watches(&v1alpha1.OverlappingRangeIPReservation{}, byPod,
 			builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).

@@ -20,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
@@ -38,9 +39,9 @@ func (r *sliceReconciler) setup(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodeslicepool").
 		For(&v1alpha1.NodeSlicePool{}).
-		Watches(&v1alpha1.NetworkAttachmentDefinition{}, reconcile.EnqueueMapped(r.poolsOfNetwork)).
+		Watches(&v1alpha1.NetworkAttachmentDefinition{}, handler.EnqueueMapped(r.poolsOfNetwork)).
 		WatchesMetadata(&corev1.Node{}, all, added).
-		Watches(&v1alpha1.IPPool{}, reconcile.EnqueueMapped(r.poolsOfRange), builder.WithPredicates(shrinks)).
+		Watches(&v1alpha1.IPPool{}, handler.EnqueueMapped(r.poolsOfRange), builder.WithPredicates(shrinks)).
 		WithOptions(ctrl.ControllerOptions{MinInterval: r.options.MinInterval}).
 		Complete(r)
 }

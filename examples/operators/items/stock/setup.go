@@ -11,7 +11,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
@@ -63,8 +63,8 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (*ctrl.Mana
 	categories := &CategoryReconciler{Client: mgr.GetClient(), Events: mgr.GetEventRecorderFor("category-controller")}
 	return mgr, ctrl.NewControllerManagedBy(mgr).
 		For(&api.Category{}, ownStatusAside).
-		Watches(&api.Item{}, reconcile.EnqueueMapped(categoryOf), ownStatusAside).
-		Watches(&api.Category{}, reconcile.EnqueueMapped(categories.rivals), ownStatusAside).
+		Watches(&api.Item{}, handler.EnqueueMapped(categoryOf), ownStatusAside).
+		Watches(&api.Category{}, handler.EnqueueMapped(categories.rivals), ownStatusAside).
 		WithOptions(loop).
 		Complete(categories)
 }

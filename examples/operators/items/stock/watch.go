@@ -11,13 +11,14 @@ import (
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // followCategories queues the items that an event of a category affects: all of its items if all depend on the change,
 // and one item if that got its number. (A category of a thousand items changes a thousand times while they are added.
 // To queue all of them each time would make a million reconciles.)
 func (r *ItemReconciler) followCategories() builder.Handler {
-	all := reconcile.EnqueueMapped(r.ofCategory)
+	all := handler.EnqueueMapped(r.ofCategory)
 	return builder.Handler{
 		OnAdd: all.OnAdd, OnDelete: all.OnDelete,
 		OnUpdate: func(ctx context.Context, old, obj ctrl.Object, q reconcile.Enqueuer[ctrl.Request]) {

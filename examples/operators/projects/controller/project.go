@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/multicluster/providers/project"
-	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // projectReconciler gives every Project a control plane, and deletes its content when the Project is deleted.
@@ -38,7 +38,7 @@ func (r *projectReconciler) setup(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&api.Project{}).
 		// Same name as the Project, whoever owns it.
-		Watches(&api.ProjectControlPlane{}, reconcile.EnqueueObject[informer.Object]()).
+		Watches(&api.ProjectControlPlane{}, handler.EnqueueObject[informer.Object]()).
 		WithOptions(ctrl.ControllerOptions{Workers: workers}).
 		Complete(r)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // infoName is the ConfigMap that names the owner of a control plane. It is in the default namespace.
@@ -28,7 +29,7 @@ const infoName = "project-info"
 type tenantReconciler struct{}
 
 func (r tenantReconciler) setup(fleet *multicluster.Manager) error {
-	toDefault := reconcile.EnqueueMapped[informer.Object](func(_ context.Context, obj informer.Object) []ctrl.Request {
+	toDefault := handler.EnqueueMapped[informer.Object](func(_ context.Context, obj informer.Object) []ctrl.Request {
 		if obj.GetNamespace() != metav1.NamespaceDefault {
 			return nil
 		}

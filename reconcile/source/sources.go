@@ -1,4 +1,4 @@
-package reconcile
+package source
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flyball-dev/flyball/internal/loop"
+	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Chan is the [Source] of the keys that are sent to keys: from outside the cluster, for example. Closing the channel
-// ends the source. A key that is sent while nobody watches waits in the channel, or makes the sender wait.
-func Chan[K comparable](name string, keys <-chan K) Source[K] {
+// Chan is the source of the keys that are sent to keys: from outside the cluster, for example. Closing the channel ends
+// the source. A key that is sent while nobody watches waits in the channel, or makes the sender wait.
+func Chan[K comparable](name string, keys <-chan K) reconcile.Source[K] {
 	return &channel[K]{always: always(name), keys: keys}
 }
 
@@ -28,8 +30,8 @@ type channel[K comparable] struct {
 	keys <-chan K
 }
 
-// Run implements [Source].
-func (c *channel[K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
+// Run implements reconcile.Source.
+func (c *channel[K]) Run(ctx context.Context, out *reconcile.Sink[K], synced func()) error {
 	if c.keys == nil {
 		return fmt.Errorf("source %q: the channel is nil: nothing would ever come", c.String())
 	}
@@ -47,9 +49,9 @@ func (c *channel[K]) Run(ctx context.Context, out *Sink[K], synced func()) error
 	}
 }
 
-// Every is the [Source] that adds what keys returns, at the start and then every interval. An interval that passes
-// while keys runs is skipped.
-func Every[K comparable](interval time.Duration, keys func(ctx context.Context) []K) Source[K] {
+// Every is the source that adds what keys returns, at the start and then every interval. An interval that passes while
+// keys runs is skipped.
+func Every[K comparable](interval time.Duration, keys func(ctx context.Context) []K) reconcile.Source[K] {
 	return &ticker[K]{always: always("every " + interval.String()), interval: interval, keys: keys}
 }
 
@@ -59,8 +61,8 @@ type ticker[K comparable] struct {
 	keys     func(context.Context) []K
 }
 
-// Run implements [Source].
-func (t *ticker[K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
+// Run implements reconcile.Source.
+func (t *ticker[K]) Run(ctx context.Context, out *reconcile.Sink[K], synced func()) error {
 	if t.interval <= 0 || t.keys == nil {
 		return fmt.Errorf("source %q: Every takes an interval above 0 and a function that returns keys", t.String())
 	}
@@ -91,7 +93,7 @@ type Output[K comparable] struct {
 
 	mu sync.Mutex
 	// sinks are those of the controllers that watch now.
-	sinks map[*Sink[K]]int
+	sinks map[*reconcile.Sink[K]]struct{}
 	// waiting has what was emitted while there were none, in order and without duplicates.
 	waiting []emitted[K]
 	known   map[K]bool
@@ -104,12 +106,13 @@ type emitted[K comparable] struct {
 
 // NewOutput makes an output. Its name stands in the causes of the keys that come through it.
 func NewOutput[K comparable](name string) *Output[K] {
-	return &Output[K]{always: always(name), sinks: map[*Sink[K]]int{}, known: map[K]bool{}}
+	return &Output[K]{always: always(name), sinks: map[*reconcile.Sink[K]]struct{}{}, known: map[K]bool{}}
 }
 
 // Emit hands key to the controllers that watch. Called with a reconcile's context, the cause names that reconcile.
 func (o *Output[K]) Emit(ctx context.Context, key K) {
-	e := emitted[K]{key, workqueue.Cause{Source: o.String(), Event: "Emit", Object: current(ctx), Time: time.Now()}}
+	name, _ := ctx.Value(loop.NameKey{}).(string)
+	e := emitted[K]{key, workqueue.Cause{Source: o.String(), Event: "Emit", Object: name, Time: time.Now()}}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for sink := range o.sinks {
@@ -121,10 +124,10 @@ func (o *Output[K]) Emit(ctx context.Context, key K) {
 	}
 }
 
-// Run implements [Source].
-func (o *Output[K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
+// Run implements reconcile.Source.
+func (o *Output[K]) Run(ctx context.Context, out *reconcile.Sink[K], synced func()) error {
 	o.mu.Lock()
-	o.sinks[out]++
+	o.sinks[out] = struct{}{}
 	for _, e := range o.waiting {
 		out.For(e.cause).Add(e.key)
 	}
@@ -135,8 +138,6 @@ func (o *Output[K]) Run(ctx context.Context, out *Sink[K], synced func()) error 
 	<-ctx.Done()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.sinks[out]--; o.sinks[out] == 0 {
-		delete(o.sinks, out)
-	}
+	delete(o.sinks, out)
 	return nil
 }

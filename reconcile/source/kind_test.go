@@ -1,4 +1,4 @@
-package reconcile
+package source
 
 import (
 	"context"
@@ -11,9 +11,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+)
+
+type (
+	reconciler = reconcile.Func[request]
+	request    = reconcile.Request
+	result     = reconcile.Result
 )
 
 // feedback is an API of pods whose watch events the test sends.
@@ -52,6 +61,10 @@ func (f *feedback) Next(ctx context.Context) (listwatch.Event[*corev1.Pod], erro
 
 func (f *feedback) Close() error { return nil }
 
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+}
+
 func version(p *corev1.Pod, rv string) *corev1.Pod {
 	p.ResourceVersion, p.UID = rv, "uid"
 	return p
@@ -59,13 +72,13 @@ func version(p *corev1.Pod, rv string) *corev1.Pod {
 
 // runKind runs a controller of pods over an informer of f until the test ends it.
 func runKind(t *testing.T, f *feedback,
-	r Reconciler[Request],
-) (c *Controller[Request], src Source[Request], end func()) {
+	r reconcile.Reconciler[reconcile.Request],
+) (c *reconcile.Controller[reconcile.Request], src reconcile.Source[reconcile.Request], end func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(quiet(t.Context()))
 	inf := informer.NewSharedInformer(f, informer.Options[*corev1.Pod]{Resource: "pods"})
-	c = New("test", r, Options[Request]{})
-	src = Kind(inf, EnqueueObject[*corev1.Pod]())
+	c = reconcile.New("test", r, reconcile.Options[reconcile.Request]{})
+	src = Kind(inf, handler.EnqueueObject[*corev1.Pod]())
 	if err := c.Watch(src); err != nil {
 		t.Fatal(err)
 	}
@@ -85,16 +98,16 @@ func TestKindTurnsEventsIntoKeysWithTheirCauses(t *testing.T) {
 		f := &feedback{pods: []*corev1.Pod{version(pod("a"), "5")}, events: make(chan listwatch.Event[*corev1.Pod])}
 		var mu sync.Mutex
 		var got []string
-		r := Func[Request](func(ctx context.Context, key Request) (Result, error) {
+		r := reconciler(func(ctx context.Context, key request) (result, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			for _, cause := range Causes(ctx) {
+			for _, cause := range reconcile.Causes(ctx) {
 				got = append(got,
 					strings.Join(
 						[]string{key.String(), cause.Source, cause.Event, cause.Object, cause.ResourceVersion}, " ",
 					))
 			}
-			return Result{}, nil
+			return result{}, nil
 		})
 		c, _, end := runKind(t, f, r)
 		for _, e := range []listwatch.Event[*corev1.Pod]{
@@ -116,9 +129,9 @@ func TestKindTurnsEventsIntoKeysWithTheirCauses(t *testing.T) {
 func TestHealthSaysWhyAnInformerIsNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feedback{err: errors.New("no route to host")}
-		c, _, end := runKind(t, f, Func[Request](func(context.Context, Request) (Result, error) {
+		c, _, end := runKind(t, f, reconciler(func(context.Context, request) (result, error) {
 			t.Error("reconciled without a cache")
-			return Result{}, nil
+			return result{}, nil
 		}))
 		time.Sleep(5 * time.Second)
 		err := c.Health()

@@ -1,9 +1,8 @@
-package reconcile
+package handler
 
 import (
 	"context"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,19 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
-
-// Enqueuer puts keys into a controller's queue, each with the cause of the event being handled.
-// It is valid for the time of the call it was given to.
-type Enqueuer[K comparable] interface {
-	// Add queues key at once.
-	Add(key K)
-	// AddAfter queues key after d. The delay survives an Add of the same key in the meantime.
-	AddAfter(key K, d time.Duration)
-	// AddRateLimited queues key after the backoff of its failures.
-	AddRateLimited(key K)
-}
 
 // EventHandler turns the changes of objects into keys. A nil function ignores that kind of change.
 //
@@ -31,22 +20,19 @@ type Enqueuer[K comparable] interface {
 // the change. It should only compute keys; what takes long belongs into the reconciler.
 type EventHandler[T any, K comparable] struct {
 	// OnAdd hears of an object that is new to the cache; initial tells that it was there at the start.
-	OnAdd func(ctx context.Context, obj T, initial bool, q Enqueuer[K])
+	OnAdd func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[K])
 	// OnUpdate hears of a changed object, with the state that was in the cache before.
-	OnUpdate func(ctx context.Context, old, obj T, q Enqueuer[K])
+	OnUpdate func(ctx context.Context, old, obj T, q reconcile.Enqueuer[K])
 	// OnDelete hears of an object that is gone, with its last known state.
-	OnDelete func(ctx context.Context, gone informer.Deleted[T], q Enqueuer[K])
-}
-
-// RequestFor is the [Request] that names obj.
-func RequestFor(obj metav1.Object) Request {
-	return Request{types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	OnDelete func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[K])
 }
 
 // EnqueueObject is the handler that queues the object itself. It expands to [EnqueueMapped] with
-// [RequestFor].
-func EnqueueObject[T informer.Object]() EventHandler[T, Request] {
-	return EnqueueMapped(func(_ context.Context, obj T) []Request { return []Request{RequestFor(obj)} })
+// reconcile.RequestFor.
+func EnqueueObject[T informer.Object]() EventHandler[T, reconcile.Request] {
+	return EnqueueMapped(func(_ context.Context, obj T) []reconcile.Request {
+		return []reconcile.Request{reconcile.RequestFor(obj)}
+	})
 }
 
 // EnqueueMapped is the handler that queues what keys returns for the object. On an update it is asked for the old and
@@ -56,14 +42,14 @@ func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Contex
 	if keys == nil {
 		return EventHandler[T, K]{}
 	}
-	add := func(q Enqueuer[K], found []K) {
+	add := func(q reconcile.Enqueuer[K], found []K) {
 		for _, key := range found {
 			q.Add(key)
 		}
 	}
 	return EventHandler[T, K]{
-		OnAdd: func(ctx context.Context, obj T, _ bool, q Enqueuer[K]) { add(q, keys(ctx, obj)) },
-		OnUpdate: func(ctx context.Context, old, obj T, q Enqueuer[K]) {
+		OnAdd: func(ctx context.Context, obj T, _ bool, q reconcile.Enqueuer[K]) { add(q, keys(ctx, obj)) },
+		OnUpdate: func(ctx context.Context, old, obj T, q reconcile.Enqueuer[K]) {
 			now := keys(ctx, obj)
 			add(q, now)
 			add(
@@ -71,7 +57,9 @@ func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Contex
 					func(key K) bool { return slices.Contains(now, key) }),
 			)
 		},
-		OnDelete: func(ctx context.Context, gone informer.Deleted[T], q Enqueuer[K]) { add(q, keys(ctx, gone.Object)) },
+		OnDelete: func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[K]) {
+			add(q, keys(ctx, gone.Object))
+		},
 	}
 }
 
@@ -90,17 +78,17 @@ type OwnerOptions struct {
 // queued. It expands to [EnqueueMapped] with [OwnersOf].
 //
 // Builder.Owns of manager/builder finds out itself whether the owners live in namespaces.
-func EnqueueOwner[T informer.Object](kind schema.GroupKind, o OwnerOptions) EventHandler[T, Request] {
+func EnqueueOwner[T informer.Object](kind schema.GroupKind, o OwnerOptions) EventHandler[T, reconcile.Request] {
 	if kind.Kind == "" {
 		panic(
-			`reconcile: EnqueueOwner: the kind is empty; give one like schema.GroupKind{Group: "apps", Kind: "Deployment"}`,
+			`handler: EnqueueOwner: the kind is empty; give one like schema.GroupKind{Group: "apps", Kind: "Deployment"}`,
 		)
 	}
-	return EnqueueMapped(func(_ context.Context, obj T) []Request { return OwnersOf(obj, kind, o) })
+	return EnqueueMapped(func(_ context.Context, obj T) []reconcile.Request { return OwnersOf(obj, kind, o) })
 }
 
 // OwnersOf returns the requests that name the owners of obj which are of the given kind.
-func OwnersOf(obj metav1.Object, kind schema.GroupKind, o OwnerOptions) (owners []Request) {
+func OwnersOf(obj metav1.Object, kind schema.GroupKind, o OwnerOptions) (owners []reconcile.Request) {
 	for _, ref := range obj.GetOwnerReferences() {
 		if ref.Kind != kind.Kind || !o.EveryOwner && (ref.Controller == nil || !*ref.Controller) {
 			continue
@@ -109,9 +97,9 @@ func OwnersOf(obj metav1.Object, kind schema.GroupKind, o OwnerOptions) (owners 
 		if err != nil || group.Group != kind.Group {
 			continue
 		}
-		owner := Request{types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}}
-		if o.ClusterScoped {
-			owner.Namespace = ""
+		owner := reconcile.Request{NamespacedName: types.NamespacedName{Name: ref.Name}}
+		if !o.ClusterScoped {
+			owner.Namespace = obj.GetNamespace()
 		}
 		owners = append(owners, owner)
 	}
@@ -123,21 +111,21 @@ func Filter[T informer.Object, K comparable](h EventHandler[T, K], ps ...predica
 	pass := predicate.And(ps...)
 	filtered := EventHandler[T, K]{}
 	if h.OnAdd != nil {
-		filtered.OnAdd = func(ctx context.Context, obj T, initial bool, q Enqueuer[K]) {
+		filtered.OnAdd = func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[K]) {
 			if pass(predicate.Event[T]{Type: predicate.Add, Initial: initial, Object: obj}) {
 				h.OnAdd(ctx, obj, initial, q)
 			}
 		}
 	}
 	if h.OnUpdate != nil {
-		filtered.OnUpdate = func(ctx context.Context, old, obj T, q Enqueuer[K]) {
+		filtered.OnUpdate = func(ctx context.Context, old, obj T, q reconcile.Enqueuer[K]) {
 			if pass(predicate.Event[T]{Type: predicate.Update, Old: old, Object: obj}) {
 				h.OnUpdate(ctx, old, obj, q)
 			}
 		}
 	}
 	if h.OnDelete != nil {
-		filtered.OnDelete = func(ctx context.Context, gone informer.Deleted[T], q Enqueuer[K]) {
+		filtered.OnDelete = func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[K]) {
 			if pass(predicate.Event[T]{Type: predicate.Delete, Object: gone.Object}) {
 				h.OnDelete(ctx, gone, q)
 			}

@@ -1,10 +1,12 @@
-package reconcile
+package source
 
 import (
 	"context"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flyball-dev/flyball/reconcile"
 )
 
 func TestChanFeedsUntilClosed(t *testing.T) {
@@ -12,7 +14,7 @@ func TestChanFeedsUntilClosed(t *testing.T) {
 		keys := make(chan string, 1)
 		keys <- "early"
 		r := recorder(nil)
-		c := start(t, r, Options[string]{}, Chan("webhook", keys))
+		c, end := start(t, r, Chan("webhook", keys))
 		time.Sleep(time.Second)
 		keys <- "late"
 		close(keys)
@@ -21,18 +23,17 @@ func TestChanFeedsUntilClosed(t *testing.T) {
 		if err := c.Health(); err != nil {
 			t.Error(err)
 		}
-		_ = c.end()
+		end()
 	})
 }
 
 func TestEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder(nil)
-		source := Every(time.Minute, func(context.Context) []string { return []string{"a"} })
-		c := start(t, r, Options[string]{}, source)
+		_, end := start(t, r, Every(time.Minute, func(context.Context) []string { return []string{"a"} }))
 		time.Sleep(150 * time.Second)
 		want(t, r.seen(), []string{"a@0s", "a@1m0s", "a@2m0s"})
-		_ = c.end()
+		end()
 	})
 }
 
@@ -41,23 +42,24 @@ func TestEvery(t *testing.T) {
 func TestOutputFeedsAnotherController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := NewOutput[string]("found")
-		first := start(t, recorder(func(ctx context.Context, key string, _ int) (Result, error) {
+		first, endFirst := start(t, recorder(func(ctx context.Context, key string) {
 			out.Emit(ctx, "from-"+key)
 			out.Emit(ctx, "from-"+key)
-			return Result{}, nil
-		}), Options[string]{}, &script{keys: []string{"a", "b"}})
+		}))
+		first.Enqueue("a")
+		first.Enqueue("b")
+		synctest.Wait()
 		var causes []string
 		free := make(chan struct{})
-		r := recorder(func(ctx context.Context, key string, _ int) (Result, error) {
-			for _, cause := range Causes(ctx) {
+		r := recorder(func(ctx context.Context, key string) {
+			for _, cause := range reconcile.Causes(ctx) {
 				causes = append(causes, cause.Source+" "+cause.Object)
 			}
 			if key == "busy" {
 				<-free
 			}
-			return Result{}, nil
 		})
-		second := start(t, r, Options[string]{}, out)
+		second, endSecond := start(t, r, out)
 		want(t, r.seen(), []string{"from-a@0s", "from-b@0s"})
 		want(t, causes, []string{"found test a", "found test b"})
 		// The only worker of the second controller is busy, so that it cannot take the key between two calls of Emit.
@@ -68,7 +70,7 @@ func TestOutputFeedsAnotherController(t *testing.T) {
 		close(free)
 		synctest.Wait()
 		want(t, r.seen(), []string{"from-a@0s", "from-b@0s", "busy@0s", "from-a@0s"})
-		_ = first.end()
-		_ = second.end()
+		endFirst()
+		endSecond()
 	})
 }

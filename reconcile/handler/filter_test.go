@@ -1,4 +1,4 @@
-package reconcile
+package handler
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
 func TestFilterPutsPredicatesBeforeAHandler(t *testing.T) {
 	old, now := pod("old"), pod("new")
-	only := func(kind predicate.EventType) EventHandler[*corev1.Pod, Request] {
+	only := func(kind predicate.EventType) EventHandler[*corev1.Pod, reconcile.Request] {
 		return Filter(EnqueueObject[*corev1.Pod](), func(e predicate.Event[*corev1.Pod]) bool {
 			if e.Type == predicate.Add && !e.Initial {
 				t.Error("the add lost that it is initial")
@@ -38,7 +39,8 @@ func TestFilterPutsPredicatesBeforeAHandler(t *testing.T) {
 		h.OnDelete(context.Background(), informer.Deleted[*corev1.Pod]{Object: now}, &q)
 		want(t, q, c.want)
 	}
-	if h := Filter(EventHandler[*corev1.Pod, Request]{}); h.OnAdd != nil || h.OnUpdate != nil || h.OnDelete != nil {
+	h := Filter(EventHandler[*corev1.Pod, reconcile.Request]{})
+	if h.OnAdd != nil || h.OnUpdate != nil || h.OnDelete != nil {
 		t.Error("a handler that ignores a kind of event is called for it")
 	}
 }

@@ -1,7 +1,8 @@
-package reconcile
+package handler
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,14 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
 )
 
 // enqueued is an Enqueuer that remembers.
 type enqueued []string
 
-func (e *enqueued) Add(key Request)                       { *e = append(*e, key.String()) }
-func (e *enqueued) AddAfter(key Request, _ time.Duration) { *e = append(*e, key.String()) }
-func (e *enqueued) AddRateLimited(key Request)            { *e = append(*e, key.String()) }
+func (e *enqueued) Add(key reconcile.Request) { *e = append(*e, key.String()) }
+
+func (e *enqueued) AddAfter(key reconcile.Request, _ time.Duration) { *e = append(*e, key.String()) }
+
+func (e *enqueued) AddRateLimited(key reconcile.Request) { *e = append(*e, key.String()) }
+
 func pod(name string, owner ...metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: owner}}
 }
@@ -30,10 +35,10 @@ func TestEnqueueObject(t *testing.T) {
 }
 
 func TestEnqueueMappedAsksForOldAndNew(t *testing.T) {
-	h := EnqueueMapped(func(_ context.Context, p *corev1.Pod) []Request {
-		var keys []Request
+	h := EnqueueMapped(func(_ context.Context, p *corev1.Pod) []reconcile.Request {
+		var keys []reconcile.Request
 		for name := range p.Labels {
-			keys = append(keys, RequestFor(pod(name)))
+			keys = append(keys, reconcile.RequestFor(pod(name)))
 		}
 		return keys
 	})
@@ -43,4 +48,11 @@ func TestEnqueueMappedAsksForOldAndNew(t *testing.T) {
 	h.OnUpdate(t.Context(), old, now, &got)
 	h.OnUpdate(t.Context(), now, now, &got)
 	want(t, got, []string{"ns/joined", "ns/left", "ns/joined"})
+}
+
+func want(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

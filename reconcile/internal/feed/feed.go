@@ -1,0 +1,227 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/flyball-dev/flyball/internal/loop/backlog"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// Source is a reconcile.Source.
+type Source[K comparable] interface {
+	// Run is that of reconcile.Source. The keys go into held, unless that is nil or was flushed.
+	Run(ctx context.Context, held *backlog.Backlog[K], synced func()) error
+	Health() error
+	String() string
+	// Repeats reports whether the source feeds everything anew when it is run again.
+	Repeats() bool
+}
+
+// Feeds are the sources of one controller. The zero value has none.
+//
+// Concurrency: all methods may be called from any goroutine. No method of a source is called under the lock.
+type Feeds[K comparable] struct {
+	mu    sync.Mutex
+	phase phase
+	// feeds has a feed for each source. Invariant: while running, each has a goroutine; in a warm-up run, those have
+	// whose sources repeat.
+	feeds []*feed[K]
+	// start starts the goroutine of a feed. Invariant: not nil exactly while running, or during a warm-up run.
+	start func(*feed[K])
+	// fail ends the controller with an error. Invariant: nil exactly before Start.
+	fail func(error)
+	// goroutines are those that Start started.
+	goroutines sync.WaitGroup
+	// warm is the warm-up run whose sources run now; nil if there is none.
+	warm *warmup[K]
+}
+
+// phase is where a controller is in its life; it only moves forward.
+type phase int
+
+const (
+	created phase = iota
+	running       // Start was called
+	stopped       // Stop was called
+)
+
+// feed is a source and the goroutine that runs it.
+type feed[K comparable] struct {
+	source  Source[K]
+	repeats bool
+	started bool          // there is a goroutine, or was
+	synced  chan struct{} // closed by the source's goroutine, once; capacity 0
+	gone    chan struct{} // closed when the source's goroutine has ended; capacity 0
+}
+
+func newFeed[K comparable](s Source[K], repeats bool) *feed[K] {
+	return &feed[K]{source: s, repeats: repeats, synced: make(chan struct{}), gone: make(chan struct{})}
+}
+
+// isSynced reports whether everything that was there at the start was fed.
+func (f *feed[K]) isSynced() bool {
+	select {
+	case <-f.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Add adds a source, which starts at once if the others run. It returns false after Stop.
+func (f *Feeds[K]) Add(s Source[K]) bool {
+	added := newFeed(s, s.Repeats())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.phase == stopped {
+		return false
+	}
+	f.feeds = append(f.feeds, added)
+	if f.start != nil {
+		f.start(added)
+	}
+	return true
+}
+
+// Start starts every source, with ctx. Those that run in a warm-up run go on instead. The error of a source is given
+// to fail. It returns false if it was called before.
+func (f *Feeds[K]) Start(ctx context.Context, fail func(error)) bool {
+	f.mu.Lock()
+	if f.phase != created {
+		f.mu.Unlock()
+		return false
+	}
+	f.phase, f.fail = running, fail
+	f.mu.Unlock()
+	f.takeOver()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.start = starter[K](ctx, fail, &f.goroutines, nil)
+	for _, feed := range f.feeds {
+		if !feed.started {
+			f.start(feed)
+		}
+	}
+	return true
+}
+
+// starter returns a function that starts a source's goroutine.
+func starter[K comparable](ctx context.Context, fail func(error), goroutines *sync.WaitGroup,
+	held *backlog.Backlog[K],
+) func(*feed[K]) {
+	return func(f *feed[K]) {
+		f.started = true
+		goroutines.Go(func() {
+			defer close(f.gone)
+			if err := f.source.Run(ctx, held, sync.OnceFunc(func() { close(f.synced) })); err != nil {
+				fail(err)
+			}
+		})
+	}
+}
+
+// WaitSynced waits until every source is synced, and returns false if ctx is done first. A source that ended early,
+// with no more to say, is not waited for.
+func (f *Feeds[K]) WaitSynced(ctx context.Context) bool {
+	for _, feed := range f.all() {
+		select {
+		case <-feed.synced:
+		case <-feed.gone:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func (f *Feeds[K]) all() []*feed[K] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.feeds)
+}
+
+// Flush gives add what was held back. From now on the sources feed the queue.
+func (f *Feeds[K]) Flush(add func(key K, o workqueue.AddOptions)) {
+	f.mu.Lock()
+	warm := f.warm
+	f.mu.Unlock()
+	if warm == nil {
+		return
+	}
+	warm.held.Flush(add)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	warm.flushed = true
+}
+
+// Stop refuses further sources, and ends a warm-up run.
+func (f *Feeds[K]) Stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.phase, f.start = stopped, nil
+	if f.warm != nil {
+		f.warm.cancel(nil)
+	}
+}
+
+// Wait waits until all sources have ended, after Stop.
+func (f *Feeds[K]) Wait() {
+	f.goroutines.Wait()
+	f.mu.Lock()
+	warm := f.warm
+	f.mu.Unlock()
+	if warm != nil {
+		<-warm.ended
+	}
+}
+
+// Running reports whether Start was called, and Stop was not.
+func (f *Feeds[K]) Running() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.phase == running
+}
+
+// Warming reports whether there is a warm-up run, and Start was not called.
+func (f *Feeds[K]) Warming() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.phase == created && f.warm != nil
+}
+
+// Fed reports whether the sources run, are synced, and feed the queue.
+func (f *Feeds[K]) Fed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.phase == running && (f.warm == nil || f.warm.flushed) &&
+		!slices.ContainsFunc(f.feeds, func(feed *feed[K]) bool { return !feed.isSynced() })
+}
+
+// Held returns the number of keys that are held back.
+func (f *Feeds[K]) Held() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.warm == nil {
+		return 0
+	}
+	return f.warm.held.Len()
+}
+
+// Health returns an error for each source that should be synced and is not.
+func (f *Feeds[K]) Health() (wrong []error) {
+	warming := f.Warming()
+	for _, feed := range f.all() {
+		if warming && !feed.repeats || feed.isSynced() {
+			continue
+		}
+		err := feed.source.Health()
+		if err == nil {
+			err = fmt.Errorf("%s: the initial objects are still being handled", feed.source)
+		}
+		wrong = append(wrong, err)
+	}
+	return wrong
+}
