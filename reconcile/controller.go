@@ -61,7 +61,7 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 	if o.FailingAfter == 0 {
 		o.FailingAfter = defaultPatience
 	}
-	c := &Controller[K]{
+	return &Controller[K]{
 		name:       name,
 		wrong:      errors.Join(misuse.Name(name), misuse.Nil("the reconciler", r)),
 		reconciler: r,
@@ -70,16 +70,15 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 			Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics, Order: o.Order,
 		}),
 		observe: observer(name, o.Metrics),
+		rooms: rooms[K]{
+			deadlines: deadline.New(deadline.Limits{Hung: o.HungAfter}),
+			forbidden: forbidden.Permissions[K]{},
+			hotloop:   hotloop.New[K](name, whyRequeue),
+		},
 		keys: newTable[K](
 			debounce.Limits{Interval: o.MinInterval, Quiet: o.Debounce, Longest: o.MaxDebounce}.WithDefaults(),
 		),
 	}
-	c.rooms = rooms[K]{
-		deadlines: deadline.New(deadline.Limits{Hung: o.HungAfter}),
-		forbidden: forbidden.Permissions[K]{},
-		hotloop:   hotloop.New[K](name, whyRequeue),
-	}
-	return c
 }
 
 // Name is the name given to [New].

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -55,10 +56,7 @@ func (h handle[K]) Forget(key K) {
 // its end.
 func (h handle[K]) ForgetAll(match func(key K) bool) {
 	h.mu.Lock()
-	keys := make([]K, 0, len(h.keys.entries))
-	for key := range h.keys.entries {
-		keys = append(keys, key)
-	}
+	keys := slices.Collect(maps.Keys(h.keys.entries))
 	h.mu.Unlock()
 	for _, key := range keys {
 		if match(key) {

@@ -108,6 +108,8 @@ func (c *Controller[K]) settled(r *run[K], how outcome, err error) (n note) {
 			Key: fmt.Sprint(e.key), Err: err, Attempts: 1, GivenUp: how == givenUp,
 			Causes: slices.Clone(r.item.Causes), // which are the queue's, and go with the run
 		}
+	}
+	if how == retried {
 		n.permission = forbidden.Lacking(err)
 	}
 	c.mu.Lock()
@@ -117,20 +119,17 @@ func (c *Controller[K]) settled(r *run[K], how outcome, err error) (n note) {
 		return n
 	}
 	c.keys.fail(e, failure)
-	others, permission, lasted := []K(nil), e.permission, time.Duration(0)
 	switch {
 	case how != retried:
 		e.failing = time.Time{}
-		others, lasted = c.permitLocked(e, "")
-	default:
-		if e.failing.IsZero() {
-			e.failing = time.Now()
-		}
-		others, lasted = c.permitLocked(e, n.permission)
-		if n.permission != "" {
-			n.first, n.probe = c.rooms.forbidden.Add(e.key, n.permission)
-			e.permission = n.permission
-		}
+	case e.failing.IsZero():
+		e.failing = time.Now()
+	}
+	permission := e.permission
+	others, lasted := c.permitLocked(e, n.permission)
+	if n.permission != "" {
+		n.first, n.probe = c.rooms.forbidden.Add(e.key, n.permission)
+		e.permission = n.permission
 	}
 	c.mu.Unlock()
 	c.askAgain(others)

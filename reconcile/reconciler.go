@@ -68,7 +68,7 @@ func Terminal(err error) error {
 	return &terminalError{err}
 }
 
-// IsTerminal tells whether err, or any error it wraps, was marked by [Terminal].
+// IsTerminal reports whether err, or any error it wraps, was marked by [Terminal].
 func IsTerminal(err error) bool {
 	var t *terminalError
 	return errors.As(err, &t)
