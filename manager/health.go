@@ -138,7 +138,7 @@ func (e *election) check() check {
 	case s.Holder == "":
 		c.note = "waiting, the lease is free"
 	case s.Patience > e.options.Duration():
-		c.note = fmt.Sprintf("waiting, held by %s, who may keep it for another %v without a sign of life", s.Holder,
+		c.note = fmt.Sprintf("waiting, held by %s, whose lease ends in %v unless renewed", s.Holder,
 			s.Patience.Round(time.Second))
 	default:
 		c.note = "waiting, held by " + s.Holder

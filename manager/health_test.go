@@ -225,9 +225,7 @@ func TestLeaseWithoutEndIsTold(t *testing.T) {
 		}
 		l := live(t, m)
 		time.Sleep(time.Hour)
-		const says = "ok\n[+]leader: waiting, held by gone, who may keep it for another 596522h14m7s without a sign " +
-			"of " +
-			"life\n"
+		const says = "ok\n[+]leader: waiting, held by gone, whose lease ends in 596522h14m7s unless renewed\n"
 		if code, body := get(m, "/readyz"); code != 200 || body != says {
 			t.Errorf("%d %s", code, body)
 		}

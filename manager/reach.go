@@ -70,7 +70,7 @@ func (m *Manager) askServer(ctx context.Context) error {
 	case errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
 		return nil // the server is there; a forbidden request is reported where it matters
 	}
-	return &UnreachableError{Server: m.server(), Err: err}
+	return &unreachableError{Server: m.server(), Err: err}
 }
 
 // said returns the text of a response that is not a Status, for example "Client sent an HTTP request to an HTTPS
@@ -94,20 +94,20 @@ func (m *Manager) server() string {
 	return m.config.Host
 }
 
-// UnreachableError is the error of an API server that did not answer.
-type UnreachableError struct {
+// unreachableError is the error of an API server that did not answer.
+type unreachableError struct {
 	Server string // scheme and host
 	Err    error
 }
 
 // Error returns one line without the request's path and the layers below, for example "cannot reach
 // https://10.0.0.1:6443: connection refused".
-func (e *UnreachableError) Error() string {
+func (e *unreachableError) Error() string {
 	return fmt.Sprintf("cannot reach %s: %s", e.Server, reason(e.Err))
 }
 
 // Unwrap returns the transport's error.
-func (e *UnreachableError) Unwrap() error { return e.Err }
+func (e *unreachableError) Unwrap() error { return e.Err }
 
 func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {

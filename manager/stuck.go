@@ -85,7 +85,7 @@ func countersOf(name string, s informer.Stats, well bool) []counter {
 	of := "informer " + name
 	counters := []counter{{
 		of: of, name: "server", count: s.Events + s.Bookmarks + s.Lists + s.Watches, waits: well,
-		complain: func(d time.Duration) string { return fmt.Sprintf("nothing was heard of the server for %v", d) },
+		complain: func(d time.Duration) string { return fmt.Sprintf("the server has sent nothing for %v", d) },
 	}, {
 		of: of, name: "cache", count: s.Batches, waits: s.Queued > 0,
 		complain: func(d time.Duration) string {

@@ -63,7 +63,7 @@ func TestStuckInformerIsNamed(t *testing.T) {
 			t.Errorf("a deaf handler: %s", body)
 		}
 		w.create(t, m, "hangs")
-		if body := probe(m, 25*time.Minute); !strings.Contains(body, "nothing was heard of the server for") &&
+		if body := probe(m, 25*time.Minute); !strings.Contains(body, "the server has sent nothing for") &&
 			!strings.Contains(body, "have not been taken into the cache") {
 			t.Errorf("a transform that hangs: %s", body)
 		}

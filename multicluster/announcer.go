@@ -127,10 +127,10 @@ func (m *Manager) join(r *round, a *Announcement) error {
 	s.by, s.round = r.announcer, r.number
 	was := s.want
 	s.announceLocked(a)
-	if s.member == nil || was == nil || maps.Equal(was.Labels, a.Labels) || !sameCluster(s.serving, a) {
+	if s.incarnation == nil || was == nil || maps.Equal(was.Labels, a.Labels) || !sameCluster(s.serving, a) {
 		return nil
 	}
-	s.member.cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
+	s.incarnation.cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
 	select {
 	case s.relabeled <- struct{}{}:
 	default:

@@ -20,19 +20,9 @@ import (
 
 type kind = schema.GroupVersionKind
 
-// OwnHandler turns the events of objects into requests of the cluster that they happened in: any handler for one
-// cluster is one.
-type OwnHandler = builder.Handler
-
 // Handler turns the events of objects into requests of any clusters. [ClusterFromContext] tells where the event
 // happened.
 type Handler = handler.EventHandler[informer.Object, Request]
-
-// Predicate tells which events are worth hearing of.
-type Predicate = builder.Predicate
-
-// WatchOptions say what of a kind is watched, and how.
-type WatchOptions = builder.WatchOptions
 
 // Builder collects what a controller is made of. Its methods return it, so that they can be chained. What is wrong is
 // noted, and told by Complete.
@@ -44,7 +34,7 @@ type Builder struct {
 	optionsSet bool
 	elected    *bool
 	inputs     []*input
-	predicates []Predicate
+	predicates []builder.Predicate
 	wrong      []error
 }
 
@@ -65,7 +55,7 @@ func (b *Builder) misuse(format string, args ...any) {
 
 // For says which objects the controller reconciles: each of their events, in each cluster, is a request that names
 // cluster and object. It must be called once, unless the controller has only Watches and a name.
-func (b *Builder) For(object informer.Object, o ...WatchOptions) *Builder {
+func (b *Builder) For(object informer.Object, o ...builder.WatchOptions) *Builder {
 	if b.parts.object != nil {
 		b.misuse(
 			"For was called twice: a controller reconciles one kind; let it Watch the other, or build a second " +
@@ -80,13 +70,13 @@ func (b *Builder) For(object informer.Object, o ...WatchOptions) *Builder {
 
 // Owns watches objects that are made by the controller: each of their events is a request that names the object of
 // For, in the same cluster, that owns it as its controller. See builder.MatchEveryOwner.
-func (b *Builder) Owns(object informer.Object, o ...WatchOptions) *Builder {
+func (b *Builder) Owns(object informer.Object, o ...builder.WatchOptions) *Builder {
 	b.input(&input{call: "Owns", object: object, owns: true}, o)
 	return b
 }
 
 // Watches watches other objects in each cluster, whose events h turns into requests of the same cluster.
-func (b *Builder) Watches(object informer.Object, h OwnHandler, o ...WatchOptions) *Builder {
+func (b *Builder) Watches(object informer.Object, h builder.Handler, o ...builder.WatchOptions) *Builder {
 	if h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil {
 		b.misuse("Watches(%T): the handler has no function; make one with handler.EnqueueMapped", object)
 		return b
@@ -96,17 +86,19 @@ func (b *Builder) Watches(object informer.Object, h OwnHandler, o ...WatchOption
 }
 
 // WatchesAcross watches other objects in each cluster, whose events h turns into requests of any clusters.
-func (b *Builder) WatchesAcross(object informer.Object, h Handler, o ...WatchOptions) *Builder {
+func (b *Builder) WatchesAcross(object informer.Object, h Handler, o ...builder.WatchOptions) *Builder {
 	return b.across("WatchesAcross", false, object, h, o)
 }
 
 // WatchesLocal watches objects of the local cluster, whether or not the controller engages that, and h turns their
 // events into requests of any clusters: what is declared here, and to be done elsewhere.
-func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...WatchOptions) *Builder {
+func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...builder.WatchOptions) *Builder {
 	return b.across("WatchesLocal", true, object, h, o)
 }
 
-func (b *Builder) across(call string, onlyLocal bool, object informer.Object, h Handler, o []WatchOptions) *Builder {
+func (b *Builder) across(call string, onlyLocal bool, object informer.Object, h Handler,
+	o []builder.WatchOptions,
+) *Builder {
 	if h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil {
 		b.misuse("%s(%T): the handler has no function; make one with handler.EnqueueMapped", call, object)
 		return b
@@ -139,7 +131,7 @@ func (b *Builder) WatchesClusters(h ClusterHandler) *Builder {
 }
 
 // WithEventFilter lets the controller hear only of the events that p lets pass. Called again, both must.
-func (b *Builder) WithEventFilter(p Predicate) *Builder {
+func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
 	if p == nil {
 		b.misuse("WithEventFilter: the predicate is nil")
 		return b
@@ -283,7 +275,7 @@ func (b *Builder) lacking(r reconcile.Reconciler[Request]) (wrong []error) {
 }
 
 // input checks what was given to a call, and notes what is wrong with it.
-func (b *Builder) input(in *input, o []WatchOptions) *input {
+func (b *Builder) input(in *input, o []builder.WatchOptions) *input {
 	in.options = builder.Merge(o...)
 	if b.parts.fleet == nil {
 		return in // said already
@@ -308,7 +300,7 @@ func (b *Builder) input(in *input, o []WatchOptions) *input {
 		)
 		return in
 	}
-	if slices.ContainsFunc(in.options.Predicates, func(p Predicate) bool { return p == nil }) {
+	if slices.ContainsFunc(in.options.Predicates, func(p builder.Predicate) bool { return p == nil }) {
 		b.misuse("%s(%T): a predicate is nil", in.call, in.object)
 		return in
 	}

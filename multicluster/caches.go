@@ -10,8 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/client/events"
 )
 
-// caches is what runs for a member: its informers, and the sender of events when there are any. It lives longer than
-// the member is Live: what drains still reads, and records events.
+// caches is what runs for a cluster: its informers, and the sender of events when there are any. It lives longer than
+// the cluster is Live: what drains still reads, and records events.
 type caches struct {
 	informers sync.WaitGroup
 	stop      context.CancelFunc

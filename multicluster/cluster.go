@@ -21,10 +21,10 @@ import (
 // Concurrency: all methods may be called at any time.
 type Cluster struct {
 	*client.Cluster
-	config    *rest.Config
-	informers *informer.Factory
-	info      atomic.Pointer[ClusterInfo]
-	member    *member
+	config      *rest.Config
+	informers   *informer.Factory
+	info        atomic.Pointer[ClusterInfo]
+	incarnation *incarnation
 
 	clientset   func() (kubernetes.Interface, error)
 	recorders   recorders
@@ -36,9 +36,11 @@ func ClusterOf(m *manager.Manager) *Cluster {
 	if m == nil {
 		panic("multicluster: ClusterOf: the manager is nil; make one with manager.New")
 	}
-	local := newMember(LocalCluster, "local", nil)
+	local := newIncarnation(LocalCluster, "local", nil)
 	local.now = Live
-	local.cluster = &Cluster{Cluster: m.GetClient(), config: m.GetConfig(), informers: m.Informers(), member: local}
+	local.cluster = &Cluster{
+		Cluster: m.GetClient(), config: m.GetConfig(), informers: m.Informers(), incarnation: local,
+	}
 	local.cluster.info.Store(&ClusterInfo{})
 	local.cluster.clientset = func() (kubernetes.Interface, error) { return m.Client(), nil }
 	local.cluster.recorders.of = m.GetEventRecorderFor
@@ -85,24 +87,24 @@ func (c *Cluster) Recorder(component string) events.Recorder {
 }
 
 // State is where the cluster is in its life.
-func (c *Cluster) State() State { return c.member.state() }
+func (c *Cluster) State() State { return c.incarnation.state() }
 
 // Err is nil while the cluster is Live, and else says why it cannot be used.
-func (c *Cluster) Err() error { return c.member.unusable() }
+func (c *Cluster) Err() error { return c.incarnation.unusable() }
 
 // use is what the context of a reconcile knows about clusters.
 type use struct {
 	fleet *Manager
-	// member is that of the request; it is nil when the request's cluster has departed, and name then says which that
+	// incarnation is the request's; it is nil when the request's cluster has departed, and name then says which that
 	// was.
-	member *member
-	name   string
+	incarnation *incarnation
+	name        string
 	// cancel ends the reconcile's context.
 	cancel context.CancelCauseFunc
 
 	mu sync.Mutex
 	// others are further clusters that the reconcile asked for: they do not end before it does.
-	others map[string]*member
+	others map[string]*incarnation
 	leave  []func()
 }
 
@@ -139,7 +141,7 @@ func (u *use) end() {
 }
 
 // other returns a further cluster for a reconcile, the same one each time.
-func (u *use) other(name string, find func() (*member, error)) (*Cluster, error) {
+func (u *use) other(name string, find func() (*incarnation, error)) (*Cluster, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if m := u.others[name]; m != nil {
@@ -154,7 +156,7 @@ func (u *use) other(name string, find func() (*member, error)) (*Cluster, error)
 		return nil, err
 	}
 	if u.others == nil {
-		u.others = map[string]*member{}
+		u.others = map[string]*incarnation{}
 	}
 	u.others[name] = m
 	u.leave = append(u.leave, leave)

@@ -18,8 +18,8 @@ import (
 //
 //	admitted ─▶ open: the informers fill ─▶ attached: events become requests, which are held ─▶ synced: they are queued
 type clusterController struct {
-	controller *Controller
-	member     *member
+	controller  *Controller
+	incarnation *incarnation
 
 	mu sync.Mutex
 	// inputs are what is watched; nil before open.
@@ -40,8 +40,8 @@ type clusterController struct {
 	problem error
 }
 
-func newClusterController(c *Controller, mem *member) *clusterController {
-	return &clusterController{controller: c, member: mem, held: backlog.New[key](nil)}
+func newClusterController(c *Controller, inc *incarnation) *clusterController {
+	return &clusterController{controller: c, incarnation: inc, held: backlog.New[key](nil)}
 }
 
 // enqueue queues a request, when the time has come. news means that something has changed.
@@ -82,8 +82,8 @@ func (e *clusterController) open() {
 		return
 	}
 	e.opened = true
-	for _, in := range e.controller.parts.inputsOf(e.member) {
-		w, err := e.controller.parts.watch(e.member, in)
+	for _, in := range e.controller.parts.inputsOf(e.incarnation) {
+		w, err := e.controller.parts.watch(e.incarnation, in)
 		if err != nil {
 			e.problem = fmt.Errorf("%s(%T): %w", in.call, in.object, err)
 			continue
@@ -99,12 +99,12 @@ func (e *clusterController) attach(base context.Context) {
 	if e.closed || !e.opened || e.stop != nil {
 		return
 	}
-	ctx, stop := context.WithCancel(context.WithValue(base, clusterKey{}, e.member.cluster))
+	ctx, stop := context.WithCancel(context.WithValue(base, clusterKey{}, e.incarnation.cluster))
 	e.stop = stop
-	if e.member.name != LocalCluster {
+	if e.incarnation.name != LocalCluster {
 		ctx = klog.NewContext(ctx,
 			klog.LoggerWithValues(klog.FromContext(ctx), "controller", e.controller.parts.name, "cluster",
-				e.member.name))
+				e.incarnation.name))
 	}
 	e.gone = func() {
 		if base.Err() == nil {
@@ -143,13 +143,13 @@ func (e *clusterController) feed(ctx context.Context, inputs []*watch) {
 // tellLive tells those who watch clusters of this one.
 func (e *clusterController) tellLive(ctx context.Context) {
 	p := e.controller.parts
-	if e.member == p.fleet.localCluster && !p.local {
+	if e.incarnation == p.fleet.localCluster && !p.local {
 		return
 	}
 	for _, h := range p.clusters {
 		again := newRetries(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
 		for h.OnLive != nil {
-			requests, err := h.OnLive(ctx, e.member.cluster)
+			requests, err := h.OnLive(ctx, e.incarnation.cluster)
 			e.enqueueAll("Live", requests)
 			if err == nil {
 				break
@@ -167,7 +167,7 @@ func (e *clusterController) tellLive(ctx context.Context) {
 func (e *clusterController) tellGone(ctx context.Context) {
 	for _, h := range e.controller.parts.clusters {
 		if h.OnGone != nil {
-			e.enqueueAll("Gone", h.OnGone(ctx, e.member.cluster.Info()))
+			e.enqueueAll("Gone", h.OnGone(ctx, e.incarnation.cluster.Info()))
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (e *clusterController) tellGone(ctx context.Context) {
 func (e *clusterController) enqueueAll(event string, requests []Request) {
 	for _, r := range requests {
 		e.controller.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{
-			Source: "clusters", Event: event, Object: e.member.name, Time: time.Now(),
+			Source: "clusters", Event: event, Object: e.incarnation.name, Time: time.Now(),
 		}})
 	}
 }
@@ -232,7 +232,7 @@ func (e *clusterController) waits() bool {
 	e.mu.Lock()
 	synced, inputs, problem := e.synced, e.inputs, e.problem
 	e.mu.Unlock()
-	if e.member.state() != Live || problem != nil {
+	if e.incarnation.state() != Live || problem != nil {
 		return false
 	}
 	for _, w := range inputs {

@@ -16,7 +16,8 @@ import (
 )
 
 // clusterName is a name in the fleet: what was announced under it last, and the incarnation of a cluster that lives
-// there, one at a time. It has one goroutine, which does everything that waits: only it makes members and ends them.
+// there, one at a time. It has one goroutine, which does everything that waits: only it makes incarnations and ends
+// them.
 type clusterName struct {
 	fleet *Manager
 	name  string
@@ -38,8 +39,8 @@ type clusterName struct {
 	end context.CancelCauseFunc
 	// serving is what the incarnation was made for; nil when there is none.
 	serving *Announcement
-	// member is the incarnation; nil before its clients are made and after it has gone.
-	member *member
+	// incarnation is what lives under the name; nil before its clients are made and after it has gone.
+	incarnation *incarnation
 
 	// state is where the cluster is since when, and reason why; attempts counts those to reach it since it was Live
 	// last.
@@ -222,8 +223,8 @@ func (s *clusterName) info() ClusterInfo {
 func (s *clusterName) live(life, work context.Context, a *Announcement, tenure Tenure) (left error) {
 	s.move(life, Joining, "being reached")
 	defer s.gone(life)
-	mem := newMember(s.name, s.name+"#"+strconv.FormatUint(s.fleet.incarnations.Add(1), 10), tenure)
-	target, err := s.prepare(mem, a)
+	inc := newIncarnation(s.name, s.name+"#"+strconv.FormatUint(s.fleet.incarnations.Add(1), 10), tenure)
+	target, err := s.prepare(inc, a)
 	if err != nil {
 		s.failed(life, fmt.Errorf("its config cannot be used: %w", err))
 		<-life.Done()
@@ -231,55 +232,55 @@ func (s *clusterName) live(life, work context.Context, a *Announcement, tenure T
 	}
 	defer target.close()
 	if awaited := ownwrites.From(life); awaited != nil {
-		awaited.Add(mem.record)
-		defer awaited.Remove(mem.record)
+		awaited.Add(inc.record)
+		defer awaited.Remove(inc.record)
 	}
-	caches := startCaches(life, mem.cluster)
-	s.fleet.admit(s, mem)
+	caches := startCaches(life, inc.cluster)
+	s.fleet.admit(s, inc)
 	if s.reach(life, target) {
-		mem.set(Live, "")
+		inc.set(Live, "")
 		s.move(life, Live, "")
-		s.work(life, mem)
+		s.work(life, inc)
 	}
 	cause := causeOf(life)
-	if mem.state() == Live {
+	if inc.state() == Live {
 		s.move(life, Draining, cause.Error())
-		left = s.drain(work, mem, cause)
+		left = s.drain(work, inc, cause)
 		caches.endSender()
 	} else {
-		mem.set(Draining, cause.Error())
+		inc.set(Draining, cause.Error())
 	}
-	mem.closed.Store(true)
-	mem.stays.Store(errors.Is(cause, errStopping))
-	s.fleet.dismiss(mem)
+	inc.closed.Store(true)
+	inc.stays.Store(errors.Is(cause, errStopping))
+	s.fleet.dismiss(inc)
 	caches.end()
-	mem.set(Gone, cause.Error())
+	inc.set(Gone, cause.Error())
 	return left
 }
 
 // work lets controllers watch the cluster until life is over.
-func (s *clusterName) work(life context.Context, mem *member) {
+func (s *clusterName) work(life context.Context, inc *incarnation) {
 	select {
 	case <-s.relabeled: // before anybody watched
 	default:
 	}
-	s.fleet.engage(mem)
+	s.fleet.engage(inc)
 	for {
 		select {
 		case <-s.relabeled:
-			s.fleet.relabel(mem)
+			s.fleet.relabel(inc)
 		case <-life.Done():
 			return
 		}
 	}
 }
 
-// prepare makes the member's clients.
-func (s *clusterName) prepare(mem *member, a *Announcement) (*server, error) {
-	if err := s.fleet.connect(mem, a); err != nil {
+// prepare makes the clients of an incarnation.
+func (s *clusterName) prepare(inc *incarnation, a *Announcement) (*server, error) {
+	if err := s.fleet.connect(inc, a); err != nil {
 		return nil, err
 	}
-	return newServer(mem.cluster.config)
+	return newServer(inc.cluster.config)
 }
 
 // causeOf says why life is over.
@@ -296,7 +297,7 @@ func causeOf(life context.Context) error {
 // gone says that there is no incarnation any more.
 func (s *clusterName) gone(life context.Context) {
 	s.fleet.mu.Lock()
-	s.member, s.serving, s.end = nil, nil, nil
+	s.incarnation, s.serving, s.end = nil, nil, nil
 	s.fleet.mu.Unlock()
 	s.move(life, Gone, causeOf(life).Error())
 }
@@ -322,7 +323,7 @@ func (s *clusterName) reach(life context.Context, target *server) bool {
 }
 
 // drain waits for what is in flight: as long as options and process allow, and not at all when the tenure is lost.
-func (s *clusterName) drain(work context.Context, mem *member, cause error) error {
+func (s *clusterName) drain(work context.Context, inc *incarnation, cause error) error {
 	patience, cancel := context.WithCancel(work)
 	defer cancel()
 	switch timeout := s.fleet.options.DrainTimeout; {
@@ -331,18 +332,18 @@ func (s *clusterName) drain(work context.Context, mem *member, cause error) erro
 	case !errors.Is(cause, errStopping):
 		defer time.AfterFunc(timeout, cancel).Stop()
 	}
-	if mem.tenure != nil {
+	if inc.tenure != nil {
 		lost := make(chan struct{}) // closed below when this function returns; nobody sends
 		defer close(lost)
 		go func() {
 			select {
-			case <-mem.tenure.Lost():
+			case <-inc.tenure.Lost():
 				cancel()
 			case <-lost:
 			}
 		}()
 	}
-	err := mem.drain(patience.Done(), cause.Error())
+	err := inc.drain(patience.Done(), cause.Error())
 	if err != nil {
 		klog.FromContext(work).Error(err, "Cluster leaves although work for it is in flight", "cluster", s.name)
 	}

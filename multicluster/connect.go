@@ -21,13 +21,13 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// connect makes the clients of a member. Nothing is asked of the server.
-func (m *Manager) connect(mem *member, a *Announcement) (err error) {
-	config := m.configOf(mem, a.Config)
-	if mem.record, err = ownwrites.New(config); err != nil {
+// connect makes the clients of a cluster. Nothing is asked of the server.
+func (m *Manager) connect(inc *incarnation, a *Announcement) (err error) {
+	config := m.configOf(inc, a.Config)
+	if inc.record, err = ownwrites.New(config); err != nil {
 		return err
 	}
-	config.Wrap(mem.record.Wrap)
+	config.Wrap(inc.record.Wrap)
 	f := m.options.Informers
 	f.Scheme, f.Mapper = m.scheme, m.options.Mapper
 	if a.Namespace != "" {
@@ -42,13 +42,13 @@ func (m *Manager) connect(mem *member, a *Announcement) (err error) {
 	if err != nil {
 		return err
 	}
-	cluster := &Cluster{Cluster: c, config: config, informers: informers, member: mem}
+	cluster := &Cluster{Cluster: c, config: config, informers: informers, incarnation: inc}
 	cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
 	cluster.clientset = sync.OnceValues(
 		func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(protobuf(config)) },
 	)
-	mem.cluster = cluster
-	mem.record.Bound(askTimeout, func() bool { return mem.away(m.options.JoinTimeout) })
+	inc.cluster = cluster
+	inc.record.Bound(askTimeout, func() bool { return inc.away(m.options.JoinTimeout) })
 	return nil
 }
 
@@ -56,7 +56,7 @@ func (m *Manager) connect(mem *member, a *Announcement) (err error) {
 const askTimeout = time.Second
 
 // configOf is the config of all clients of a cluster: with one limit for all of them, and two fences.
-func (m *Manager) configOf(mem *member, given *rest.Config) *rest.Config {
+func (m *Manager) configOf(inc *incarnation, given *rest.Config) *rest.Config {
 	config := rest.CopyConfig(given)
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS, config.Burst = m.options.QPS, m.options.Burst
@@ -67,7 +67,7 @@ func (m *Manager) configOf(mem *member, given *rest.Config) *rest.Config {
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	config.Wrap(mem.fence)
+	config.Wrap(inc.fence)
 	config.Wrap(leader.Fence)
 	return config
 }

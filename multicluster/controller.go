@@ -22,11 +22,11 @@ import (
 // key is a request as the queue knows it: of one incarnation of a cluster. Of the same object in another one it is
 // another key.
 type key struct {
-	member  *member
-	request reconcile.Request
+	incarnation *incarnation
+	request     reconcile.Request
 }
 
-func (k key) public() Request { return Request{Cluster: k.member.name, Request: k.request} }
+func (k key) public() Request { return Request{Cluster: k.incarnation.name, Request: k.request} }
 
 func (k key) String() string { return k.public().String() }
 
@@ -44,7 +44,7 @@ type Controller struct {
 
 	mu sync.Mutex
 	// clusterControllers are those with the clusters that are meant, from before they are Live until they are gone.
-	clusterControllers map[*member]*clusterController
+	clusterControllers map[*incarnation]*clusterController
 	phase              phase
 	// attach makes a clusterController feed the queue. Not nil exactly while running.
 	attach func(*clusterController)
@@ -65,9 +65,9 @@ var (
 )
 
 func newController(p *parts) *Controller {
-	c := &Controller{parts: p, clusterControllers: map[*member]*clusterController{}}
+	c := &Controller{parts: p, clusterControllers: map[*incarnation]*clusterController{}}
 	order := workqueue.NewFairOrder(workqueue.FairOptions[key]{
-		Group:      func(k key) string { return k.member.group },
+		Group:      func(k key) string { return k.incarnation.group },
 		Within:     &workqueue.PriorityOptions{},
 		GroupLimit: p.clusterWorkers(),
 		Limit:      p.workers(),
@@ -102,26 +102,26 @@ func (c *Controller) EnqueueAfter(r Request, d time.Duration) {
 
 // enqueueAcross queues a request for whatever cluster has its name now.
 func (c *Controller) enqueueAcross(r Request, o workqueue.AddOptions) {
-	mem, err := c.parts.fleet.member(r.Cluster)
+	inc, err := c.parts.fleet.incarnation(r.Cluster)
 	if err != nil {
 		c.parts.fleet.dropped.Add(1)
 		return
 	}
-	c.enqueue(key{mem, r.Request}, o)
+	c.enqueue(key{inc, r.Request}, o)
 }
 
 func (c *Controller) enqueue(k key, o workqueue.AddOptions) {
-	if e := c.clusterController(k.member); e != nil {
+	if e := c.clusterController(k.incarnation); e != nil {
 		e.enqueue(k, o, true)
 		return
 	}
 	c.parts.fleet.dropped.Add(1)
 }
 
-func (c *Controller) clusterController(mem *member) *clusterController {
+func (c *Controller) clusterController(inc *incarnation) *clusterController {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.clusterControllers[mem]
+	return c.clusterControllers[inc]
 }
 
 // Run reconciles until ctx is done, as reconcile.Controller does.
@@ -166,25 +166,25 @@ func (c *Controller) clusterControllersLocked() []*clusterController {
 	return all
 }
 
-// admit keeps requests for a member from now on, if the controller means it, and forgets it if not.
-func (c *Controller) admit(mem *member) {
-	if c.parts.means(mem) {
+// admit keeps requests for a cluster from now on, if the controller means it, and forgets it if not.
+func (c *Controller) admit(inc *incarnation) {
+	if c.parts.means(inc) {
 		c.mu.Lock()
-		if c.clusterControllers[mem] == nil && mem.state() < Draining {
-			c.clusterControllers[mem] = newClusterController(c, mem)
+		if c.clusterControllers[inc] == nil && inc.state() < Draining {
+			c.clusterControllers[inc] = newClusterController(c, inc)
 		}
 		c.mu.Unlock()
 	}
-	if !c.parts.means(mem) { // Its labels may have changed meanwhile: whoever looked then has found nothing to dismiss.
-		c.dismiss(mem)
+	if !c.parts.means(inc) { // Its labels may have changed meanwhile: whoever looked then has found nothing to dismiss.
+		c.dismiss(inc)
 	}
 }
 
-// engage watches a member that is Live, if the controller means it.
-func (c *Controller) engage(mem *member) {
-	c.admit(mem)
-	e := c.clusterController(mem)
-	if e == nil || mem.state() != Live {
+// engage watches a cluster that is Live, if the controller means it.
+func (c *Controller) engage(inc *incarnation) {
+	c.admit(inc)
+	e := c.clusterController(inc)
+	if e == nil || inc.state() != Live {
 		return
 	}
 	e.open()
@@ -196,27 +196,27 @@ func (c *Controller) engage(mem *member) {
 	}
 }
 
-// relabel looks again whether the controller means a member.
-func (c *Controller) relabel(mem *member) {
-	if e := c.clusterController(mem); e != nil && c.parts.means(mem) {
+// relabel looks again whether the controller means a cluster.
+func (c *Controller) relabel(inc *incarnation) {
+	if e := c.clusterController(inc); e != nil && c.parts.means(inc) {
 		e.relabeled()
 		return
 	}
-	c.engage(mem)
+	c.engage(inc)
 }
 
-// dismiss forgets everything about a member.
-func (c *Controller) dismiss(mem *member) {
+// dismiss forgets everything about a cluster.
+func (c *Controller) dismiss(inc *incarnation) {
 	c.mu.Lock()
-	e := c.clusterControllers[mem]
-	delete(c.clusterControllers, mem)
+	e := c.clusterControllers[inc]
+	delete(c.clusterControllers, inc)
 	c.mu.Unlock()
 	if e == nil {
 		return
 	}
 	e.close()
-	c.keys.ForgetAll(func(k key) bool { return k.member == mem })
-	if e.gone != nil && !mem.stays.Load() {
+	c.keys.ForgetAll(func(k key) bool { return k.incarnation == inc })
+	if e.gone != nil && !inc.stays.Load() {
 		e.gone()
 	}
 }
@@ -250,19 +250,19 @@ func (c *Controller) closeAll() {
 
 // admitted holds a key back whose cluster's caches are not filled.
 func (c *Controller) admitted(k key) bool {
-	e := c.clusterController(k.member)
+	e := c.clusterController(k.incarnation)
 	return e == nil || !e.hold(k)
 }
 
 // reconcile is what the queue's keys are handed to.
 func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, error) {
-	e := c.clusterController(k.member)
+	e := c.clusterController(k.incarnation)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	u := &use{fleet: c.parts.fleet, name: k.member.name, cancel: cancel}
+	u := &use{fleet: c.parts.fleet, name: k.incarnation.name, cancel: cancel}
 	defer u.end()
 	ctx = context.WithValue(ctx, useKey{}, u)
-	leave, err := k.member.enter(cancel)
+	leave, err := k.incarnation.enter(cancel)
 	switch {
 	case e == nil || errors.Is(err, ErrClusterGone):
 		if err == nil {
@@ -273,9 +273,9 @@ func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, er
 		return reconcile.Result{}, &client.StaleError{RetryAfter: ownerRetry}
 	}
 	defer leave()
-	u.member = k.member
+	u.incarnation = k.incarnation
 	result, err := c.run(ctx, k)
-	if k.member.state() >= Draining {
+	if k.incarnation.state() >= Draining {
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Reconcile failed, and is not tried again: its cluster departs")
 		}
@@ -289,11 +289,11 @@ const ownerRetry = time.Second
 
 // run calls the reconciler with all that it may use.
 func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
-	if k.member.name != LocalCluster {
-		ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", k.member.name))
-		ctx = leader.WithFence(ctx, k.member.mayWrite)
+	if k.incarnation.name != LocalCluster {
+		ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", k.incarnation.name))
+		ctx = leader.WithFence(ctx, k.incarnation.mayWrite)
 	}
-	ctx = context.WithValue(ctx, clusterKey{}, k.member.cluster)
+	ctx = context.WithValue(ctx, clusterKey{}, k.incarnation.cluster)
 	if ready := c.parts.options.Ready; ready != nil {
 		if err := ready(ctx, k.public()); err != nil {
 			return reconcile.Result{}, err
@@ -305,13 +305,13 @@ func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
 // departed drops a request, or reports it when the reconciler wants to know, and the controller means its cluster. A
 // report has a key of its own, which holds nothing of the cluster however often the reconciler fails.
 func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, error) {
-	if k.member.tombstone == nil {
+	if k.incarnation.tombstone == nil {
 		_, err := c.parts.reconciler.Reconcile(ctx, k.public())
 		return reconcile.Result{}, err
 	}
 	c.parts.fleet.dropped.Add(1)
 	c.keys.Forget(k)
-	if !c.parts.reportGone || !c.parts.means(k.member) {
+	if !c.parts.reportGone || !c.parts.means(k.incarnation) {
 		klog.FromContext(ctx).V(4).Info("Request dropped: its cluster has departed")
 		return reconcile.Result{}, nil
 	}
@@ -319,7 +319,7 @@ func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, err
 	if causes := reconcile.Causes(ctx); len(causes) > 0 {
 		report.Cause = causes[0]
 	}
-	c.keys.Add(key{k.member.tombstone, k.request}, report)
+	c.keys.Add(key{k.incarnation.tombstone, k.request}, report)
 	return reconcile.Result{}, nil
 }
 
@@ -338,11 +338,11 @@ func (m *Manager) replace(old, fresh *Controller) bool {
 	}
 	m.controllers = slices.Clone(m.controllers)
 	m.controllers[i] = fresh
-	members := append(m.membersLocked(), m.localCluster)
+	incarnations := append(m.incarnationsLocked(), m.localCluster)
 	m.mu.Unlock()
-	for _, mem := range members {
-		fresh.admit(mem) // also of those that are not Live yet
-		fresh.engage(mem)
+	for _, inc := range incarnations {
+		fresh.admit(inc) // also of those that are not Live yet
+		fresh.engage(inc)
 	}
 	return true
 }

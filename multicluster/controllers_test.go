@@ -32,7 +32,7 @@ var deleteNow = metav1.DeleteOptions{}
 func keyOf(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
 
 // named lets the events of objects of one name pass.
-func named(name string) multicluster.Predicate {
+func named(name string) builder.Predicate {
 	return predicate.Matching(func(o informer.Object) bool { return o.GetName() == name })
 }
 
@@ -361,7 +361,7 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		{"call SetGroupVersionKind on it", begin().For(&unstructured.Unstructured{})},
 		{
 			"Watches(*v1.ConfigMap): the handler has no function",
-			begin().For(maps).Watches(maps, multicluster.OwnHandler{}),
+			begin().For(maps).Watches(maps, builder.Handler{}),
 		},
 		{
 			"WatchesLocal(*v1.ConfigMap): the handler has no function",

@@ -14,20 +14,21 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
-// member is one incarnation of a cluster. Requests carry it, so that they cannot be mistaken for those of another one.
-type member struct {
+// incarnation is a cluster from when it joins the fleet until it leaves. Requests carry it, so that they cannot be
+// mistaken for those of another one.
+type incarnation struct {
 	name  string
-	group string // the name of its lane in queues: no two members have the same
+	group string // the name of its lane in queues: no two incarnations have the same
 	// tenure is the time in which this replica serves the cluster; nil where nobody has to be asked.
 	tenure Tenure
-	// cluster is what users see of it. Set before anybody else knows the member.
+	// cluster is what users see of it. Set before anybody else knows the incarnation.
 	cluster *Cluster
 	// writes are those to the cluster, for who runs the process until it is idle; nil when nobody does.
 	record *ownwrites.Record
 
 	// tombstone stands for it in requests that are reported after it has departed, and holds nothing. Nil for a
 	// tombstone.
-	tombstone *member
+	tombstone *incarnation
 
 	// closed: no request is sent any more.
 	closed atomic.Bool
@@ -46,39 +47,39 @@ type member struct {
 	idle chan struct{}
 }
 
-func newMember(name, group string, tenure Tenure) *member {
-	tombstone := &member{name: name, group: group, now: Gone}
+func newIncarnation(name, group string, tenure Tenure) *incarnation {
+	tombstone := &incarnation{name: name, group: group, now: Gone}
 	tombstone.closed.Store(true)
-	return &member{name: name, group: group, tenure: tenure, tombstone: tombstone}
+	return &incarnation{name: name, group: group, tenure: tenure, tombstone: tombstone}
 }
 
-func (m *member) state() State {
+func (m *incarnation) state() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
 }
 
-func (m *member) inFlight() int {
+func (m *incarnation) inFlight() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.uses)
 }
 
 // away says that the cluster has not answered for long to who watches it.
-func (m *member) away(long time.Duration) bool {
+func (m *incarnation) away(long time.Duration) bool {
 	return slices.ContainsFunc(m.cluster.informers.Health(),
 		func(h informer.Health) bool { return h.Err != nil && time.Since(h.Since) > long })
 }
 
-// set moves the member on, or tells why it is where it is.
-func (m *member) set(now State, reason string) {
+// set changes the state, or the reason for it.
+func (m *incarnation) set(now State, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.now, m.reason = now, reason
 }
 
 // unusable says why the cluster cannot be used; nil when it can.
-func (m *member) unusable() error {
+func (m *incarnation) unusable() error {
 	m.mu.Lock()
 	err := m.notLiveLocked()
 	m.mu.Unlock()
@@ -88,7 +89,7 @@ func (m *member) unusable() error {
 	return m.mayWrite()
 }
 
-func (m *member) notLiveLocked() error {
+func (m *incarnation) notLiveLocked() error {
 	switch {
 	case m.now >= Draining:
 		return &ClusterError{Cluster: m.name, State: m.now, Err: ErrClusterGone}
@@ -99,7 +100,7 @@ func (m *member) notLiveLocked() error {
 }
 
 // usable is the cluster for who has entered it: also while it drains.
-func (m *member) usable() (*Cluster, error) {
+func (m *incarnation) usable() (*Cluster, error) {
 	if m.closed.Load() {
 		return nil, &ClusterError{Cluster: m.name, State: Gone, Err: ErrClusterGone}
 	}
@@ -107,7 +108,7 @@ func (m *member) usable() (*Cluster, error) {
 }
 
 // mayWrite is nil while this replica serves the cluster.
-func (m *member) mayWrite() error {
+func (m *incarnation) mayWrite() error {
 	if m.closed.Load() {
 		return &ClusterError{Cluster: m.name, State: Gone, Err: ErrClusterGone}
 	}
@@ -123,7 +124,7 @@ func (m *member) mayWrite() error {
 // enter begins to use the cluster. cancel is called if leave was not by the time the draining is over.
 //
 // Errors: a [ClusterError]; that of the tenure.
-func (m *member) enter(cancel context.CancelCauseFunc) (leave func(), err error) {
+func (m *incarnation) enter(cancel context.CancelCauseFunc) (leave func(), err error) {
 	if err := m.mayWrite(); err != nil {
 		return nil, err
 	}
@@ -141,14 +142,14 @@ func (m *member) enter(cancel context.CancelCauseFunc) (leave func(), err error)
 	return func() { m.leave(number) }, nil
 }
 
-func (m *member) leave(number uint64) {
+func (m *incarnation) leave(number uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.uses, number)
 	m.reportIdleLocked()
 }
 
-func (m *member) reportIdleLocked() {
+func (m *incarnation) reportIdleLocked() {
 	if m.idle != nil && len(m.uses) == 0 {
 		close(m.idle)
 		m.idle = nil
@@ -158,7 +159,7 @@ func (m *member) reportIdleLocked() {
 // drain ends intake, waits until nothing is in flight, at most until patience ends, and cancels what is then.
 //
 // Errors: when something does not return although it was cancelled.
-func (m *member) drain(patience <-chan struct{}, reason string) error {
+func (m *incarnation) drain(patience <-chan struct{}, reason string) error {
 	m.mu.Lock()
 	idle := make(chan struct{})
 	m.now, m.reason, m.idle = Draining, reason, idle
@@ -182,7 +183,7 @@ func (m *member) drain(patience <-chan struct{}, reason string) error {
 	}
 }
 
-func (m *member) cancels() []context.CancelCauseFunc {
+func (m *incarnation) cancels() []context.CancelCauseFunc {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := make([]context.CancelCauseFunc, 0, len(m.uses))
@@ -194,21 +195,21 @@ func (m *member) cancels() []context.CancelCauseFunc {
 
 // fence wraps the transport of a cluster: nothing is sent when it has departed, and nothing is written unless this
 // replica serves it.
-func (m *member) fence(next http.RoundTripper) http.RoundTripper { return &fence{m, next} }
+func (m *incarnation) fence(next http.RoundTripper) http.RoundTripper { return &fence{m, next} }
 
 type fence struct {
-	member *member
-	next   http.RoundTripper
+	incarnation *incarnation
+	next        http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
 func (f *fence) RoundTrip(r *http.Request) (*http.Response, error) {
 	var err error
 	switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
-	case f.member.closed.Load():
-		err = &ClusterError{Cluster: f.member.name, State: Gone, Err: ErrClusterGone}
+	case f.incarnation.closed.Load():
+		err = &ClusterError{Cluster: f.incarnation.name, State: Gone, Err: ErrClusterGone}
 	case !reads:
-		err = f.member.mayWrite()
+		err = f.incarnation.mayWrite()
 	}
 	if err == nil {
 		return f.next.RoundTrip(r)

@@ -50,8 +50,8 @@ func (c *Controller) Note() string {
 		notes = append(notes, fmt.Sprintf("%v hangs for %v", k, time.Since(since).Round(time.Second)))
 	}
 	for _, e := range clusterControllers {
-		if err := e.why(); err != nil && e.member.state() == Live {
-			notes = append(notes, fmt.Sprintf("cluster %q: %v", e.member.name, err))
+		if err := e.why(); err != nil && e.incarnation.state() == Live {
+			notes = append(notes, fmt.Sprintf("cluster %q: %v", e.incarnation.name, err))
 		}
 	}
 	slices.Sort(notes)
@@ -67,7 +67,7 @@ func (e *clusterController) pending() (n int) {
 	inputs := e.inputs
 	n = e.held.Len()
 	e.mu.Unlock()
-	if e.member.name == LocalCluster {
+	if e.incarnation.name == LocalCluster {
 		return n // the local manager looks at its caches itself
 	}
 	for _, w := range inputs {

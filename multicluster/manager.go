@@ -31,7 +31,7 @@ type Manager struct {
 	// kinds tells kinds of Go types; it asks no server.
 	kinds *client.Cluster
 	// localCluster is that of the local manager, which never leaves.
-	localCluster *member
+	localCluster *incarnation
 
 	incarnations atomic.Uint64
 	dropped      atomic.Uint64
@@ -82,7 +82,7 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 		}
 		m.announcers = append(m.announcers, newAnnouncer(m, p))
 	}
-	m.localCluster = ClusterOf(local).member
+	m.localCluster = ClusterOf(local).incarnation
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("fleet %s: %w", o.Name, err)
 	}
@@ -131,24 +131,24 @@ func (m *Manager) GetCluster(ctx context.Context, name string) (*Cluster, error)
 	u := useFrom(ctx)
 	switch {
 	case u == nil || u.fleet != m:
-		mem, err := m.member(name)
+		inc, err := m.incarnation(name)
 		if err != nil {
 			return nil, err
 		}
-		if err := mem.unusable(); err != nil {
+		if err := inc.unusable(); err != nil {
 			return nil, err
 		}
-		return mem.cluster, nil
+		return inc.cluster, nil
 	case name != u.name:
-		return u.other(name, func() (*member, error) { return m.member(name) })
-	case u.member == nil:
+		return u.other(name, func() (*incarnation, error) { return m.incarnation(name) })
+	case u.incarnation == nil:
 		return nil, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterGone}
 	}
-	return u.member.usable()
+	return u.incarnation.usable()
 }
 
-// member returns that of a name.
-func (m *Manager) member(name string) (*member, error) {
+// incarnation returns the cluster that has the name now.
+func (m *Manager) incarnation(name string) (*incarnation, error) {
 	if name == LocalCluster {
 		return m.localCluster, nil
 	}
@@ -158,10 +158,10 @@ func (m *Manager) member(name string) (*member, error) {
 	switch {
 	case s == nil:
 		return nil, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
-	case s.member == nil:
+	case s.incarnation == nil:
 		return nil, &ClusterError{Cluster: name, State: s.state, Reason: s.reason, Err: ErrClusterNotLive}
 	}
-	return s.member, nil
+	return s.incarnation, nil
 }
 
 // IndexField makes cached lists of obj's kind selectable by client.MatchingFields with that field, in every cluster
@@ -176,25 +176,25 @@ func (m *Manager) IndexField(ctx context.Context, obj client.Object, field strin
 	}
 	m.mu.Lock()
 	m.indexes = append(m.indexes, index{obj, field, extract})
-	members := m.membersLocked()
+	incarnations := m.incarnationsLocked()
 	m.mu.Unlock()
 	var errs []error
-	for _, mem := range members {
-		if err := mem.cluster.IndexField(ctx, obj, field, extract); err != nil &&
+	for _, inc := range incarnations {
+		if err := inc.cluster.IndexField(ctx, obj, field, extract); err != nil &&
 			!errors.Is(err, informer.ErrIndexExists) {
-			errs = append(errs, fmt.Errorf("cluster %q: %w", mem.name, err))
+			errs = append(errs, fmt.Errorf("cluster %q: %w", inc.name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (m *Manager) membersLocked() (members []*member) {
+func (m *Manager) incarnationsLocked() (incarnations []*incarnation) {
 	for _, s := range m.names {
-		if s.member != nil {
-			members = append(members, s.member)
+		if s.incarnation != nil {
+			incarnations = append(incarnations, s.incarnation)
 		}
 	}
-	return members
+	return incarnations
 }
 
 // Run joins the clusters that the providers announce, until ctx is done; then it drains them, as the local manager
@@ -263,44 +263,44 @@ func (m *Manager) runOwner(ctx context.Context) {
 	}
 }
 
-// admit makes a member known, and lets controllers keep the requests for it.
-func (m *Manager) admit(s *clusterName, mem *member) {
-	mem.set(Joining, "being reached")
+// admit makes a cluster known, and lets controllers keep the requests for it.
+func (m *Manager) admit(s *clusterName, inc *incarnation) {
+	inc.set(Joining, "being reached")
 	m.mu.Lock()
-	s.member = mem
+	s.incarnation = inc
 	if s.want != nil {
-		mem.cluster.info.Store(&ClusterInfo{Name: s.name, Identity: s.want.Identity, Labels: s.want.Labels})
+		inc.cluster.info.Store(&ClusterInfo{Name: s.name, Identity: s.want.Identity, Labels: s.want.Labels})
 	}
 	indexes := slices.Clone(m.indexes)
 	controllers := slices.Clone(m.controllers)
 	m.mu.Unlock()
 	for _, index := range indexes {
-		// Its kind was found when it was declared; another call may have made it since the member is known.
-		_ = mem.cluster.IndexField(context.Background(), index.object, index.field, index.extract)
+		// Its kind was found when it was declared; another call may have made it since the cluster is known.
+		_ = inc.cluster.IndexField(context.Background(), index.object, index.field, index.extract)
 	}
 	for _, c := range controllers {
-		c.admit(mem)
+		c.admit(inc)
 	}
 }
 
-// engage lets controllers watch a member that has become Live.
-func (m *Manager) engage(mem *member) {
+// engage lets controllers watch a cluster that has become Live.
+func (m *Manager) engage(inc *incarnation) {
 	for _, c := range m.controllersNow() {
-		c.engage(mem)
+		c.engage(inc)
 	}
 }
 
-// relabel has controllers look again whether they mean a member.
-func (m *Manager) relabel(mem *member) {
+// relabel has controllers look again whether they mean a cluster.
+func (m *Manager) relabel(inc *incarnation) {
 	for _, c := range m.controllersNow() {
-		c.relabel(mem)
+		c.relabel(inc)
 	}
 }
 
-// dismiss lets controllers forget a member.
-func (m *Manager) dismiss(mem *member) {
+// dismiss lets controllers forget a cluster.
+func (m *Manager) dismiss(inc *incarnation) {
 	for _, c := range m.controllersNow() {
-		c.dismiss(mem)
+		c.dismiss(inc)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/workqueue"
@@ -47,12 +48,12 @@ func (p *parts) clusterWorkers() int {
 
 // means says whether the controller works on a cluster. On the local one requests can always be made, whether or not
 // it is watched.
-func (p *parts) means(mem *member) bool {
-	if mem == p.fleet.localCluster {
+func (p *parts) means(inc *incarnation) bool {
+	if inc == p.fleet.localCluster {
 		return true
 	}
 	for _, f := range p.filters {
-		if !f(mem.cluster.Info()) {
+		if !f(inc.cluster.Info()) {
 			return false
 		}
 	}
@@ -60,10 +61,10 @@ func (p *parts) means(mem *member) bool {
 }
 
 // inputsOf are what is watched in a cluster.
-func (p *parts) inputsOf(mem *member) (inputs []*input) {
+func (p *parts) inputsOf(inc *incarnation) (inputs []*input) {
 	for _, in := range p.inputs {
 		switch {
-		case mem != p.fleet.localCluster && !in.onlyLocal, mem == p.fleet.localCluster && (in.onlyLocal || p.local):
+		case inc != p.fleet.localCluster && !in.onlyLocal, inc == p.fleet.localCluster && (in.onlyLocal || p.local):
 			inputs = append(inputs, in)
 		}
 	}
@@ -101,15 +102,15 @@ type input struct {
 	call    string // "For", for messages
 	object  informer.Object
 	kind    kind
-	options WatchOptions
+	options builder.WatchOptions
 	// onlyLocal: it is watched in the local cluster alone.
 	onlyLocal bool
 	owns      bool
 	// own turns events into requests of the same cluster, across into those of any. One of both is set, or owns.
-	own    *OwnHandler
+	own    *builder.Handler
 	across *Handler
 	// filters are those of the controller and of the call.
-	filters []Predicate
+	filters []builder.Predicate
 	// owner is the kind whose requests Owns makes.
 	owner kind
 }
@@ -133,7 +134,7 @@ func (in *input) handler(ownersInNamespaces bool) Handler {
 }
 
 // lift makes requests of the cluster that the event is of.
-func lift(h OwnHandler) Handler {
+func lift(h builder.Handler) Handler {
 	var lifted Handler
 	if h.OnAdd != nil {
 		lifted.OnAdd = func(ctx context.Context, obj informer.Object, initial bool, q reconcile.Enqueuer[Request]) {

@@ -116,11 +116,11 @@ func (s *clusterName) failed(ctx context.Context, err error) {
 	news := s.reason != err.Error()
 	s.reason = err.Error()
 	s.attempts++
-	attempts, member := s.attempts, s.member
+	attempts, incarnation := s.attempts, s.incarnation
 	m.counts.attempts++
 	m.mu.Unlock()
-	if member != nil {
-		member.set(Joining, err.Error())
+	if incarnation != nil {
+		incarnation.set(Joining, err.Error())
 	}
 	logger := klog.FromContext(ctx)
 	if !news {
@@ -139,22 +139,22 @@ func (m *Manager) Status(name string) (ClusterStatus, error) {
 		m.mu.Unlock()
 		return ClusterStatus{}, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
 	}
-	status, member := s.statusLocked(), s.member
+	status, incarnation := s.statusLocked(), s.incarnation
 	m.mu.Unlock()
-	return status.with(member), nil
+	return status.with(incarnation), nil
 }
 
 // Clusters tells how all are, ordered by name. The local cluster is not among them.
 func (m *Manager) Clusters() []ClusterStatus {
 	m.mu.Lock()
-	statuses, members := make([]ClusterStatus, 0, len(m.names)), make([]*member, 0, len(m.names))
+	statuses, incarnations := make([]ClusterStatus, 0, len(m.names)), make([]*incarnation, 0, len(m.names))
 	for _, s := range m.names {
 		statuses = append(statuses, s.statusLocked())
-		members = append(members, s.member)
+		incarnations = append(incarnations, s.incarnation)
 	}
 	m.mu.Unlock()
 	for i := range statuses {
-		statuses[i] = statuses[i].with(members[i])
+		statuses[i] = statuses[i].with(incarnations[i])
 	}
 	slices.SortFunc(statuses, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return statuses
@@ -171,8 +171,8 @@ func (s *clusterName) statusLocked() ClusterStatus {
 	return status
 }
 
-// with adds what only the member knows: that it is Live, and yet its server is away.
-func (c ClusterStatus) with(m *member) ClusterStatus {
+// with adds what only the incarnation knows: that it is Live, and yet its server is away.
+func (c ClusterStatus) with(m *incarnation) ClusterStatus {
 	if m == nil {
 		return c
 	}
@@ -203,7 +203,7 @@ func (m *Manager) Health() error {
 		case a.err != nil:
 			wrong = append(wrong, fmt.Errorf("provider %s: %w", a.name, a.err))
 		default:
-			wrong = append(wrong, fmt.Errorf("provider %s has not told yet which clusters there are", a.name))
+			wrong = append(wrong, fmt.Errorf("provider %s has not listed its clusters yet", a.name))
 		}
 	}
 	live, wanted := 0, 0

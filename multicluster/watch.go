@@ -37,18 +37,18 @@ type informed interface {
 }
 
 // watch takes the informer of an input in a cluster.
-func (p *parts) watch(mem *member, in *input) (*watch, error) {
+func (p *parts) watch(inc *incarnation, in *input) (*watch, error) {
 	example := in.object
 	if in.options.OnlyMetadata {
 		bare := &metav1.PartialObjectMetadata{}
 		bare.SetGroupVersionKind(in.kind)
 		example = bare
 	}
-	o := in.options.Restrict(p.fleet.cacheOf(mem, example))
+	o := in.options.Restrict(p.fleet.cacheOf(inc, example))
 	o.Kind = in.kind
 	var on informed
 	var err error
-	switch f := mem.cluster.informers; example.(type) {
+	switch f := inc.cluster.informers; example.(type) {
 	case *metav1.PartialObjectMetadata:
 		on, err = inform[*metav1.PartialObjectMetadata](f, o)
 	case *unstructured.Unstructured:
@@ -60,20 +60,20 @@ func (p *parts) watch(mem *member, in *input) (*watch, error) {
 		return nil, err
 	}
 	w := &watch{input: in, name: on.health().Resource, on: on}
-	if mem.name != LocalCluster {
-		w.name = mem.name + " " + w.name
+	if inc.name != LocalCluster {
+		w.name = inc.name + " " + w.name
 	}
 	if in.owns {
 		w.scoped = func(ctx context.Context) (bool, error) {
-			return mem.cluster.IsObjectNamespaced(ctx, p.object.object)
+			return inc.cluster.IsObjectNamespaced(ctx, p.object.object)
 		}
 	}
 	return w, nil
 }
 
 // cacheOf is what is said about the caches of a kind in a cluster.
-func (m *Manager) cacheOf(mem *member, example informer.Object) informer.InformerOptions {
-	if mem == m.localCluster {
+func (m *Manager) cacheOf(inc *incarnation, example informer.Object) informer.InformerOptions {
+	if inc == m.localCluster {
 		return m.local.CacheOf(example)
 	}
 	form := func(o informer.Object) string {
@@ -200,8 +200,8 @@ func (q *enqueuer) with(r Request, o workqueue.AddOptions) {
 	if q.priority != 0 {
 		o.Priority = &q.priority
 	}
-	if r.Cluster == q.clusterController.member.name { // of this incarnation, whoever has the name now
-		q.clusterController.enqueue(key{q.clusterController.member, r.Request}, o, q.priority == 0)
+	if r.Cluster == q.clusterController.incarnation.name { // of this incarnation, whoever has the name now
+		q.clusterController.enqueue(key{q.clusterController.incarnation, r.Request}, o, q.priority == 0)
 		return
 	}
 	q.clusterController.controller.enqueueAcross(r, o)

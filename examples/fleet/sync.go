@@ -40,7 +40,7 @@ type Syncer struct {
 
 // SetupWithFleet builds the controller.
 func (s *Syncer) SetupWithFleet() error {
-	labelled := func(label string) multicluster.WatchOptions {
+	labelled := func(label string) builder.WatchOptions {
 		return builder.WithPredicates(
 			predicate.Matching(func(obj informer.Object) bool { return obj.GetLabels()[label] != "" }),
 		)

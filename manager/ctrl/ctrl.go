@@ -32,8 +32,6 @@ import (
 type (
 	Manager           = manager.Manager
 	Options           = manager.Options
-	LeaderElection    = manager.LeaderElection
-	Runnable          = manager.Runnable
 	Builder           = builder.Builder
 	Object            = informer.Object
 	Request           = reconcile.Request

@@ -228,6 +228,3 @@ func (o *Owner) Health() error {
 	}
 	return nil
 }
-
-// Replicas returns the replicas that share the fleet, as far as this one knows, sorted by identity.
-func (o *Owner) Replicas() []Replica { return o.replicas.list() }

@@ -246,25 +246,14 @@ func (r *replicas) expiredLeases(age time.Duration) map[string]membership {
 	return old
 }
 
-// Replica is a member of a fleet.
-type Replica struct {
-	// Identity is its name.
-	Identity string
-	// Heard is when this replica last saw its membership change.
-	Heard time.Time
-	// Leaving means that it hands over all its clusters.
-	Leaving bool
-}
-
-// list returns the replicas, sorted by identity.
-func (r *replicas) list() []Replica {
+// count returns how many replicas share the fleet, as far as this one knows.
+func (r *replicas) count() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []Replica
-	for _, session := range slices.Sorted(maps.Keys(r.sessions)) {
-		if s := r.sessions[session]; s.member && !s.dead {
-			all = append(all, Replica{identityOf(session), s.at, s.leaving})
+	for _, s := range r.sessions {
+		if s.member && !s.dead {
+			n++
 		}
 	}
-	return all
+	return n
 }

@@ -45,7 +45,7 @@ type Stats struct {
 // Stats returns a snapshot of the counters.
 func (o *Owner) Stats() Stats {
 	s := Stats{
-		Replicas: len(o.replicas.list()),
+		Replicas: o.replicas.count(),
 		Taken:    o.counts.taken.Load(), Released: o.counts.released.Load(), HandedOver: o.counts.yielded.Load(),
 		Lost: o.counts.lost.Load(), Stuck: o.counts.stuck.Load(), Asked: o.counts.asked.Load(),
 		Conflicts: o.counts.conflicts.Load(), Errors: o.counts.errors.Load(), Dead: o.counts.dead.Load(),

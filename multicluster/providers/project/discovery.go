@@ -16,12 +16,13 @@ type Discovery struct {
 	Kind schema.GroupVersionKind
 	// ReadyCondition is the type of the condition in their status.conditions that must be True.
 	ReadyCondition string
-	// Endpoint is a template (text/template) of the URL of a control plane, evaluated with an [Endpoint].
+	// Endpoint is a template (text/template) of the URL of a control plane, evaluated with the
+	// fields Base, Name, Namespace, UID and Object (see endpoint).
 	Endpoint string
 }
 
-// Endpoint is what a template of endpoints can use.
-type Endpoint struct {
+// endpoint is what a template of endpoints can use.
+type endpoint struct {
 	// Base is the URL of the server that Options.Config leads to, without a slash at its end.
 	Base string
 	// Name, Namespace and UID are those of the object.
@@ -71,7 +72,7 @@ func newEndpoints(text string, config *rest.Config) (*endpoints, error) {
 		return nil, err
 	}
 	e := &endpoints{template: t, base: strings.TrimSuffix(base.String(), "/")}
-	if _, err = e.of(Endpoint{Name: "name", Namespace: "namespace", UID: "uid"}); err != nil &&
+	if _, err = e.of(endpoint{Name: "name", Namespace: "namespace", UID: "uid"}); err != nil &&
 		strings.Contains(err.Error(), "no entry for key") {
 		err = nil // what is in objects is seen when there are some
 	}
@@ -79,7 +80,7 @@ func newEndpoints(text string, config *rest.Config) (*endpoints, error) {
 }
 
 // of is the URL for an object.
-func (e *endpoints) of(o Endpoint) (string, error) {
+func (e *endpoints) of(o endpoint) (string, error) {
 	o.Base = e.base
 	var b strings.Builder
 	if err := e.template.Execute(&b, o); err != nil {

@@ -109,7 +109,7 @@ func (p *Provider) announce(obj *unstructured.Unstructured) ([]multicluster.Anno
 //
 // Errors: a template that makes no URL of this object.
 func (p *Provider) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, error) {
-	host, err := p.endpoints.of(Endpoint{
+	host, err := p.endpoints.of(endpoint{
 		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID()), Object: obj.Object,
 	})
 	if err != nil {
