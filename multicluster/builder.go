@@ -2,17 +2,14 @@ package multicluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/misuse"
+	"github.com/flyball-dev/flyball/internal/buildcalls"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
@@ -24,65 +21,48 @@ type kind = schema.GroupVersionKind
 // happened.
 type Handler = handler.EventHandler[informer.Object, Request]
 
-// Builder collects what a controller is made of. Its methods return it, so that they can be chained. What is wrong is
-// noted, and told by Complete.
+// Builder collects the parts of a controller. Its methods return the Builder, so that calls can be chained. Complete
+// reports the mistakes in all calls.
 //
 // Concurrency: one goroutine at a time.
 type Builder struct {
 	parts      parts
-	named      bool
-	optionsSet bool
+	calls      buildcalls.Calls
 	elected    *bool
 	inputs     []*input
 	predicates []builder.Predicate
-	wrong      []error
 }
 
 // ControllerManagedBy begins a controller that works on the clusters of a fleet.
 func ControllerManagedBy(m *Manager) *Builder {
-	b := &Builder{parts: parts{fleet: m}}
+	b := &Builder{parts: parts{fleet: m}, calls: buildcalls.Begin()}
 	if m == nil {
-		b.misuse("ControllerManagedBy: the fleet is nil; make one with multicluster.New")
+		b.calls.Misuse("ControllerManagedBy: the fleet is nil; make one with multicluster.New")
 	} else {
 		b.parts.local = m.options.EngageLocal
 	}
 	return b
 }
 
-func (b *Builder) misuse(format string, args ...any) {
-	b.wrong = append(b.wrong, fmt.Errorf(format, args...))
-}
-
 // For says which objects the controller reconciles: each of their events, in each cluster, is a request that names
 // cluster and object. It must be called once, unless the controller has only Watches and a name.
 func (b *Builder) For(object informer.Object, o ...builder.WatchOptions) *Builder {
-	if b.parts.object != nil {
-		b.misuse(
-			"For was called twice: a controller reconciles one kind; let it Watch the other, or build a second " +
-				"controller",
-		)
-		return b
-	}
-	handler := handler.EnqueueObject[informer.Object]()
-	b.parts.object = b.input(&input{call: "For", object: object, own: &handler}, o)
-	return b
+	h := handler.EnqueueObject[informer.Object]()
+	return b.input(&input{call: "For", object: object, own: &h}, o)
 }
 
 // Owns watches objects that are made by the controller: each of their events is a request that names the object of
 // For, in the same cluster, that owns it as its controller. See builder.MatchEveryOwner.
 func (b *Builder) Owns(object informer.Object, o ...builder.WatchOptions) *Builder {
-	b.input(&input{call: "Owns", object: object, owns: true}, o)
-	return b
+	return b.input(&input{call: "Owns", object: object, owns: true}, o)
 }
 
 // Watches watches other objects in each cluster, whose events h turns into requests of the same cluster.
 func (b *Builder) Watches(object informer.Object, h builder.Handler, o ...builder.WatchOptions) *Builder {
-	if h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil {
-		b.misuse("Watches(%T): the handler has no function; make one with handler.EnqueueMapped", object)
+	if !b.calls.Handler("Watches", object, h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil) {
 		return b
 	}
-	b.input(&input{call: "Watches", object: object, own: &h}, o)
-	return b
+	return b.input(&input{call: "Watches", object: object, own: &h}, o)
 }
 
 // WatchesAcross watches other objects in each cluster, whose events h turns into requests of any clusters.
@@ -99,12 +79,10 @@ func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...builder.W
 func (b *Builder) across(call string, onlyLocal bool, object informer.Object, h Handler,
 	o []builder.WatchOptions,
 ) *Builder {
-	if h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil {
-		b.misuse("%s(%T): the handler has no function; make one with handler.EnqueueMapped", call, object)
+	if !b.calls.Handler(call, object, h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil) {
 		return b
 	}
-	b.input(&input{call: call, object: object, across: &h, onlyLocal: onlyLocal}, o)
-	return b
+	return b.input(&input{call: call, object: object, across: &h, onlyLocal: onlyLocal}, o)
 }
 
 // ClusterHandler turns the coming and going of clusters into requests, of these or of others: what is declared in the
@@ -123,7 +101,7 @@ type ClusterHandler struct {
 // WatchesClusters watches which clusters there are.
 func (b *Builder) WatchesClusters(h ClusterHandler) *Builder {
 	if h.OnLive == nil && h.OnGone == nil {
-		b.misuse("WatchesClusters: the handler has no function")
+		b.calls.Misuse("WatchesClusters: the handler has no function")
 		return b
 	}
 	b.parts.clusters = append(b.parts.clusters, h)
@@ -132,22 +110,18 @@ func (b *Builder) WatchesClusters(h ClusterHandler) *Builder {
 
 // WithEventFilter lets the controller hear only of the events that p lets pass. Called again, both must.
 func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
-	if p == nil {
-		b.misuse("WithEventFilter: the predicate is nil")
-		return b
+	if b.calls.Given("WithEventFilter", "predicate", p) {
+		b.predicates = append(b.predicates, p)
 	}
-	b.predicates = append(b.predicates, p)
 	return b
 }
 
 // WithClusterFilter lets the controller work only on the clusters that f means, by what they are called and labelled
 // at the time; see [MatchLabels]. Called again, both must. The local cluster is not asked about.
 func (b *Builder) WithClusterFilter(f ClusterFilter) *Builder {
-	if f == nil {
-		b.misuse("WithClusterFilter: the filter is nil")
-		return b
+	if b.calls.Given("WithClusterFilter", "filter", f) {
+		b.parts.filters = append(b.parts.filters, f)
 	}
-	b.parts.filters = append(b.parts.filters, f)
 	return b
 }
 
@@ -170,25 +144,17 @@ func (b *Builder) ReportGone(report bool) *Builder {
 // manager's. What hangs or fails is told by the fleet's note; it does not make the process unready, so that
 // FailingAfter has no use.
 func (b *Builder) WithOptions(o reconcile.Options[Request]) *Builder {
-	if b.optionsSet {
-		b.misuse("WithOptions was called twice: the second would undo the first; put all options into one")
-	}
-	if o.Workers < 0 {
-		b.misuse("WithOptions: %d Workers; 0 means %d", o.Workers, defaultWorkers)
-	}
+	b.calls.Options(o.Workers, defaultWorkers)
 	if o.Order != nil {
-		b.misuse("WithOptions: Order: the queue of a fleet's controller has lanes of clusters, each by priority")
+		b.calls.Misuse("WithOptions: Order: the queue of a fleet's controller has lanes of clusters, each by priority")
 	}
-	b.parts.options, b.optionsSet = o, true
+	b.parts.options = o
 	return b
 }
 
 // Named names the controller in logs, metrics and health. Without it the name is the kind given to For, in lower case.
 func (b *Builder) Named(name string) *Builder {
-	if err := misuse.Name(name); err != nil {
-		b.misuse("Named: %w; without Named it is the kind's", err)
-	}
-	b.parts.name, b.named = name, true
+	b.calls.Named(name)
 	return b
 }
 
@@ -218,16 +184,12 @@ func (b *Builder) Complete(r reconcile.Reconciler[Request]) error {
 //
 // Errors: everything that was wrong in the calls before, joined.
 func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
+	name, err := b.calls.End(r, len(b.parts.clusters))
+	if err != nil {
+		return nil, err
+	}
 	p := b.parts
-	if !b.named && p.object != nil {
-		p.name = strings.ToLower(p.object.kind.Kind)
-	}
-	if wrong := append(b.wrong[:len(b.wrong):len(b.wrong)], b.lacking(r)...); len(wrong) > 0 {
-		if p.name == "" {
-			p.name = "without a name"
-		}
-		return nil, fmt.Errorf("build controller %s: %w", p.name, errors.Join(wrong...))
-	}
+	p.name = name
 	p.reconciler = r
 	for _, in := range b.inputs {
 		finished := *in
@@ -249,65 +211,33 @@ func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
 	return c, nil
 }
 
-// lacking says what should have been called and was not.
-func (b *Builder) lacking(r reconcile.Reconciler[Request]) (wrong []error) {
-	if b.parts.fleet == nil && len(b.wrong) == 0 {
-		wrong = append(wrong, errors.New("there is no fleet: begin with ControllerManagedBy"))
-	}
-	if err := misuse.Nil("the reconciler", r); err != nil {
-		wrong = append(wrong, err)
-	}
-	owns := false
-	for _, in := range b.inputs {
-		owns = owns || in.owns
-	}
-	switch {
-	case b.parts.object != nil:
-	case owns:
-		wrong = append(wrong,
-			errors.New("Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler"))
-	case len(b.inputs) == 0 && len(b.parts.clusters) == 0:
-		wrong = append(wrong, errors.New("nothing would ever be reconciled: call For(&Kind{})"))
-	case !b.named:
-		wrong = append(wrong, errors.New("a controller without For has no name: call Named"))
-	}
-	return wrong
-}
-
-// input checks what was given to a call, and notes what is wrong with it.
-func (b *Builder) input(in *input, o []builder.WatchOptions) *input {
+// input notes a call. It keeps the call if there is nothing wrong with it.
+func (b *Builder) input(in *input, o []builder.WatchOptions) *Builder {
 	in.options = builder.Merge(o...)
-	if b.parts.fleet == nil {
-		return in // said already
+	noted := buildcalls.Input{
+		Call: in.call, Object: in.object, EveryOwner: in.options.EveryOwner,
+		NilPredicate: slices.ContainsFunc(in.options.Predicates, func(p builder.Predicate) bool { return p == nil }),
 	}
-	if misuse.IsNil(in.object) {
-		b.misuse("%s: the object is nil; give an empty one, like &corev1.Pod{}", in.call)
-		return in
+	if b.parts.fleet != nil {
+		noted.KindOf = b.kindOf
 	}
-	told := in.object.GetObjectKind().GroupVersionKind()
-	switch in.object.(type) {
-	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
-		if told.Kind == "" || told.Version == "" {
-			b.misuse("%s(%T): the object does not say its kind: call SetGroupVersionKind on it", in.call, in.object)
-			return in
-		}
+	var ok bool
+	if in.kind, ok = b.calls.Input(noted); !ok {
+		return b
 	}
-	var err error
-	if in.kind, err = b.parts.fleet.kinds.GroupVersionKindFor(in.object); err != nil {
-		b.misuse(
-			"%s(%T): the fleet's scheme does not know the type: call AddToScheme of its package, and give the scheme "+
-				"in Options.Scheme (%w)", in.call, in.object, err,
-		)
-		return in
-	}
-	if slices.ContainsFunc(in.options.Predicates, func(p builder.Predicate) bool { return p == nil }) {
-		b.misuse("%s(%T): a predicate is nil", in.call, in.object)
-		return in
-	}
-	if in.options.EveryOwner && !in.owns {
-		b.misuse("%s(%T): MatchEveryOwner is for Owns", in.call, in.object)
-		return in
+	if in.call == "For" {
+		b.parts.object = in
 	}
 	b.inputs = append(b.inputs, in)
-	return in
+	return b
+}
+
+// kindOf returns the kind of an example object whose type tells it.
+func (b *Builder) kindOf(object runtime.Object) (kind, error) {
+	found, err := b.parts.fleet.kinds.GroupVersionKindFor(object)
+	if err != nil {
+		err = fmt.Errorf("the fleet's scheme does not know the type: call AddToScheme of its package, and give the "+
+			"scheme in Options.Scheme (%w)", err)
+	}
+	return found, err
 }

@@ -20,16 +20,12 @@ import (
 
 // attach gets the informers and creates the sources.
 func (b *Builder) attach(p *parts) error {
-	inputs := b.inputs
-	if b.object != nil {
-		inputs = append([]input{*b.object}, inputs...)
-	}
-	for _, in := range inputs {
+	for _, in := range b.inputs {
 		var owner *ownership
 		h := in.handler
 		if h == nil {
 			owner = &ownership{
-				kind: b.object.kind.GroupKind(), every: in.options.EveryOwner,
+				kind: b.calls.Kind().GroupKind(), every: in.options.EveryOwner,
 				isNamespaced: b.manager.IsNamespaced,
 			}
 			owners := handler.EnqueueMapped(owner.requests)
