@@ -32,9 +32,9 @@ func place(o operator, parts, server string) string {
 	return fmt.Sprintf("| %s %s | %s | %s | ", o.name, o.version, parts, o.on(server))
 }
 
-// failure is how the list of failures begins the name of a spec.
+// failure is how the table of failures names the run.
 func failure(o operator, parts, server string) string {
-	return fmt.Sprintf("- %s, %s on %s: ", o.name, parts, o.on(server))
+	return fmt.Sprintf("| %s | %s | %s | ", o.name, parts, o.on(server))
 }
 
 // String is the row in Markdown, from its place on.
@@ -70,7 +70,7 @@ func (t *table) text(old string) string {
 				if run {
 					fmt.Fprintf(&rows, "%s%s\n", place, r)
 					for _, spec := range slices.Sorted(maps.Keys(r.outcome.failed)) {
-						fmt.Fprintf(&failures, "%s%s\n", failure, spec)
+						fmt.Fprintf(&failures, "%s%s |\n", failure, spec)
 					}
 				}
 				for line := range strings.Lines(old + "\n") {
@@ -89,7 +89,7 @@ func (t *table) text(old string) string {
 		runtime.NumCPU(), runtime.Version(), upstream.Version) +
 		"| operator | parts | server | specs that pass | start of the server | suite | memory of the server | " +
 		"memory of the suite | requests | run |\n|---|---|---|---|---|---|---|---|---|---|\n" +
-		rows.String() + "\nFailed:\n\n" + strings.TrimSpace(failures.String())
+		rows.String() + "\n| operator | parts | server | failed spec |\n|---|---|---|---|\n" + failures.String()
 }
 
 // TestTableKeepsOtherRows: a run of one operator leaves the rows of the others as they are.
@@ -111,9 +111,9 @@ func TestTableKeepsOtherRows(t *testing.T) {
 	runs := len(partsOfRuns) * len(sides)
 	text := one.text(all.text(""))
 	for what, want := range map[string]int{
-		": new\n": runs, ": old\n": runs * (len(operators) - 1), "| 7 of 8 |": runs * len(operators),
+		"| new |": runs, "| old |": runs * (len(operators) - 1), "| 7 of 8 |": runs * len(operators),
 	} {
-		if n := strings.Count(text+"\n", what); n != want {
+		if n := strings.Count(text, what); n != want {
 			t.Errorf("%q stands there %d times, want %d:\n%s", what, n, want, text)
 		}
 	}
