@@ -15,7 +15,7 @@ import (
 // puts a pipeline together itself imports the stages.
 
 // Object is what an informer can hold: anything with object metadata.
-type Object = objects.Object
+type Object = listwatch.Object
 
 // Key is the name of obj within its resource: "namespace/name", or "name" for a cluster-scoped object.
 func Key(obj metav1.Object) string { return objects.Key(obj) }

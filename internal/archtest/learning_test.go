@@ -26,10 +26,6 @@ const (
 	mostFiles = 16
 )
 
-// notYet are packages of the learning path that are too large, or whose doc.go does not name every file. A package that
-// is neither any more must leave the list.
-var notYet = []string{}
-
 // TestLearningPath: a package of the learning path has few lines and files, comments and blanks included, and its
 // doc.go names every file in the order of reading.
 func TestLearningPath(t *testing.T) {
@@ -65,11 +61,8 @@ func TestLearningPath(t *testing.T) {
 				wrong = append(wrong, "doc.go does not name "+name)
 			}
 		}
-		switch excepted := slices.Contains(notYet, dir); {
-		case len(wrong) > 0 && !excepted:
+		if len(wrong) > 0 {
 			t.Errorf("%s: %s", dir, strings.Join(wrong, ", "))
-		case len(wrong) == 0 && excepted:
-			t.Errorf("%s is one sitting now: take it off the list notYet", dir)
 		}
 	}
 }
