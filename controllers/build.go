@@ -20,9 +20,9 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// clientOf gives a controller a client of its own, which shares the caches and the record of own writes with the
-// manager's, as kube-controller-manager does: the manager's limits on requests then hold for each of them, and one
-// that has much to do does not keep the others waiting.
+// clientOf returns a client for one controller. It shares the caches and the record of own writes with the manager's
+// client. As in kube-controller-manager, each controller gets the manager's limit on requests for itself, so a busy
+// controller does not slow down the others.
 //
 // Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/controllermanager.go,
 // ControllerContext.NewClient
@@ -30,7 +30,7 @@ func clientOf(m *manager.Manager, name string) (*client.Cluster, error) {
 	return m.GetClient().Through(configOf(m, name))
 }
 
-// configOf is the manager's, with the controller's name in the user agent.
+// configOf returns the manager's config, with the controller's name in the user agent.
 func configOf(m *manager.Manager, name string) *rest.Config {
 	config := m.GetConfig()
 	config.UserAgent += "/" + name
@@ -75,7 +75,7 @@ func newEndpoints(m *manager.Manager, o Options) (manager.Runnable, error) {
 	}
 	services, err1 := informer.For[*corev1.Service](m.Informers())
 	pods, err2 := informer.For[*corev1.Pod](m.Informers())
-	//lint:ignore SA1019 Deprecated they are, and read by whoever does not know EndpointSlices.
+	//lint:ignore SA1019 They are deprecated, but clients that do not know EndpointSlices read them.
 	written, err3 := informer.For[*corev1.Endpoints](m.Informers())
 	writer, err4 := clientOf(m, endpoints.Name)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
@@ -105,8 +105,8 @@ func newEndpointSlice(m *manager.Manager, o Options) (manager.Runnable, error) {
 	}, o.EndpointSlice)
 }
 
-// newGarbageCollector gives the collector clients of its own, with twice the rate of requests: it needs two for each
-// object that it deletes. Its caches are of its own too: it follows every resource there is, by metadata.
+// newGarbageCollector gives the collector its own clients, with twice the rate of requests: it needs two for each
+// object that it deletes. The collector has its own caches, too: it watches the metadata of every resource.
 //
 // Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/core.go, newGarbageCollectorController
 func newGarbageCollector(m *manager.Manager, o Options) (manager.Runnable, error) {

@@ -1,5 +1,5 @@
-// Package controllers is the registry of the reference controllers: their names, which of them are wanted, and how
-// each is built on a manager. The controllers themselves are the packages below it.
+// Package controllers is the registry of the reference controllers: it lists their names, selects those that are
+// enabled, and builds each on a manager. The controllers themselves are the packages below it.
 //
 // Names, aliases and the rules of selection are those of kube-controller-manager, so that a command line can be
 // carried over.

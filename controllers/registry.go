@@ -20,13 +20,13 @@ type Descriptor struct {
 	Name string
 	// Aliases are further names, for the selection only.
 	Aliases []string
-	// DisabledByDefault says that "*" does not mean it.
+	// DisabledByDefault excludes the controller from "*".
 	DisabledByDefault bool
 	// New builds the controller on a manager, without adding it.
 	New func(m *manager.Manager, o Options) (manager.Runnable, error)
 }
 
-// Options says which controllers are run and how. The zero value is all of them, as kube-controller-manager runs them.
+// Options selects and configures the controllers. The zero value runs all of them, as kube-controller-manager does.
 type Options struct {
 	// Selection is what --controllers takes; see [Enabled]. Nil means "*".
 	Selection []string
@@ -38,7 +38,7 @@ type Options struct {
 	GarbageCollector garbagecollector.Options
 }
 
-// all is an element of a selection: whatever is not disabled by default.
+// all is the element of a selection that stands for all controllers that are not disabled by default.
 const all = "*"
 
 // Known returns all controllers, in alphabetical order.
@@ -68,7 +68,7 @@ func choose(known []Descriptor, selection []string) ([]Descriptor, error) {
 	if selection == nil {
 		selection = []string{all}
 	}
-	wanted := map[string]bool{} // by name; the first mention stays
+	wanted := map[string]bool{} // by name; the first mention wins
 	star := slices.Contains(selection, all)
 	var unknown []error
 	for _, word := range selection {
@@ -98,7 +98,8 @@ func choose(known []Descriptor, selection []string) ([]Descriptor, error) {
 	return enabled, nil
 }
 
-// unknownError returns the error of kube-controller-manager for a name that no controller has, and the list of names.
+// unknownError returns an error for a name that no controller has: the text of kube-controller-manager, and the known
+// names.
 func unknownError(name string, known []Descriptor) error {
 	names := make([]string, 0, len(known))
 	for _, d := range known {

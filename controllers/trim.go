@@ -7,11 +7,11 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// Trim takes away what none of the controllers reads. It is for [informer.FactoryOptions].Transform.
+// Trim removes what no controller reads. Use it as [informer.FactoryOptions].Transform.
 //
-// Of every object that is who set which field. An object that is sent without it keeps what the server has. Of a Pod
-// it is most: the controllers create, patch and delete Pods, but update none, so that the server never sees what is
-// left here.
+// It removes the managed fields of every object. The server keeps them if an object is written without them. Of a Pod
+// it removes most fields. That is safe because the controllers create, patch and delete Pods but never update one, so
+// the server never sees what remains.
 //
 // Differs: kube-controller-manager keeps all of a Pod but the managed fields.
 //
@@ -24,8 +24,9 @@ func Trim(obj informer.Object) (informer.Object, error) {
 	return obj, nil
 }
 
-// trimPod is a new Pod, which lets go of the old one, with what decides whose the Pod is, whether it serves and
-// where, and in which order Pods of a ReplicaSet are deleted. A controller that reads more of Pods adds it here.
+// trimPod returns a new Pod, so that the old one can be freed. It keeps what decides who owns the Pod, whether and
+// where it serves, and in which order the Pods of a ReplicaSet are deleted. A controller that reads more of Pods adds
+// it here.
 func trimPod(p *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: p.TypeMeta,
@@ -58,7 +59,7 @@ func trimPod(p *corev1.Pod) *corev1.Pod {
 	}
 }
 
-// only is what a map holds under one key.
+// only returns a map with one key of m, or nil if m does not have it.
 func only(m map[string]string, key string) map[string]string {
 	if value, ok := m[key]; ok {
 		return map[string]string{key: value}
@@ -66,7 +67,7 @@ func only(m map[string]string, key string) map[string]string {
 	return nil
 }
 
-// trimContainers keeps, of containers that listen or go on beside the others, where they do and that.
+// trimContainers keeps the ports and the restart policy of containers that have either.
 func trimContainers(all []corev1.Container) []corev1.Container {
 	var kept []corev1.Container
 	for i := range all {
@@ -77,7 +78,7 @@ func trimContainers(all []corev1.Container) []corev1.Container {
 	return kept
 }
 
-// trimConditions keeps the one that says whether the Pod is ready, and since when.
+// trimConditions keeps the status of the Ready condition and when it changed.
 func trimConditions(all []corev1.PodCondition) []corev1.PodCondition {
 	for i := range all {
 		if c := &all[i]; c.Type == corev1.PodReady {
@@ -87,7 +88,7 @@ func trimConditions(all []corev1.PodCondition) []corev1.PodCondition {
 	return nil
 }
 
-// trimStatuses keeps how often containers were started anew, where they were.
+// trimStatuses keeps the restart counts of containers that were restarted.
 func trimStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for i := range all {

@@ -28,7 +28,7 @@ func (c *controller) Reconcile(ctx context.Context, key reconcile.Request) (reco
 	return reconcile.Result{}, c.apply(ctx, key.NamespacedName, o, wanted)
 }
 
-// observe reads what the plan is made from. The trigger time moves on even if nothing comes of it.
+// observe reads what plan needs. It advances the trigger time even if nothing is written afterwards.
 func (c *controller) observe(key types.NamespacedName) (observed, error) {
 	svc, found := c.services.Get(key.Namespace, key.Name)
 	if !found {
@@ -59,7 +59,7 @@ func logSkipped(ctx context.Context, skipped []skippedPod) {
 	}
 }
 
-// apply does what the plan wants.
+// apply carries out the write that the plan wants.
 func (c *controller) apply(ctx context.Context, key types.NamespacedName, o observed, wanted change) error {
 	switch wanted.verb {
 	case create:
@@ -73,7 +73,7 @@ func (c *controller) apply(ctx context.Context, key types.NamespacedName, o obse
 	}
 }
 
-// create writes new Endpoints. In a namespace that is being deleted that cannot succeed, and need not.
+// create writes new Endpoints. It is no error if the namespace is being deleted: no retry would succeed.
 func (c *controller) create(ctx context.Context, svc *corev1.Service, ep *corev1.Endpoints) error {
 	err := c.client.Create(ctx, ep)
 	if apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -97,7 +97,7 @@ func (c *controller) update(ctx context.Context, ep *corev1.Endpoints) error {
 	return nil
 }
 
-// remove deletes the Endpoints of a Service that is gone, if there are any, whoever wrote them.
+// remove deletes the Endpoints of a Service that is gone, whoever wrote them, if there are any.
 func (c *controller) remove(ctx context.Context, key types.NamespacedName) error {
 	ep := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if err := client.IgnoreNotFound(c.client.Delete(ctx, ep)); err != nil {

@@ -10,11 +10,11 @@ import (
 // maxAddresses is how many addresses Endpoints may hold.
 const maxAddresses = 1000
 
-// truncate returns at most [maxAddresses] of the addresses in subsets, and whether it had to leave any out. The
-// ready ones go first; what the limit leaves is shared among the subsets by their size, rounded up, so the last may
-// get less. A subset that is left with no address is dropped, since the API does not accept one.
+// truncate returns at most [maxAddresses] of the addresses in subsets, and reports whether it left any out. Ready
+// addresses come first. Where not all fit, the subsets share the places in proportion to their sizes, rounded up, so
+// the last may get fewer. A subset without addresses is dropped, since the API does not accept one.
 //
-// The argument is not changed.
+// It does not change its argument.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, truncateEndpoints
 func truncate(subsets []corev1.EndpointSubset) ([]corev1.EndpointSubset, bool) {
@@ -48,7 +48,7 @@ type share struct {
 	left         int // Invariant: limit less what was taken.
 }
 
-// take returns the head of list, as long as its share is.
+// take returns the part of list that its share allows, from the front.
 func (s *share) take(list []corev1.EndpointAddress) []corev1.EndpointAddress {
 	n := int(math.Ceil((float64(len(list)) / float64(s.total)) * float64(s.limit)))
 	n = min(n, s.left, len(list))

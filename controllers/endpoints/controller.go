@@ -24,7 +24,7 @@ const (
 	Component = "endpoint-controller"
 )
 
-// maxRetries is how often a Service that fails is tried again before it has to change to be looked at.
+// maxRetries is how often a failed sync is retried. After that only a new event queues the Service.
 const maxRetries = 15
 
 // Config is what the controller works on. All fields are required.
@@ -41,13 +41,13 @@ type Config struct {
 type Options struct {
 	// Workers is how many Services are synced at once. Zero means 5.
 	Workers int
-	// BatchPeriod puts off the syncs that changes of pods cause, to do one for many. Zero means no delay.
+	// BatchPeriod delays the syncs that pod changes cause, so that one serves several changes. Zero means no delay.
 	BatchPeriod time.Duration
 	// Metrics receives the queue's metrics. Nil: none.
 	Metrics workqueue.MetricsProvider
 }
 
-// controller is the reconciler and what it remembers.
+// controller is the reconciler of Services.
 type controller struct {
 	client    *client.Cluster
 	services  informer.Informer[*corev1.Service]
@@ -58,8 +58,8 @@ type controller struct {
 	gate      *serving.Gate
 }
 
-// New makes the controller of all Endpoints. It adds an index to the informer of Services. A key is a Service's name,
-// which is that of its Endpoints.
+// New returns a controller for all Endpoints. It adds an index to the informer of Services and one to that of Pods. A
+// key is a Service's name, which is also the name of its Endpoints.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go
 func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
-// isMember reports whether a pod that the Service's selector matches gets an address at all: not when it has ended,
-// not before it has an IP, and not once it is being deleted, unless the Service publishes what is not ready.
+// isMember reports whether a pod that the Service's selector matches gets an address. A pod that has ended or has no IP
+// does not. A pod that is being deleted does only if the Service publishes addresses that are not ready.
 //
 // Source: k8s.io/endpointslice v0.37.2 util/controller_utils.go, ShouldPodBeInEndpoints
 func isMember(svc *corev1.Service, pod *corev1.Pod) bool {
@@ -24,10 +24,10 @@ func isReady(svc *corev1.Service, pod *corev1.Pod) bool {
 	return svc.Spec.PublishNotReadyAddresses || pods.Ready(pod)
 }
 
-// addressOf returns the pod's address in the Service's one family, and whether it has any: on a cluster that is
-// being moved between families a pod may lack the one that is asked for.
+// addressOf returns the pod's address in the Service's one family. It returns false if the pod has none, as may happen
+// while a cluster is moved between families.
 //
-// Only status.podIPs is looked at. The address is parsed and printed anew, so that irregular spellings become one.
+// It reads only status.podIPs. It parses the address and prints it again, so that irregular spellings become one.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, podToEndpointAddressForService
 func addressOf(svc *corev1.Service, pod *corev1.Pod) (corev1.EndpointAddress, bool) {
@@ -50,8 +50,8 @@ func addressOf(svc *corev1.Service, pod *corev1.Pod) (corev1.EndpointAddress, bo
 	return address, true
 }
 
-// wantedFamily is the address family that the Endpoints hold: the Service's first, or, for a Service that the API
-// server has not defaulted, that of its cluster IP, or else of the pod.
+// wantedFamily returns the address family of the Endpoints: the first of the Service's. If the API server has not set
+// those, it is the family of the cluster IP, or else of the pod's IP.
 func wantedFamily(svc *corev1.Service, pod *corev1.Pod) corev1.IPFamily {
 	if len(svc.Spec.IPFamilies) > 0 {
 		return svc.Spec.IPFamilies[0]
@@ -76,18 +76,18 @@ func ipOfFamily(ips []corev1.PodIP, family corev1.IPFamily) (string, bool) {
 	return "", false
 }
 
-// parseIP accepts leading zeros in IPv4 numbers, as decimal, which the net package no longer does.
+// parseIP accepts leading zeros in IPv4 addresses and reads the numbers as decimal. The net package refuses them.
 func parseIP(s string) net.IP { return netutils.ParseIPSloppy(s) }
 
-// portOf returns the port behind one of the Service's ports on a pod, and whether there is one.
+// portOf returns the pod's port behind one of the Service's ports. It returns false if the pod has none.
 func portOf(pod *corev1.Pod, port *corev1.ServicePort) (corev1.EndpointPort, bool) {
 	number, ok := serving.TargetPort(pod, port)
 	return corev1.EndpointPort{Name: port.Name, Port: number, Protocol: port.Protocol, AppProtocol: port.AppProtocol},
 		ok
 }
 
-// compareAddresses orders addresses by the bytes of the IP, then by the UID of what they belong to; one that
-// belongs to nothing comes first.
+// compareAddresses orders addresses by the bytes of the IP, then by the UID of the target. An address without a target
+// comes first.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, LessEndpointAddress
 func compareAddresses(a, b *corev1.EndpointAddress) int {

@@ -15,7 +15,7 @@ const (
 	// managedByLabel marks the Endpoints that this controller writes, with managedByValue.
 	managedByLabel = "endpoints.kubernetes.io/managed-by"
 	managedByValue = "endpoint-controller"
-	// truncatedValue is what the over-capacity annotation says when addresses were left out.
+	// truncatedValue is the value of the over-capacity annotation when addresses were left out.
 	truncatedValue = "truncated"
 )
 
@@ -23,15 +23,15 @@ const (
 type observed struct {
 	// service is nil when there is none of that name.
 	service *corev1.Service
-	// pods are those that the Service's selector matches.
+	// pods are the pods that the Service's selector matches.
 	pods []*corev1.Pod
 	// current is nil when there are no Endpoints.
 	current *corev1.Endpoints
-	// trigger is when the change that is being carried out was made; zero if that is not known.
+	// trigger is the time of the change that this sync publishes, or zero if it is not known.
 	trigger time.Time
 }
 
-// verb is what is to be done with the Endpoints.
+// verb is the kind of write that the Endpoints need.
 type verb int
 
 const (
@@ -41,23 +41,23 @@ const (
 	remove
 )
 
-// change is the one write, or none, that brings the Endpoints to what they should be.
+// change is the write, if any, that brings the Endpoints up to date.
 type change struct {
 	verb verb
 	// endpoints is the object to create or update.
 	endpoints *corev1.Endpoints
-	// skipped are pods, matched by the selector, of which something could not be published. They are for the log.
+	// skipped are pods that match the selector but are not published, or not with every port. They are for the log.
 	skipped []skippedPod
 }
 
 type skippedPod struct {
 	pod    *corev1.Pod
 	reason string
-	port   string // empty if it is not about a port
+	port   string // empty if the reason concerns no port
 }
 
-// plan decides what to do about a Service's Endpoints. A Service that is gone takes them along; one without a
-// selector, or that only names an outside host, has none of ours, and what others keep under its name is left alone.
+// plan decides what to do about a Service's Endpoints. If the Service is gone, they are deleted. If it has no selector,
+// or only names an outside host, its Endpoints belong to others and are left alone.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
 func plan(o observed) change {
@@ -87,7 +87,7 @@ func plan(o observed) change {
 	return c
 }
 
-// wantedSubsets returns the canonical layout of the pods' addresses, however many they are.
+// wantedSubsets returns the canonical layout of the pods' addresses, before truncation.
 func wantedSubsets(svc *corev1.Service, pods []*corev1.Pod) ([]corev1.EndpointSubset, []skippedPod) {
 	var p packer
 	var skipped []skippedPod
@@ -119,16 +119,16 @@ func wantedSubsets(svc *corev1.Service, pods []*corev1.Pod) ([]corev1.EndpointSu
 	return p.pack(), skipped
 }
 
-// upToDate reports whether a write would change nothing that matters. Subsets in another layout than ours are as
-// good: the order may come from another version of the API's types.
+// upToDate reports whether a write would change nothing that matters. Subsets in another layout count as equal if
+// repacking makes them so: their order may come from another version of the API's types.
 func upToDate(current *corev1.Endpoints, svc *corev1.Service, subsets []corev1.EndpointSubset, truncated bool) bool {
 	return labelsUpToDate(current.Labels, svc) &&
 		capacityUpToDate(current.Annotations, truncated) &&
 		(equalSubsets(current.Subsets, subsets) || equalSubsets(RepackSubsets(current.Subsets), RepackSubsets(subsets)))
 }
 
-// subsetEquality ignores the resource version of the pod, which changes with things that are not ours, and the
-// difference between empty and nil.
+// subsetEquality ignores the difference between empty and nil, and the resource version of the pod, which also changes
+// for reasons that Endpoints do not show.
 var subsetEquality = conversion.EqualitiesOrDie(func(a, b corev1.ObjectReference) bool {
 	a.ResourceVersion, b.ResourceVersion = "", ""
 	return a == b
@@ -136,9 +136,9 @@ var subsetEquality = conversion.EqualitiesOrDie(func(a, b corev1.ObjectReference
 
 func equalSubsets(a, b []corev1.EndpointSubset) bool { return subsetEquality.DeepEqual(a, b) }
 
-// labelsUpToDate reports whether the Endpoints carry our mark and otherwise the Service's labels. The headless label
-// is not looked at: it is set whenever something else is written, and never the reason to write. A Service that
-// carries one of our labels itself cannot be compared in this way; there, all must be as they are wanted.
+// labelsUpToDate reports whether the Endpoints have the controller's label and otherwise the Service's labels. It
+// ignores the headless label, which is set whenever something else is written, but is never the reason to write. If the
+// Service itself has one of the controller's labels, all labels must equal the wanted ones.
 func labelsUpToDate(current map[string]string, svc *corev1.Service) bool {
 	if maps.Equal(current, wantedLabels(svc)) {
 		return true
@@ -167,8 +167,8 @@ func wantedLabels(svc *corev1.Service) map[string]string {
 	return labels
 }
 
-// capacityUpToDate reports whether the annotation says what is so. Any value, of a version that did not truncate,
-// was once in use.
+// capacityUpToDate reports whether the annotation agrees with truncated. The value counts, because older versions used
+// another one when they did not truncate.
 func capacityUpToDate(annotations map[string]string, truncated bool) bool {
 	value, found := annotations[corev1.EndpointsOverCapacity]
 	if truncated {
@@ -177,7 +177,7 @@ func capacityUpToDate(annotations map[string]string, truncated bool) bool {
 	return !found
 }
 
-// wantedAnnotations changes our two of the annotations and keeps the rest.
+// wantedAnnotations sets or removes the controller's two annotations and keeps the rest. It changes the map in place.
 func wantedAnnotations(annotations map[string]string, trigger time.Time, truncated bool) map[string]string {
 	if annotations == nil {
 		annotations = make(map[string]string)

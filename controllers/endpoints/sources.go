@@ -14,11 +14,12 @@ import (
 // leaderAnnotation marks Endpoints that are a lock for electing a leader and belong to no Service.
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
-// endpointsEvents brings back Endpoints that were deleted under their Service, and finds those that have none. At the
-// start these are all that nobody uses as a lock for electing a leader; later only those that carry our mark: others
-// may be written before their Service is.
+// endpointsEvents queues Endpoints that were deleted while their Service exists, which are then created again, and
+// Endpoints that have no Service, which are then deleted. At the start it queues all Endpoints except locks for
+// electing a leader. Later it queues only those with the controller's label: others may be written before their Service
+// is.
 //
-// A manual edit is no event: it stays until something else makes the Service sync.
+// A manual edit queues nothing: it stays until something else causes a sync.
 func (c *controller) endpointsEvents() handler.EventHandler[*corev1.Endpoints, reconcile.Request] {
 	return handler.EventHandler[*corev1.Endpoints, reconcile.Request]{
 		OnAdd: func(_ context.Context, ep *corev1.Endpoints, initial bool, q reconcile.Enqueuer[reconcile.Request]) {

@@ -9,19 +9,19 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
-// packer collects which address is ready, or not, on which port, and lays that out the canonical way: ports that the
-// same addresses serve, in the same state, share one subset. The zero value is ready for use.
+// packer collects the state of each address on each port, and lays them out canonically: ports with the same addresses
+// in the same states share one subset. The zero value is ready for use.
 //
-// An address is told from another by its IP and the UID of what it belongs to: two pods may report one IP. What is
-// said about one address and port more than once counts as not ready if it was not ready once.
+// Two addresses are the same if IP and target UID are: two pods may report one IP. If the same address and port are
+// added more than once, they are not ready if one of the additions is not.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, RepackSubsets
 type packer struct {
 	addresses []corev1.EndpointAddress
-	// index finds addresses. Invariant: it has one entry for each of addresses, its position.
+	// index finds addresses. Invariant: it has the position of each element of addresses.
 	index map[addressKey]int
 	ports []portStates
-	// portIndex finds ports, likewise.
+	// portIndex finds ports in the same way.
 	portIndex map[portKey]int
 }
 
@@ -30,7 +30,7 @@ type addressKey struct {
 	uid types.UID
 }
 
-// portKey is an EndpointPort by value: AppProtocol is a pointer there.
+// portKey is an EndpointPort by value: its AppProtocol is a pointer.
 type portKey struct {
 	name, appProtocol string
 	hasAppProtocol    bool
@@ -41,11 +41,11 @@ type portKey struct {
 // portStates is a port with the state of every address on it.
 type portStates struct {
 	port corev1.EndpointPort
-	// states is indexed like packer.addresses; it may be shorter, and what lies beyond is absent.
+	// states is indexed like packer.addresses. It may be shorter: addresses beyond its end are absent.
 	states []state
 }
 
-// state is what is known of one address on one port.
+// state is the state of one address on one port.
 type state byte
 
 const (
@@ -57,7 +57,7 @@ const (
 // portless stands for "no port at all": the subset of a headless Service without ports.
 var portless = corev1.EndpointPort{Port: -1}
 
-// add notes that address serves port.
+// add records the state of address on port.
 func (p *packer) add(address corev1.EndpointAddress, port corev1.EndpointPort, s state) {
 	at := p.addressIndex(address)
 	on := &p.ports[p.portNumber(port)]
@@ -103,11 +103,11 @@ func (p *packer) portNumber(port corev1.EndpointPort) int {
 	return at
 }
 
-// pack returns the canonical layout. It is never nil. The packer can be added to and packed again.
+// pack returns the canonical layout, which is never nil. More may be added and packed afterwards.
 func (p *packer) pack() []corev1.EndpointSubset {
 	order := p.sortedAddresses()
 	subsets := []corev1.EndpointSubset{}
-	groups := make(map[string]int) // the states of all addresses on a port → the subset
+	groups := make(map[string]int) // from the states of all addresses on a port to the subset
 	for i := range p.ports {
 		on := &p.ports[i]
 		group := make([]byte, len(p.addresses))
@@ -141,7 +141,7 @@ func (p *packer) sortedAddresses() []int {
 	return order
 }
 
-// subset returns a subset without ports, of the addresses that have a state.
+// subset returns a subset of the addresses that are not absent. The caller adds the ports.
 func (p *packer) subset(order []int, states []state) corev1.EndpointSubset {
 	var s corev1.EndpointSubset
 	for _, at := range order {
@@ -158,9 +158,9 @@ func (p *packer) subset(order []int, states []state) corev1.EndpointSubset {
 	return s
 }
 
-// RepackSubsets brings subsets into the canonical layout: each port and address once, ports that the same addresses
-// serve in one subset, all of it in an order that depends on nothing else. It is what the controller writes, and how
-// it compares.
+// RepackSubsets brings subsets into the canonical layout: each pair of port and address occurs once, ports that the
+// same addresses serve are in one subset, and the order depends on nothing else. The controller writes and compares
+// subsets in this layout.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, RepackSubsets
 func RepackSubsets(subsets []corev1.EndpointSubset) []corev1.EndpointSubset {
@@ -182,7 +182,7 @@ func RepackSubsets(subsets []corev1.EndpointSubset) []corev1.EndpointSubset {
 	return p.pack()
 }
 
-// count returns how many addresses there are, an address counted once in each subset that has it.
+// count returns how many addresses there are. An address counts once in each subset that has it.
 func count(subsets []corev1.EndpointSubset) (ready, notReady int) {
 	for i := range subsets {
 		ready += len(subsets[i].Addresses)

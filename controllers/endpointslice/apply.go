@@ -44,14 +44,14 @@ func (c *controller) Reconcile(ctx context.Context, key reconcile.Request) (reco
 	for _, n := range wanted.notices {
 		c.recorder.Eventf(svc, n.kind, n.reason, "%s", n.message)
 	}
-	if err != nil && ctx.Err() == nil { // a stop is no failure
+	if err != nil && ctx.Err() == nil { // stopping is not a failure
 		c.recorder.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
 			"Error updating Endpoint Slices for Service %s/%s: %v", svc.Namespace, svc.Name, err)
 	}
 	return reconcile.Result{}, err
 }
 
-// observe reads what the plan is made from. The trigger time moves on even if nothing comes of it.
+// observe reads what plan needs. It advances the trigger time even if nothing is written afterwards.
 func (c *controller) observe(key types.NamespacedName, svc *corev1.Service) (observed, error) {
 	held, err := c.slices.ByIndex(serviceIndex, key.String())
 	if err != nil {
@@ -96,7 +96,7 @@ func logSkipped(ctx context.Context, skipped []skippedPod) {
 	}
 }
 
-// apply does what the plan wants, and returns all that went wrong, pods without a node included.
+// apply carries out the plan. It returns all failures, including pods whose node is not known.
 func (c *controller) apply(ctx context.Context, key types.NamespacedName, wanted changes) error {
 	var errs []error
 	for _, pod := range wanted.missingNodes {
@@ -131,7 +131,7 @@ func (c *controller) write(ctx context.Context, key types.NamespacedName, b *bat
 	return nil
 }
 
-// create writes a new slice. In a namespace that is being deleted that cannot succeed, and need not: stop is then true.
+// create writes a new slice. If the namespace is being deleted, stop is true without an error: no retry would succeed.
 func (c *controller) create(ctx context.Context, key types.NamespacedName,
 	slice *discoveryv1.EndpointSlice,
 ) (stop bool, err error) {

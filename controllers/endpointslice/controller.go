@@ -24,16 +24,16 @@ const (
 	Name = "endpointslice-controller"
 	// Component is the source that its events name.
 	Component = "endpoint-slice-controller"
-	// ManagedBy is the value of the label [discoveryv1.LabelManagedBy] on the slices that the controller keeps.
+	// ManagedBy is the value of the label [discoveryv1.LabelManagedBy] on the slices that the controller manages.
 	ManagedBy = "endpointslice-controller.k8s.io"
 )
 
 const (
-	// maxRetries is how often a Service that fails is tried again before it has to change to be looked at.
+	// maxRetries is how often a failed sync is retried. After that only a new event queues the Service.
 	maxRetries = 15
-	// firstRetry and lastRetry bound the wait before a retry. It begins late: one sync may mean many writes.
+	// firstRetry and lastRetry bound the wait before a retry. The first is long because a sync may need many writes.
 	firstRetry, lastRetry = time.Second, 1000 * time.Second
-	// sliceDelay is how long after somebody else's change of a slice its Service is synced, at the least.
+	// sliceDelay is the least delay from somebody else's change of a slice to the sync of its Service.
 	sliceDelay = time.Second
 )
 
@@ -52,10 +52,10 @@ type Config struct {
 type Options struct {
 	// Workers is how many Services are synced at once. Zero means 5.
 	Workers int
-	// MaxEndpointsPerSlice is how many endpoints are put into a slice. Zero means 100; at most 1000, which is as many
-	// as the API accepts.
+	// MaxEndpointsPerSlice is the limit of endpoints in a slice. Zero means 100. The maximum is 1000, which is what the
+	// API accepts.
 	MaxEndpointsPerSlice int
-	// BatchPeriod puts off the syncs that changes of pods and slices cause, to do one for many. Zero means no delay.
+	// BatchPeriod delays the syncs that pod and slice changes cause, so that one serves several. Zero means no delay.
 	BatchPeriod time.Duration
 	// Metrics receives the queue's metrics. Nil: none.
 	Metrics workqueue.MetricsProvider
@@ -78,7 +78,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// controller is the reconciler and what it remembers.
+// controller is the reconciler of Services.
 type controller struct {
 	client   *client.Cluster
 	services informer.Informer[*corev1.Service]
@@ -90,15 +90,15 @@ type controller struct {
 	triggers *serving.TriggerTimes
 	gate     *serving.Gate
 	left     generations
-	// hinted are the Services whose endpoints have hints by the zones' shares, which change with the nodes.
+	// hinted are the Services with hints by the zones' shares of CPUs, which change with the nodes.
 	hinted       serving.Services
 	maxEndpoints int
 	// sliceDelay is the delay of syncs that slices and nodes cause.
 	sliceDelay time.Duration
 }
 
-// New makes the controller of all EndpointSlices that have a Service with a selector. It adds an index to the informer
-// of Services and one to that of EndpointSlices. A key is a Service's name.
+// New returns a controller for the EndpointSlices of all Services with a selector. It adds indexes to the informers of
+// Services, Pods and EndpointSlices. A key is a Service's name.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go
 func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
@@ -150,7 +150,7 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	return loop, nil
 }
 
-// retries is [workqueue.DefaultControllerRateLimiter] with a later beginning.
+// retries returns [workqueue.DefaultControllerRateLimiter] with a longer first delay.
 func retries() workqueue.RateLimiter[reconcile.Request] {
 	return workqueue.NewMaxOfRateLimiter[reconcile.Request](
 		workqueue.NewExponentialRateLimiter[reconcile.Request](

@@ -9,22 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// generations tell a change of a slice that this controller made from those of others: they have the generation at
-// which it left each slice. The zero value is ready for use.
+// generations tells this controller's changes of slices from those of others. It records the generation of each slice
+// after the controller's last write. The zero value is ready for use.
 //
 // Concurrency: safe for concurrent use.
 //
 // Source: k8s.io/endpointslice v0.37.2 util/endpointslice_tracker.go
 type generations struct {
 	mu sync.Mutex
-	// services has, for each Service that was not forgotten, the slices by UID; a slice that was deleted is at deleted.
+	// services has the recorded generations, by Service and UID of the slice. A slice that this controller deleted has
+	// the value deleted.
 	services map[types.NamespacedName]map[types.UID]int64
 }
 
-// deleted is later than every generation.
+// deleted is greater than every generation.
 const deleted = int64(1<<63 - 1)
 
-// leave notes at which generation a slice was left.
+// leave records the generation of a slice after a write.
 func (g *generations) leave(key types.NamespacedName, uid types.UID, generation int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,7 +38,7 @@ func (g *generations) leave(key types.NamespacedName, uid types.UID, generation 
 	g.services[key][uid] = generation
 }
 
-// ours reports whether the slice is as it was left, or on the way to that.
+// ours reports whether the slice is as this controller left it, or at an earlier generation.
 func (g *generations) ours(key types.NamespacedName, slice *discoveryv1.EndpointSlice) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -45,7 +46,7 @@ func (g *generations) ours(key types.NamespacedName, slice *discoveryv1.Endpoint
 	return known && (left == deleted || slice.DeletionTimestamp == nil && slice.Generation <= left)
 }
 
-// gone forgets a slice that the cache has dropped, and reports whether this controller deleted it.
+// gone forgets a slice that is no longer in the cache, and reports whether this controller deleted it.
 func (g *generations) gone(key types.NamespacedName, uid types.UID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -54,8 +55,8 @@ func (g *generations) gone(key types.NamespacedName, uid types.UID) bool {
 	return left == deleted
 }
 
-// keep forgets the slices of a Service that the cache does not show: one that came and went in a gap of the watch
-// has no event. Those that were deleted stay until their event.
+// keep forgets the slices of a Service that are not in the cache: one that came and went in a gap of the watch has no
+// event. Slices that this controller deleted stay until their event.
 func (g *generations) keep(key types.NamespacedName, held []*discoveryv1.EndpointSlice) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,7 +66,7 @@ func (g *generations) keep(key types.NamespacedName, held []*discoveryv1.Endpoin
 	})
 }
 
-// forget drops what is known of a Service that is gone.
+// forget removes all records of a Service that is gone.
 func (g *generations) forget(key types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

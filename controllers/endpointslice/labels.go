@@ -9,7 +9,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
-// wantedLabels are the Service's own, and the three that say what the slice is.
+// wantedLabels returns the Service's own labels, and the three that describe the slice.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, setEndpointSliceLabels
 func wantedLabels(svc *corev1.Service) map[string]string {
@@ -24,16 +24,16 @@ func wantedLabels(svc *corev1.Service) map[string]string {
 	return labels
 }
 
-// labelsUpToDate reports whether the slice carries the Service's labels and no others, but for the three that say what
-// the slice is. By two of them it was found; the headless label is set whenever something else is written, and never
-// the reason to write.
+// labelsUpToDate reports whether the slice carries the Service's labels and no others, apart from the three reserved
+// ones. The index found the slice by two of these. The third, the headless label, is set whenever something else is
+// written, but is never the reason to write.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, setEndpointSliceLabels
 func labelsUpToDate(slice *discoveryv1.EndpointSlice, svc *corev1.Service) bool {
 	return coveredBy(slice.Labels, svc.Labels) && coveredBy(svc.Labels, slice.Labels)
 }
 
-// coveredBy reports whether all labels of a, reserved ones aside, are in b.
+// coveredBy reports whether b has all labels of a, apart from reserved ones.
 func coveredBy(a, b map[string]string) bool {
 	for key, value := range a {
 		if reserved(key) {

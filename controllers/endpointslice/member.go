@@ -15,9 +15,9 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
-// addressTypes returns the address families that a Service's slices are kept for, in a fixed order. For a Service
-// that the API server has not defaulted it is the family of the cluster IP, or both: slices of a family that is in
-// use must not vanish because an older API server does not name it.
+// addressTypes returns the address families of a Service's slices, in a fixed order. If the API server has not set the
+// Service's families, it is the family of the cluster IP, or both if there is none: slices of a family that is in use
+// must not vanish because an older API server does not name it.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, getAddressTypesForService
 func addressTypes(svc *corev1.Service) []discoveryv1.AddressType {
@@ -42,11 +42,11 @@ func addressTypes(svc *corev1.Service) []discoveryv1.AddressType {
 	}
 }
 
-// endpointOf returns what a slice says of a pod, and whether the pod has an address of that family. node is nil if
-// there is none of the pod's node name.
+// endpointOf returns the endpoint of a pod, and reports whether the pod has an address of that family. node is nil if
+// the pod's node is not known.
 //
-// Ready is never said of a pod on its way out, unless the Service publishes what is not ready; serving is the Ready
-// condition, on its way out or not.
+// A pod that is being deleted is never ready, unless the Service publishes addresses that are not ready. Serving is the
+// pod's Ready condition, even while the pod is being deleted.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, podToEndpoint
 func endpointOf(svc *corev1.Service, pod *corev1.Pod, node *corev1.Node,
@@ -79,8 +79,8 @@ func endpointOf(svc *corev1.Service, pod *corev1.Pod, node *corev1.Node,
 	return endpoint, true
 }
 
-// addressesOf returns the pod's addresses of a family, sorted. Only status.podIPs is looked at. An address is parsed
-// and printed anew, so that irregular spellings become one; what is no address is left out.
+// addressesOf returns the pod's addresses of a family, sorted. It reads only status.podIPs. It parses each address and
+// prints it again, so that irregular spellings become one, and leaves out what is not an address.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, getEndpointAddresses
 func addressesOf(pod *corev1.Pod, kind discoveryv1.AddressType) []string {
@@ -95,8 +95,8 @@ func addressesOf(pod *corev1.Pod, kind discoveryv1.AddressType) []string {
 	return addresses
 }
 
-// portsOf returns the ports behind the Service's ports on a pod, in the order in which the real controller writes them,
-// and the names of those that the pod does not have. The former is never nil.
+// portsOf returns the pod's ports behind the Service's ports, in the order in which kube-controller-manager writes
+// them, and the names of those that the pod does not have. ports is never nil.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, getEndpointPorts, and util/controller_utils.go, NewPortMapKey
 func portsOf(svc *corev1.Service, pod *corev1.Pod) (ports []discoveryv1.EndpointPort, missing []string) {
@@ -124,7 +124,7 @@ func copied(s *string) *string {
 	return ptr.To(*s)
 }
 
-// portsKey is equal for equal sets of ports, in whatever order, and for nothing else.
+// portsKey returns the same string for the same set of ports, in any order, and for no other set.
 func portsKey(ports []discoveryv1.EndpointPort) string {
 	quoted := func(s *string) string {
 		if s == nil {
@@ -145,8 +145,7 @@ func portsKey(ports []discoveryv1.EndpointPort) string {
 	return strings.Join(lines, "\n")
 }
 
-// endpointKey tells endpoints apart. What is not in it can change without the endpoint becoming another: it stays in
-// its slice.
+// endpointKey identifies an endpoint. Fields that are not in the key may change: the endpoint stays in its slice.
 //
 // Source: k8s.io/endpointslice v0.37.2 util/endpointset.go, hashEndpoint
 type endpointKey struct{ addresses, hostname, namespace, name string }
@@ -166,8 +165,8 @@ func keyOf(e *discoveryv1.Endpoint) endpointKey {
 	return key
 }
 
-// sameBeyondKey reports whether two endpoints with equal keys say the same, but for the hints, which are decided later,
-// and the pod's resource version, which changes with things that are not ours.
+// sameBeyondKey reports whether two endpoints with equal keys are equal. It ignores the hints, which are set later, and
+// the pod's resource version, which also changes for reasons that slices do not show.
 //
 // Source: k8s.io/endpointslice v0.37.2 util/controller_utils.go, EndpointsEqualBeyondHash
 func sameBeyondKey(a, b *discoveryv1.Endpoint) bool {

@@ -7,11 +7,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// batch is what is to become of the slices of one address family. Slices in create, update and remove are the batch's
-// own to change; those in keep are the cache's.
+// batch is what to do with the slices of one address family. The batch owns the slices in create and update. Those in
+// remove and keep belong to the cache.
 type batch struct {
 	create []*discoveryv1.EndpointSlice
-	// update are copies of what the cache holds, changed.
+	// update has changed copies of slices in the cache.
 	update []*discoveryv1.EndpointSlice
 	remove []*discoveryv1.EndpointSlice
 	keep   []*discoveryv1.EndpointSlice
@@ -24,10 +24,10 @@ func (b *batch) add(o batch) {
 	b.keep = append(b.keep, o.keep...)
 }
 
-// wantedSet are endpoints that have no place yet, in the order in which they were added.
+// wantedSet has the endpoints that are in no slice yet, in the order in which they were added.
 type wantedSet struct {
 	order []endpointKey
-	// left has those of order that have not been taken.
+	// left has the endpoints of order that were not taken.
 	left map[endpointKey]discoveryv1.Endpoint
 }
 
@@ -42,14 +42,14 @@ func (w *wantedSet) add(e discoveryv1.Endpoint) {
 	w.left[key] = e
 }
 
-// take returns the wanted endpoint of that key, if it has no place yet. It then has.
+// take removes the endpoint with that key from the set and returns it. It returns false if there is none.
 func (w *wantedSet) take(key endpointKey) (discoveryv1.Endpoint, bool) {
 	e, found := w.left[key]
 	delete(w.left, key)
 	return e, found
 }
 
-// fill moves endpoints into list until it has limit.
+// fill moves endpoints from the set into list until list has limit.
 func (w *wantedSet) fill(list []discoveryv1.Endpoint, limit int) []discoveryv1.Endpoint {
 	for len(list) < limit && len(w.order) > 0 {
 		if e, found := w.take(w.order[0]); found {
@@ -67,22 +67,21 @@ type group struct {
 	existing []*discoveryv1.EndpointSlice
 }
 
-// box is an existing slice and what is to be in it.
+// box is an existing slice and the endpoints that it will have.
 type box struct {
 	slice     *discoveryv1.EndpointSlice
 	endpoints []discoveryv1.Endpoint
-	// changed: the slice is written, so adding to it costs nothing.
+	// changed means that the slice is written anyway, so adding to it costs nothing.
 	changed bool
 }
 
 // pack finds a place for every wanted endpoint, with as few writes as the order of the steps allows:
 //
-//  1. An endpoint that is wanted stays in its slice. One that is not leaves; a slice with none left is removed.
-//  2. What is new fills up the slices that are written anyway, the fullest first.
-//  3. What is left after that goes into one untouched slice, the one it leaves the least room in, if it fits there
-//     whole, or else into new slices.
+//  1. Endpoints that are wanted stay in their slices. Others are removed, and so is a slice that becomes empty.
+//  2. New endpoints fill up the slices that are written anyway, the fullest first.
+//  3. The rest goes into one untouched slice, the fullest that has room for all of it, or else into new slices.
 //
-// Endpoints are never moved from slice to slice: that every slice is full is worth less than that few change.
+// Endpoints never move from one slice to another: few writes matter more than full slices.
 //
 // Source: k8s.io/endpointslice v0.37.2 reconciler.go, reconcileByPortMapping and utils.go, getSliceToFill
 func (p *planner) pack(g *group, kind discoveryv1.AddressType) batch {
@@ -112,7 +111,7 @@ func (p *planner) pack(g *group, kind discoveryv1.AddressType) batch {
 	return out
 }
 
-// keepWanted is the first step: it returns the slices that stay.
+// keepWanted carries out the first step and returns the slices that stay.
 func (p *planner) keepWanted(g *group, out *batch) []*box {
 	var boxes []*box
 	for _, slice := range g.existing {
@@ -143,8 +142,8 @@ func fullestFirst(boxes []*box) []*box {
 	return sorted
 }
 
-// roomFor returns the untouched slice that n more endpoints fill best, or nil if they fit into none. As many as fill a
-// slice of their own get one.
+// roomFor returns the fullest untouched slice that has room for n more endpoints, or nil if there is none. It also
+// returns nil if n endpoints fill a new slice.
 func (p *planner) roomFor(boxes []*box, n int) *box {
 	if n >= p.maxEndpoints {
 		return nil

@@ -19,34 +19,34 @@ import (
 // observed is what the controller sees of one Service. The objects are shared with the caches: read only.
 type observed struct {
 	service *corev1.Service
-	// pods are those that the Service's selector matches.
+	// pods are the pods that the Service's selector matches.
 	pods []*corev1.Pod
-	// nodes has the nodes of these pods, by name, as far as there are any.
+	// nodes has the nodes of these pods that are known, by name.
 	nodes map[string]*corev1.Node
-	// slices are those that this controller keeps for the Service and that are not on their way out.
+	// slices are those that this controller manages for the Service and that are not being deleted.
 	slices []*discoveryv1.EndpointSlice
-	// trigger is when the change that is being carried out was made; zero if that is not known.
+	// trigger is the time of the change that this sync publishes, or zero if it is not known.
 	trigger time.Time
-	// shares is the zones' share of all CPUs, for a Service that asks for hints by it; see [zoneShares].
+	// shares is each zone's share of all CPUs, for a Service that asks for such hints; see [hints.ZoneShares].
 	shares map[string]float64
-	// hinted says that such hints were given the last time.
+	// hinted reports whether such hints were set the last time.
 	hinted bool
-	// maxEndpoints is how many endpoints are put into a slice. Invariant: at least 1.
+	// maxEndpoints is the limit of endpoints in a slice. Invariant: at least 1.
 	maxEndpoints int
 }
 
-// changes is all that brings a Service's slices to what they should be.
+// changes is everything that brings a Service's slices up to date.
 type changes struct {
-	// batches are independent of each other. The order within one is create, update, remove, and what fails ends it:
-	// an endpoint must be in its new slice before it leaves the old.
+	// batches are independent of each other. Within one, the order is create, update, remove, and the first failure
+	// ends it: an endpoint must be in its new slice before it leaves the old one.
 	batches []batch
 	// missingNodes are pods that were left out because their node is not known.
 	missingNodes []*corev1.Pod
 	// notices are events to be recorded about the Service, after the writes.
 	notices []notice
-	// hinted says that hints by the zones' shares were given, to the family that was looked at last.
+	// hinted reports whether hints by the zones' shares were set, for the last address family.
 	hinted bool
-	// skipped are pods of which something could not be published. They are for the log.
+	// skipped are pods without one of the Service's ports. They are for the log.
 	skipped []skippedPod
 }
 
@@ -63,7 +63,7 @@ type member struct {
 	pod   *corev1.Pod
 	node  *corev1.Node // nil: not known
 	ports []discoveryv1.EndpointPort
-	// key is that of ports.
+	// key is the portsKey of ports.
 	key string
 }
 
@@ -96,9 +96,9 @@ func plan(o observed) changes {
 	return p.out
 }
 
-// findMembers decides which pods are published, and at which ports. A pod whose node is not known is left out, and an
-// error, so that the Service is tried again: its zone would be missing. What is published in whatever state it is, is
-// published without a zone, too.
+// findMembers decides which pods are published, and at which ports. A pod whose node is not known is left out, because
+// its zone would be missing. It causes an error, so that the Service is retried. If the Service publishes addresses
+// that are not ready, such a pod is published without a zone.
 func (p *planner) findMembers() {
 	pods := slices.SortedFunc(slices.Values(p.pods), func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	for _, pod := range pods {
@@ -112,7 +112,7 @@ func (p *planner) findMembers() {
 		node := p.nodes[pod.Spec.NodeName]
 		if node == nil && !p.service.Spec.PublishNotReadyAddresses {
 			p.out.missingNodes = append(p.out.missingNodes, pod)
-			// The set of ports is in use all the same, so its slices are kept.
+			// This set of ports is still in use, so its slices are kept.
 			p.members = append(p.members, member{ports: ports, key: portsKey(ports)})
 			continue
 		}
@@ -138,7 +138,7 @@ func (p *planner) planFamily(kind discoveryv1.AddressType) batch {
 	p.setHints(&out, kind)
 	p.recycle(&out)
 	if p.service.DeletionTimestamp != nil {
-		out.create = nil // the garbage collector is removing them
+		out.create = nil // the garbage collector is deleting the Service's slices
 	}
 	for _, slice := range slices.Concat(out.create, out.update) {
 		setTrigger(slice, p.trigger)
@@ -174,8 +174,8 @@ func (p *planner) notify(eventType, reason, message string, kind discoveryv1.Add
 	p.out.notices = append(p.out.notices, notice{eventType, reason, fmt.Sprintf("%s, addressType: %s", message, kind)})
 }
 
-// groups sorts members and slices of the family by their ports. A group whose ports are nil has no member. Slices of an
-// earlier Service of the same name are in the batch, to be removed.
+// groups divides the members and slices of the family by their ports. A group whose ports are nil has no member. The
+// batch removes the slices of an earlier Service of the same name.
 func (p *planner) groups(kind discoveryv1.AddressType) (map[string]*group, batch) {
 	var out batch
 	groups := make(map[string]*group)
@@ -208,8 +208,8 @@ func (p *planner) groups(kind discoveryv1.AddressType) (map[string]*group, batch
 	return groups, out
 }
 
-// addPlaceholder makes sure that a Service without any endpoint has one slice, which says so: without endpoints and
-// without ports. One that is there and would be removed, stays, if its labels are right to the last.
+// addPlaceholder makes sure that a Service without endpoints has one slice, without endpoints and ports, which tells
+// clients so. It keeps one that would be removed, if that has exactly the wanted labels.
 func (p *planner) addPlaceholder(out *batch, kind discoveryv1.AddressType) {
 	for i, slice := range out.remove {
 		if len(slice.Endpoints)+len(slice.Ports) == 0 && ownedBy(slice, p.service) &&
@@ -222,8 +222,8 @@ func (p *planner) addPlaceholder(out *batch, kind discoveryv1.AddressType) {
 	out.create = append(out.create, p.newSlice(kind, []discoveryv1.EndpointPort{}))
 }
 
-// recycle turns creates into updates of slices that would be removed: one write instead of two. It spares the slices
-// of another Service of the same name, which are being collected.
+// recycle turns creates into updates of slices that would be removed: one write instead of two. It does not use the
+// slices of an earlier Service of the same name, which the garbage collector deletes.
 func (p *planner) recycle(out *batch) {
 	var remove []*discoveryv1.EndpointSlice
 	for _, slice := range out.remove {
@@ -273,7 +273,8 @@ func (p *planner) rewritten(slice *discoveryv1.EndpointSlice, ports []discoveryv
 	return updated
 }
 
-// namePrefix is the beginning of the slices' generated names. The dash is left out where it would make it invalid.
+// namePrefix returns the prefix of the slices' generated names. It omits the dash if that would make the prefix
+// invalid.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, getEndpointSlicePrefix
 func namePrefix(svc *corev1.Service) string {

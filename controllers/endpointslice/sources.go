@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
-// serviceIndex finds the slices that this controller keeps for a Service, by the Service's namespace and name.
+// serviceIndex finds the slices that this controller manages for a Service, by the Service's namespace and name.
 const serviceIndex = "endpointslice/service"
 
 func indexByService(slice *discoveryv1.EndpointSlice) ([]string, error) {
@@ -28,16 +28,16 @@ func managed(slice *discoveryv1.EndpointSlice) bool {
 	return slice.Labels[discoveryv1.LabelManagedBy] == ManagedBy
 }
 
-// serviceOf is the Service that the slice says it belongs to. Its name is empty if the slice does not say.
+// serviceOf returns the Service that the slice's label names. Its name is empty if there is no label.
 func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 }
 
 // sliceEvents queues the Service of a slice that somebody else has created, changed or deleted, after a delay that
-// gathers several. Our own writes come back as events, too: their generations tell them apart. Those that were there
-// at the start are looked at with their Service.
+// gathers several changes. The controller's own writes cause events, too; generations tells them apart. Slices that
+// exist at the start queue nothing, because their Services are queued.
 //
-// A sync that waits for the cache to show our last writes is queued at once.
+// A sync that waits for the cache to show the controller's last writes is queued at once.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, onEndpointSliceAdd,
 // onEndpointSliceUpdate and onEndpointSliceDelete
@@ -85,8 +85,9 @@ func (c *controller) sliceEvents() handler.EventHandler[*discoveryv1.EndpointSli
 	}
 }
 
-// changedByOthers reports whether somebody else has changed what this controller writes, or has deleted a slice that
-// a finalizer holds back. What does not count for the generation is not ours either.
+// changedByOthers reports whether somebody else has changed what this controller writes, or has deleted a slice that a
+// finalizer holds back. It ignores changes that do not raise the generation: they concern nothing that this controller
+// writes.
 func (c *controller) changedByOthers(old, slice *discoveryv1.EndpointSlice) bool {
 	changed := old.Generation != slice.Generation || (old.DeletionTimestamp == nil) != (slice.DeletionTimestamp == nil)
 	return changed && !c.left.ours(serviceOf(slice), slice)
@@ -98,8 +99,8 @@ func (c *controller) later(slice *discoveryv1.EndpointSlice, q reconcile.Enqueue
 	}
 }
 
-// nodeEvents queues the Services that have pods on a node that is new, or now in another zone, and those whose hints
-// depend on how many CPUs each zone has. It looks at all pods, which is cheap for something that rare.
+// nodeEvents queues the Services that have pods on a node that is new or has changed its zone, and those whose hints
+// depend on the CPUs of each zone. It looks at all pods, but such events are rare.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, updateNode and
 // checkNodeTopologyDistribution

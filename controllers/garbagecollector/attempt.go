@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// follow does what a change of the graph asks for.
+// follow records the events and queues the keys that a change of the graph asks for.
 func (c *Collector) follow(ctx context.Context, e effects) {
 	for _, s := range e.strays {
 		klog.FromContext(ctx).V(2).Info("Object names an owner in another namespace", "object", s.dependent,
@@ -37,7 +37,7 @@ func (c *Collector) follow(ctx context.Context, e effects) {
 	}
 }
 
-// attemptToDelete reads an object and its owners from the API server and does what then is to be done with it.
+// attemptToDelete reads an object and its owners from the API server, and then deletes it, patches it or leaves it.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteWorker
 func (c *Collector) attemptToDelete(ctx context.Context, key suspect) (reconcile.Result, error) {
@@ -46,11 +46,11 @@ func (c *Collector) attemptToDelete(ctx context.Context, key suspect) (reconcile
 	case !found, key.virtual && !v.virtual:
 		return reconcile.Result{}, nil
 	case v.deleting && !v.deletingDependents:
-		return reconcile.Result{}, nil // on its way out; its dependents are looked at when it is gone
+		return reconcile.Result{}, nil // its dependents are queued when it is gone
 	}
 	latest, err := c.remote.get(ctx, v.id)
 	if errors.Is(err, errNoNamespace) {
-		return reconcile.Result{}, nil // nothing will change that
+		return reconcile.Result{}, nil // no retry would help
 	}
 	if apierrors.IsNotFound(err) || (err == nil && latest.UID != v.id.uid) {
 		c.follow(ctx, c.graph.refute(v.id))
@@ -63,13 +63,13 @@ func (c *Collector) attemptToDelete(ctx context.Context, key suspect) (reconcile
 		return reconcile.Result{}, err
 	}
 	if v.virtual {
-		// It exists, so its own watch event is to come. If it was deleted before the watch began, none will.
+		// It exists, so its watch event should come. It does not if the object is deleted before the watch begins.
 		return reconcile.Result{RequeueAfter: c.graph.nextCheck(key.uid)}, nil
 	}
 	return reconcile.Result{}, nil
 }
 
-// settle plans for an object that exists, and applies that.
+// settle makes the plan for an object that exists, and applies it.
 func (c *Collector) settle(ctx context.Context, v view, latest *metav1.PartialObjectMetadata) error {
 	if v.deletingDependents {
 		return c.apply(ctx, v, latest, planWaiting(v))
@@ -84,7 +84,7 @@ func (c *Collector) settle(ctx context.Context, v view, latest *metav1.PartialOb
 	return c.apply(ctx, v, latest, plan(v, latest, owners))
 }
 
-// classify asks the API server for each owner.
+// classify asks the API server about each owner.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, classifyReferences
 func (c *Collector) classify(ctx context.Context, dependent identity, refs []metav1.OwnerReference) (ownership, error) {
@@ -105,7 +105,7 @@ func (c *Collector) classify(ctx context.Context, dependent identity, refs []met
 	return o, nil
 }
 
-// owner returns what ref names, or nil if that does not exist, which is remembered.
+// owner returns the object that ref names, or nil if it does not exist. It remembers owners that do not exist.
 func (c *Collector) owner(ctx context.Context, dependent identity,
 	ref metav1.OwnerReference,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -129,7 +129,7 @@ func (c *Collector) owner(ctx context.Context, dependent identity,
 	return owner, err
 }
 
-// apply does one step.
+// apply carries out one step.
 func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObjectMetadata, s step) error {
 	logger := klog.FromContext(ctx)
 	switch {
@@ -160,7 +160,7 @@ func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObj
 	return nil
 }
 
-// remove deletes an object. One that is gone already is taken out of the graph.
+// remove deletes an object. If the object is already gone, remove takes it out of the graph.
 func (c *Collector) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata,
 	policy *metav1.DeletionPropagation,
 ) error {
@@ -176,10 +176,10 @@ func (c *Collector) remove(ctx context.Context, id identity, latest *metav1.Part
 	return nil
 }
 
-// orphanParallelism bounds the patches that one owner's orphaning has in flight.
+// orphanParallelism is how many patches may be in flight for one owner.
 const orphanParallelism = 20
 
-// attemptToOrphan takes the references to an owner from all of its dependents, and then its finalizer.
+// attemptToOrphan removes the references to an owner from all of its dependents, and then the owner's finalizer.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToOrphanWorker
 func (c *Collector) attemptToOrphan(ctx context.Context, uid types.UID) (reconcile.Result, error) {

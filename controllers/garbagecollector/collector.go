@@ -31,16 +31,16 @@ const (
 	Component = "garbage-collector-controller"
 )
 
-// Config is what the collector works on. Mapper may be nil; the rest is required.
+// Config is what the collector needs. Informers and Mapper may be nil.
 type Config struct {
-	// Client asks the server for its resources, and lends its connection to the informers.
+	// Client asks the server for its resources. The informers share its connection.
 	Client kubernetes.Interface
-	// Metadata reads and writes the objects of all of them.
+	// Metadata reads and writes objects of all resources.
 	Metadata metadata.Interface
-	// Informers are others of the same server; see [informer.Options].Server. Nil: there are none.
+	// Informers is a factory of other informers of the same server; see [informer.Options].Server. Nil means none.
 	Informers *informer.Factory
-	// Mapper finds the resource of an owner reference's kind. If it can be reset, it is when the server's resources
-	// change. Nil means one made from the client's discovery.
+	// Mapper finds the resource of an owner reference's kind. If it can be reset, it is reset when the server's
+	// resources change. Nil means one made from the client's discovery.
 	Mapper meta.RESTMapper
 	// Recorder records the events of [Component].
 	Recorder events.Recorder
@@ -48,15 +48,15 @@ type Config struct {
 
 // Options configures the collector. The zero value works.
 type Options struct {
-	// Workers is how many objects are looked at at once, in each of two queues. Zero means 20.
+	// Workers is how many objects each of the two queues works on at once. Zero means 20.
 	Workers int
 	// DiscoveryPeriod is how often the server is asked for its resources. Zero means 30 s.
 	DiscoveryPeriod time.Duration
-	// SyncTimeout is how long the start waits until all objects are known. After that it goes on without: what is
-	// deleted is verified anyway. Zero means 30 s.
+	// SyncTimeout is how long the start waits until all objects are known. Then the workers start anyway, which is
+	// safe: they verify before they delete. Zero means 30 s.
 	SyncTimeout time.Duration
-	// Ignored are resources that are not followed: their objects are neither collected nor known as owners without
-	// asking. Nil means events.
+	// Ignored are resources that are not watched. Their objects are not collected, and the server is asked about them
+	// when they are owners. Nil means events.
 	Ignored []schema.GroupResource
 	// Metrics receives the queues' metrics. Nil: none.
 	Metrics workqueue.MetricsProvider
@@ -72,7 +72,7 @@ type Collector struct {
 	remote    *remote
 	graph     *graph
 	monitors  *monitors
-	// deletes looks at objects that may have to go, orphans at those that let go of their dependents.
+	// deletes works on objects that may have to be deleted, orphans on owners whose dependents are to be orphaned.
 	deletes *reconcile.Controller[suspect]
 	orphans *reconcile.Controller[types.UID]
 
@@ -145,7 +145,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-// waitForSync waits until the graph is complete, but no longer than the options say.
+// waitForSync waits until the graph is complete, but at most for [Options].SyncTimeout.
 func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.SyncTimeout)
 	defer cancel()
@@ -160,14 +160,14 @@ func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 	}
 }
 
-// Loops are the collector's controllers.
+// Loops returns the collector's controllers.
 func (c *Collector) Loops() []reconcile.Loop { return []reconcile.Loop{c.deletes, c.orphans} }
 
 // Stats counts what the collector did and knows.
 type Stats struct {
-	// Objects are known, Virtual of them only as an owner of others.
+	// Objects is the number of objects in the graph. Virtual is how many of them are known only as owners.
 	Objects, Virtual int
-	// Monitors is the number of resources that are followed.
+	// Monitors is the number of resources that are watched.
 	Monitors int
 	// Deleted counts delete requests that were accepted.
 	Deleted int64
@@ -188,7 +188,8 @@ func (c *Collector) Stats() Stats {
 // Synced reports whether discovery has succeeded and all objects that were there have been read.
 func (c *Collector) Synced() bool { return c.Health() == nil }
 
-// Health is nil when all that there is to collect is known; else it says what is missing.
+// Health returns nil when all objects that can be collected are known, and otherwise an error that names what is
+// missing.
 func (c *Collector) Health() error {
 	result := c.lastDiscovery.Load()
 	if result == nil {

@@ -14,15 +14,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// defaultIgnored are events: they have no dependents, there are many, and they end by themselves.
+// defaultIgnored are events: they have no dependents, there are many, and they expire.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, ignoredResources
 var defaultIgnored = []schema.GroupResource{{Resource: "events"}, {Group: "events.k8s.io", Resource: "events"}}
 
-// kinds are the resources that can be collected, each with its kind.
+// kinds has the kind of each resource that can be collected.
 type kinds = map[schema.GroupVersionResource]schema.GroupVersionKind
 
-// deletable picks the resources that can be listed, watched and deleted.
+// deletable returns the resources that can be listed, watched and deleted, without the ignored ones.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, GetDeletableResources
 func deletable(lists []*metav1.APIResourceList, ignored []schema.GroupResource) kinds {
@@ -45,8 +45,8 @@ func deletable(lists []*metav1.APIResourceList, ignored []schema.GroupResource) 
 	return found
 }
 
-// merge returns the resources now found. Those of groups that could not be asked are taken from before: that an
-// aggregated API is down does not mean that its objects are gone.
+// merge returns the resources in now. For groups that could not be asked, it keeps those in before: if an aggregated
+// API is down, its objects may still exist.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, Sync
 func merge(before, now kinds, err error) kinds {
@@ -63,14 +63,14 @@ func merge(before, now kinds, err error) kinds {
 	return merged
 }
 
-// errNothingFound says that discovery named no resource at all: a server that is not ready.
+// errNothingFound means that discovery named no resource at all, because the server is not ready.
 var errNothingFound = errors.New("discovery names no resource that can be collected")
 
-// patience is how long the first failure of discovery is waited out; further ones double it.
+// patience is the delay after the first failure of discovery at the start. Each further failure doubles it.
 const patience = time.Second
 
-// discover follows what the server serves until ctx is done. It calls found once, when monitors were started for the
-// first time. What goes wrong is kept for Health, and tried again.
+// discover asks the server for its resources until ctx is done, and starts and stops monitors. It calls found after
+// each success. It keeps a failure for Health, and tries again.
 func (c *Collector) discover(ctx context.Context, found func()) {
 	var known kinds
 	wait := min(patience, c.options.DiscoveryPeriod)
@@ -97,10 +97,10 @@ func (c *Collector) discover(ctx context.Context, found func()) {
 	}
 }
 
-// discoveryResult is what the last attempt came to.
+// discoveryResult is the outcome of the last attempt.
 type discoveryResult struct{ err error }
 
-// discoverOnce asks the server and sets the monitors if there is something new.
+// discoverOnce asks the server, and sets the monitors if the resources have changed.
 func (c *Collector) discoverOnce(ctx context.Context, known kinds) (kinds, error) {
 	lists, err := discovery.ToServerResourcesInterfaceWithContext(c.discovery).ServerPreferredResourcesWithContext(ctx)
 	now := deletable(lists, c.options.Ignored)

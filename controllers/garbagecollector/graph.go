@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// graph knows who depends on whom. Every change of it returns what is to be looked at because of the change; it does
-// no I/O and starts nothing.
+// graph records which objects depend on which. Each change returns the work that follows from it. The graph does no I/O
+// and starts no goroutines.
 //
 // Concurrency: safe for concurrent use. Changes of one object must come in the order of its history.
 //
@@ -19,39 +19,38 @@ import (
 type graph struct {
 	mu    sync.Mutex
 	nodes map[types.UID]*node
-	// absent are identities that the API server has been found not to have; a UID does not come back. It has a lock of
-	// its own.
+	// absent has identities that the API server does not have; a UID is never used again. It has its own lock.
 	absent *lru.Cache
 }
 
-// absentSize bounds the memory of absent owners.
+// absentSize bounds the size of absent.
 const absentSize = 500
 
 func newGraph() *graph {
 	return &graph{nodes: make(map[types.UID]*node), absent: lru.New(absentSize)}
 }
 
-// suspect is a key of the delete queue. A virtual node is queued apart from the object it turns into: once the object
-// is seen, there is no more to find out about its existence.
+// suspect is a key of the delete queue. A virtual node has a key of its own, which needs no work once the object is
+// seen.
 type suspect struct {
 	uid     types.UID
 	virtual bool
 }
 
-// effects are what follows from a change of the graph.
+// effects is the work that follows from a change of the graph.
 type effects struct {
-	// suspects may have to be deleted; retried likewise, but not at once.
+	// suspects may have to be deleted, and so may retried, which are queued after a delay.
 	suspects, retried []suspect
-	// orphaners are objects whose dependents are to be let go.
+	// orphaners are owners whose dependents are to be orphaned.
 	orphaners []types.UID
-	// strays have an owner in another namespace.
+	// strays are dependents that name an owner in another namespace.
 	strays []stray
 }
 
 // stray is a dependent with a reference to an owner that cannot be in its namespace.
 type stray struct {
 	dependent identity
-	owner     identity // as the reference means it
+	owner     identity // as the reference names it
 }
 
 func (e *effects) suspect(n *node) {
@@ -96,8 +95,7 @@ const (
 	slowestPoll = 1000 * time.Second
 )
 
-// nextCheck returns when to look again at a virtual node that exists, or may under another name: twice as late each
-// time.
+// nextCheck returns when to check a virtual node again. The delay doubles each time.
 func (g *graph) nextCheck(uid types.UID) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,7 +115,7 @@ func (g *graph) isAbsent(id identity) bool {
 
 func (g *graph) markAbsent(id identity) { g.absent.Add(id, nil) }
 
-// see takes in an object as it was seen: new, changed or again.
+// see records an object that a watch has shown, whether it is new, changed or the same.
 func (g *graph) see(o object) effects {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -135,8 +133,8 @@ func (g *graph) see(o object) effects {
 	return e
 }
 
-// realizeLocked makes a virtual node a real one. Dependents that named it otherwise are looked at: the owner they
-// mean may not exist.
+// realizeLocked turns a virtual node into a real one. It queues dependents that named the object differently: the owner
+// that they mean may not exist.
 func (g *graph) realizeLocked(n *node, seen identity, e *effects) {
 	if !n.virtual {
 		return
@@ -155,7 +153,7 @@ func (g *graph) realizeLocked(n *node, seen identity, e *effects) {
 	n.id = seen
 }
 
-// relinkLocked follows a change of the owner references.
+// relinkLocked applies a change of the owner references.
 func (g *graph) relinkLocked(n *node, owners []metav1.OwnerReference, e *effects) {
 	added, removed, changed := diffOwners(n.owners, owners)
 	for _, ref := range removed {
@@ -219,7 +217,7 @@ func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) 
 // transition records how far the deletion of the object has come, and queues the work that this starts.
 func transition(n *node, o object, e *effects) {
 	orphaning := o.deleting && o.orphan
-	deleting := o.deleting && o.foreground && !orphaning // one after the other, if both are asked for
+	deleting := o.deleting && o.foreground && !orphaning // if both are asked for, orphaning comes first
 	switch {
 	case orphaning && !n.orphaningDependents:
 		e.orphaners = append(e.orphaners, n.id.uid)
@@ -243,7 +241,7 @@ func (g *graph) forget(id identity) effects {
 	return e
 }
 
-// removeLocked takes n out. Its dependents may be without owner now, and its owners may have waited for it.
+// removeLocked removes n. It queues dependents, which may have no owner now, and owners that may have waited for n.
 func (g *graph) removeLocked(n *node, id identity, e *effects) {
 	delete(g.nodes, n.id.uid)
 	if len(n.dependents) > 0 {
@@ -264,8 +262,8 @@ func (g *graph) removeLocked(n *node, id identity, e *effects) {
 	}
 }
 
-// refute takes in that the API server has no object of that identity. What is known otherwise stays: an object that
-// was seen elsewhere, or a virtual node that is also named in a way not refuted yet.
+// refute records that the API server has no object of that identity. It does not remove an object that was seen with
+// another identity, nor a virtual node that a dependent also names in a way that is not refuted yet.
 func (g *graph) refute(id identity) effects {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -295,10 +293,10 @@ func (g *graph) refute(id identity) effects {
 	return e
 }
 
-// changedOwner is a reference to the same UID that says something else.
+// changedOwner is a reference to the same UID in which other fields changed.
 type changedOwner struct{ before, now metav1.OwnerReference }
 
-// diffOwners compares references by UID. Order is that of the lists.
+// diffOwners compares references by UID. The results are in the order of the lists.
 func diffOwners(before, now []metav1.OwnerReference) (added, removed []metav1.OwnerReference, changed []changedOwner) {
 	for _, ref := range now {
 		at := slices.IndexFunc(before, func(b metav1.OwnerReference) bool { return b.UID == ref.UID })
@@ -317,7 +315,7 @@ func diffOwners(before, now []metav1.OwnerReference) (added, removed []metav1.Ow
 	return added, removed, changed
 }
 
-// equalOwner compares what the references say; an absent flag is the same as a false one.
+// equalOwner compares references. An absent blockOwnerDeletion equals false.
 func equalOwner(a, b metav1.OwnerReference) bool {
 	return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name &&
 		blocking(a) == blocking(b)

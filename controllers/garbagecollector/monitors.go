@@ -16,20 +16,20 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// monitors runs one metadata informer for each resource, and hands what they see to the graph.
+// monitors runs one metadata informer for each resource, and passes what they see to the graph.
 type monitors struct {
-	// client lends its connection to the informers of all groups.
+	// client provides the connection for the informers of all groups.
 	client rest.Interface
-	// server is a factory of the same server; nil if there is none.
+	// server is a factory of other informers of the same server, or nil.
 	server *informer.Factory
-	// see and gone are told of the objects of each resource, in their order, with no lock held.
+	// see and gone are called for the objects of each resource, in the order of the events, with no lock held.
 	see  func(ctx context.Context, o object)
 	gone func(ctx context.Context, id identity)
 
 	mu sync.Mutex
-	// running has the monitor of every resource that was last set, and no other.
+	// running has the monitors of the resources that the last call of set named.
 	running map[schema.GroupVersionResource]*monitor
-	// wg counts the goroutines of all monitors, also of those that are on their way out.
+	// wg counts the goroutines of all monitors, including those that were stopped and have not ended.
 	wg sync.WaitGroup
 }
 
@@ -111,8 +111,8 @@ func (m *monitors) list() []*monitor {
 	return list
 }
 
-// waitForSync waits until the graph has all objects of all resources. When ctx ends first it returns the monitors
-// that are behind.
+// waitForSync waits until the graph has all objects of all resources. If ctx ends first, it returns the monitors that
+// have not synced.
 func (m *monitors) waitForSync(ctx context.Context) (behind []*monitor) {
 	for _, one := range m.list() {
 		select {
@@ -126,7 +126,7 @@ func (m *monitors) waitForSync(ctx context.Context) (behind []*monitor) {
 	return behind
 }
 
-// err says why the monitor is behind, if there is a reason other than that it takes long.
+// err returns why the monitor has not synced.
 func (m *monitor) err() error {
 	if h := m.informer.Health(); h.Err != nil {
 		return h.Err
@@ -134,7 +134,7 @@ func (m *monitor) err() error {
 	return fmt.Errorf("%s: not all objects were read yet", m.resource.GroupResource())
 }
 
-// strip keeps of the metadata what the graph needs, in a new object: the rest is let go with the old one.
+// strip returns a new object with the metadata that the graph needs, so that the old one can be freed.
 func strip(o *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	return &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 		Namespace:         o.Namespace,

@@ -10,26 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// identity says which object is meant, as an owner reference does, and where.
+// identity names an object as an owner reference does, and adds its namespace.
 type identity struct {
 	apiVersion, kind string
-	namespace        string // "" for a cluster-scoped object, or where that is not known
+	namespace        string // "" for a cluster-scoped object, or if it is not known
 	name             string
 	uid              types.UID
 }
 
-// String is how events name an object.
+// String returns the form in which events name an object.
 func (id identity) String() string {
 	return fmt.Sprintf("[%s/%s, namespace: %s, name: %s, uid: %s]", id.apiVersion, id.kind, id.namespace, id.name,
 		id.uid)
 }
 
-// ownerIdentity is the owner that a dependent in the namespace means by ref.
+// ownerIdentity returns the owner that a dependent in the namespace means by ref.
 func ownerIdentity(ref metav1.OwnerReference, namespace string) identity {
 	return identity{apiVersion: ref.APIVersion, kind: ref.Kind, namespace: namespace, name: ref.Name, uid: ref.UID}
 }
 
-// namedBy reports whether ref names this object, wherever it is.
+// namedBy reports whether ref names this object, in whatever namespace it is.
 func (id identity) namedBy(ref metav1.OwnerReference) bool {
 	return id.uid == ref.UID && id.name == ref.Name && id.kind == ref.Kind && id.apiVersion == ref.APIVersion
 }
@@ -44,11 +44,11 @@ func compareIdentities(a, b identity) int {
 		cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid))
 }
 
-// object is what the graph needs to know of an object that was seen.
+// object is what the graph needs to know of an object that the watch has shown.
 type object struct {
 	id     identity
 	owners []metav1.OwnerReference
-	// deleting says that the object has a deletion timestamp; foreground and orphan, that it has the finalizer.
+	// deleting means that the object has a deletion timestamp; foreground and orphan, that it has that finalizer.
 	deleting, foreground, orphan bool
 }
 
@@ -65,22 +65,23 @@ func objectOf(id identity, m metav1.Object) object {
 // node is an object in the graph. It is guarded by the graph's lock.
 type node struct {
 	id identity
-	// virtual says that the object was named as an owner but has not been seen. Its id is then a guess: dependents may
+	// virtual means that the object was named as an owner but has not been seen. Its id is then a guess: dependents may
 	// name the same UID differently.
 	virtual bool
-	// deleting says that the object is on its way out; there is no way back.
+	// deleting means that the object is being deleted, which cannot be undone.
 	deleting bool
-	// deletingDependents says that it waits for its dependents to be deleted, orphaningDependents, to be let go.
+	// deletingDependents means that the object waits until its dependents are deleted, orphaningDependents that it
+	// waits until they no longer refer to it.
 	deletingDependents, orphaningDependents bool
 	owners                                  []metav1.OwnerReference
-	// checks counts how often a virtual node was found to exist without being seen.
+	// checks counts the delays that nextCheck has given for a virtual node.
 	checks int
 	// dependents are the nodes that name this one as an owner.
 	// Invariant: each is in the graph, and has an owner reference with this node's UID.
 	dependents map[types.UID]*node
 }
 
-// sortedDependents returns the dependents in the order of their UIDs, so that what follows from them has an order.
+// sortedDependents returns the dependents in the order of their UIDs, so that results are repeatable.
 func (n *node) sortedDependents() []*node {
 	list := make([]*node, 0, len(n.dependents))
 	for _, uid := range slices.Sorted(maps.Keys(n.dependents)) {
@@ -99,7 +100,7 @@ func blocking(ref metav1.OwnerReference) bool {
 	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
-// view is what a worker sees of a node: a copy.
+// view is a worker's copy of a node.
 type view struct {
 	id                 identity
 	virtual            bool
@@ -111,7 +112,7 @@ type view struct {
 type dependentView struct {
 	id                 identity
 	deletingDependents bool
-	blocks             bool // the deletion of the node
+	blocks             bool // it blocks the deletion of the node
 }
 
 func (n *node) view() view {
@@ -123,15 +124,15 @@ func (n *node) view() view {
 	return v
 }
 
-// partition divides dependents into those that name the owner as it is and those that name its UID otherwise. One
-// with several references to the UID may be in both.
+// partition divides dependents into those whose references identify the owner correctly, and those that use its UID
+// with another identity. A dependent with several references to the UID may be in both.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, partitionDependents
 func partition(dependents []*node, owner identity) (matching, others []*node) {
 	for _, d := range dependents {
 		match, mismatch := false, false
 		if owner.namespace != "" && owner.namespace != d.id.namespace {
-			mismatch = true // whatever it names, it cannot be there
+			mismatch = true // a reference cannot name an owner in another namespace
 		} else {
 			for _, ref := range d.owners {
 				if ref.UID == owner.uid {
@@ -150,8 +151,8 @@ func partition(dependents []*node, owner identity) (matching, others []*node) {
 	return matching, others
 }
 
-// alternative returns another way in which dependents name the owner's UID: the one that follows absent in the order
-// of identities, or else the first. In this way all are tried in turn, however often it is asked.
+// alternative returns another identity by which dependents name the owner's UID: the one after absent in the order of
+// identities, or else the first. Repeated calls go through all of them.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, getAlternateOwnerIdentity
 func alternative(dependents []*node, absent identity) (identity, bool) {

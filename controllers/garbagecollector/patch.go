@@ -22,7 +22,7 @@ type disownEntry struct {
 	UID   types.UID `json:"uid"`
 }
 
-// strategicDisown takes the references to owners from the object.
+// strategicDisown returns the patch that removes the references to owners from the object.
 func strategicDisown(object types.UID, owners []types.UID) ([]byte, error) {
 	var entries []disownEntry
 	for _, uid := range owners {
@@ -34,7 +34,7 @@ func strategicDisown(object types.UID, owners []types.UID) ([]byte, error) {
 	}{entries, object}})
 }
 
-// mergeDisown does the same to the object as it was read.
+// mergeDisown returns the merge patch that removes the references to owners from latest.
 func mergeDisown(latest *metav1.PartialObjectMetadata, owners []types.UID) ([]byte, error) {
 	return replaceOwners(latest,
 		slices.DeleteFunc(slices.Clone(latest.OwnerReferences), func(ref metav1.OwnerReference) bool {
@@ -42,7 +42,7 @@ func mergeDisown(latest *metav1.PartialObjectMetadata, owners []types.UID) ([]by
 		}))
 }
 
-// strategicUnblock makes the references not block their owners.
+// strategicUnblock returns the patch that clears blockOwnerDeletion in the references.
 func strategicUnblock(latest *metav1.PartialObjectMetadata) ([]byte, error) {
 	return json.Marshal(mergePatch{struct {
 		OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
@@ -50,12 +50,12 @@ func strategicUnblock(latest *metav1.PartialObjectMetadata) ([]byte, error) {
 	}{unblocked(latest.OwnerReferences, true), latest.UID}})
 }
 
-// mergeUnblock does the same.
+// mergeUnblock returns the merge patch for the same.
 func mergeUnblock(latest *metav1.PartialObjectMetadata) ([]byte, error) {
 	return replaceOwners(latest, unblocked(latest.OwnerReferences, false))
 }
 
-// unblocked returns the references with those that block changed: only those, or among the others.
+// unblocked returns refs with blockOwnerDeletion cleared. If only is true, it omits the references that did not block.
 func unblocked(refs []metav1.OwnerReference, only bool) []metav1.OwnerReference {
 	var list []metav1.OwnerReference
 	for _, ref := range refs {
@@ -79,7 +79,7 @@ func replaceOwners(latest *metav1.PartialObjectMetadata, refs []metav1.OwnerRefe
 	}{latest.ResourceVersion, latest.UID, refs}})
 }
 
-// removeFinalizer is the merge patch that takes one finalizer from the object as it was read.
+// removeFinalizer returns the merge patch that removes one finalizer from latest.
 func removeFinalizer(latest *metav1.PartialObjectMetadata, finalizer string) ([]byte, error) {
 	rest := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == finalizer })
 	if len(rest) == 0 {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ownership is what the API server says of each owner that an object names.
+// ownership divides the owners that an object names by what the API server says of them.
 type ownership struct {
 	// solid owners exist and keep the object.
 	solid []metav1.OwnerReference
@@ -17,18 +17,19 @@ type ownership struct {
 	waiting []metav1.OwnerReference
 }
 
-// step is what to do with an object. One of its fields is set, or none: then there is nothing to do.
+// step is what to do with an object. At most one field is set, but unblock goes with remove. If none is set, there is
+// nothing to do.
 type step struct {
-	// disown takes the references to these owners from the object.
+	// disown removes the references to these owners from the object.
 	disown []types.UID
 	// remove deletes the object, with this policy.
 	remove *metav1.DeletionPropagation
-	// unblock first makes the object's references not block its owners: else two objects that are each other's owner
-	// would wait for each other for ever. It goes with remove.
+	// unblock clears blockOwnerDeletion in the object's references before the delete. Otherwise two objects that own
+	// each other would wait for each other forever.
 	unblock bool
-	// finish takes the finalizer foregroundDeletion from the object: nothing blocks its deletion.
+	// finish removes the finalizer foregroundDeletion from the object: nothing blocks its deletion.
 	finish bool
-	// look queues these dependents: the object waits for them.
+	// look are dependents to queue, because the object waits for them.
 	look []identity
 }
 
@@ -43,7 +44,7 @@ func planWaiting(v view) step {
 			continue
 		}
 		blocked = true
-		if !d.deletingDependents { // else it is looked at when its own dependents are gone
+		if !d.deletingDependents { // else it is queued when its own dependents are gone
 			s.look = append(s.look, d.id)
 		}
 	}
@@ -51,11 +52,11 @@ func planWaiting(v view) step {
 	return s
 }
 
-// plan decides about an object that is not being deleted, from its latest state and what its owners are.
+// plan decides about an object that is not being deleted, from its latest state and the state of its owners.
 //
-// Any solid owner keeps it; references to others are then taken away, also to those that wait for the object: they
-// would wait in vain. With none, it is deleted, in the way that its own finalizers ask for. If an owner waits and the
-// object has dependents itself, these go first too.
+// A solid owner keeps the object. plan then removes the references to all others, even to owners that wait for the
+// object: they would wait in vain. Without a solid owner the object is deleted as its own finalizers ask. If an owner
+// waits for it and it has dependents, they are deleted first.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem
 func plan(v view, latest *metav1.PartialObjectMetadata, owners ownership) step {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// errNoNamespace says that a cluster-scoped object names an owner of a namespaced kind. There is no namespace to look
-// in, and never will be.
+// errNoNamespace means that a cluster-scoped object names an owner of a namespaced kind. There is no namespace to look
+// in, so a retry does not help.
 var errNoNamespace = errors.New("a cluster-scoped object names a namespaced owner")
 
 // remote reads and writes the metadata of objects of any kind.
@@ -25,8 +25,8 @@ type remote struct {
 	mapper meta.RESTMapper
 }
 
-// resource returns the client for objects of the kind in the namespace, and whether the kind is namespaced. A
-// namespace given for a cluster-scoped kind is ignored.
+// resource returns the client for objects of the kind in the namespace, and reports whether the kind is namespaced. It
+// ignores the namespace if the kind is cluster-scoped.
 func (r *remote) resource(apiVersion, kind, namespace string) (metadata.ResourceInterface, bool, error) {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -40,7 +40,7 @@ func (r *remote) resource(apiVersion, kind, namespace string) (metadata.Resource
 	return client.Namespace(namespace), true, nil
 }
 
-// get reads an object, of whatever UID, by its name.
+// get reads the object of that name, whatever its UID.
 //
 // Errors: [errNoNamespace]; NotFound.
 func (r *remote) get(ctx context.Context, id identity) (*metav1.PartialObjectMetadata, error) {
@@ -54,8 +54,8 @@ func (r *remote) get(ctx context.Context, id identity) (*metav1.PartialObjectMet
 	return client.Get(ctx, id.name, metav1.GetOptions{})
 }
 
-// remove deletes latest if it is still what was read, or has changed only in what is not an owner reference: an
-// object that is written all the time would otherwise never be deleted.
+// remove deletes the object unless its owner references have changed since latest was read. It tolerates other changes:
+// otherwise it could never delete an object that is written all the time.
 //
 // Errors: NotFound when it is gone.
 //
@@ -84,7 +84,7 @@ func (r *remote) remove(ctx context.Context, id identity, latest *metav1.Partial
 		metav1.DeleteOptions{PropagationPolicy: policy, Preconditions: &metav1.Preconditions{UID: &id.uid}})
 }
 
-// disown takes references to owners from an object.
+// disown removes references to owners from an object.
 func (r *remote) disown(ctx context.Context, id identity, owners ...types.UID) error {
 	strategic, err := strategicDisown(id.uid, owners)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *remote) disown(ctx context.Context, id identity, owners ...types.UID) e
 	return err
 }
 
-// unblock makes an object's references not block its owners, and returns the object as it then is.
+// unblock clears blockOwnerDeletion in an object's references, and returns the patched object.
 func (r *remote) unblock(ctx context.Context, id identity,
 	latest *metav1.PartialObjectMetadata,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -106,8 +106,8 @@ func (r *remote) unblock(ctx context.Context, id identity,
 	return r.patch(ctx, id, strategic, mergeUnblock)
 }
 
-// patch applies the strategic patch, or, where the resource does not support those, what merge makes of the latest
-// state.
+// patch sends the strategic merge patch. If the resource does not support those, it sends the merge patch that merge
+// makes of the latest state.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/patch.go, patch
 func (r *remote) patch(ctx context.Context, id identity, strategic []byte,
@@ -139,7 +139,7 @@ func (r *remote) patch(ctx context.Context, id identity, strategic []byte,
 	return patched, err
 }
 
-// finish takes a finalizer from an object. One that is gone, or has no such finalizer, is fine.
+// finish removes a finalizer from an object. It is no error if the object is gone or does not have the finalizer.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, removeFinalizer
 func (r *remote) finish(ctx context.Context, id identity, finalizer string) error {

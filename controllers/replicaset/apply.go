@@ -19,7 +19,7 @@ import (
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, SlowStartInitialBatchSize
 const slowStart = 1
 
-// apply does what p asks for. The next sync waits until the caches show it.
+// apply carries out p.
 //
 // Errors: the first failure.
 func (r *reconciler) apply(ctx context.Context, o observed, p plan) error {
@@ -37,8 +37,8 @@ func (r *reconciler) apply(ctx context.Context, o observed, p plan) error {
 	}
 }
 
-// createPods creates n pods in batches that double. A batch in which one fails is the last. A namespace that is being
-// deleted takes no pods and never will again: that ends the work too, but is no failure.
+// createPods creates n pods in batches that double. A batch with a failure is the last. So is a batch that is refused
+// because the namespace is being deleted, but that is not an error: no retry would succeed.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas and slowStartBatch
 func (r *reconciler) createPods(ctx context.Context, set *appsv1.ReplicaSet, n int) error {
@@ -55,13 +55,13 @@ func (r *reconciler) createPods(ctx context.Context, set *appsv1.ReplicaSet, n i
 	return nil
 }
 
-// createBatch creates size pods like pod, all at once, and tells whether it makes sense to go on.
+// createBatch creates size copies of pod in parallel, and reports whether to go on with the next batch.
 func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, pod *corev1.Pod,
 	size int,
 ) (more bool, err error) {
 	created := make([]corev1.Pod, size)
 	errs := inParallel(size, func(i int) error {
-		created[i] = *pod // The answer takes its place.
+		created[i] = *pod // Create overwrites it with the answer.
 		created[i].Namespace = set.Namespace
 		return r.client.Create(ctx, &created[i])
 	})
@@ -83,8 +83,8 @@ func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, po
 	return err == nil && !refused, err
 }
 
-// deletePods deletes victims, all at once. Each request names the pod's UID: it cannot hit another pod that has taken
-// the name since the cache saw it. A pod that has gone already is as good as deleted.
+// deletePods deletes victims in parallel. Each request names the pod's UID: it cannot hit another pod that has taken
+// the name since the cache saw it. A pod that is already gone counts as deleted.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas
 func (r *reconciler) deletePods(ctx context.Context, set *appsv1.ReplicaSet, victims []*corev1.Pod) error {
@@ -105,16 +105,15 @@ func (r *reconciler) deletePods(ctx context.Context, set *appsv1.ReplicaSet, vic
 	return err
 }
 
-// warn records a failure, unless it is that this process is being stopped.
+// warn records a failure, unless the process is being stopped.
 func (r *reconciler) warn(ctx context.Context, set *appsv1.ReplicaSet, reason, format string, err error) {
 	if ctx.Err() == nil {
 		r.recorder.Eventf(set, corev1.EventTypeWarning, reason, format, err)
 	}
 }
 
-// writeStatus makes status set's status and returns the set as it is then. It writes nothing when nothing changes. A
-// write that fails is tried once more on a fresh copy, with the same counts: they were true of the generation that
-// status names.
+// writeStatus sets set's status and returns the set as written. It writes nothing if nothing changes. If a write fails,
+// it tries once more on a fresh copy with the same counts: they are correct for the generation that status names.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
 func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet,
@@ -149,7 +148,7 @@ func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet,
 	return written, nil
 }
 
-// inParallel calls f for 0 … n-1 at once and returns the errors in order.
+// inParallel calls f concurrently for 0 … n-1 and returns the errors in order.
 func inParallel(n int, f func(i int) error) []error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -160,7 +159,7 @@ func inParallel(n int, f func(i int) error) []error {
 	return errs
 }
 
-// first keeps the first of several errors, which are likely to say the same.
+// first keeps the first of several errors, since the others are likely to be the same.
 func first(have, next error) error {
 	if have != nil {
 		return have

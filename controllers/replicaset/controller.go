@@ -47,7 +47,7 @@ const (
 	defaultBurst   = 500
 )
 
-// recheck is how soon a sync looks again whether it may create pods.
+// recheck is how long a ReplicaSet waits until a sync checks again whether it may create pods.
 const recheck = time.Second
 
 // New makes the controller. It adds the indexes that it needs to the informers. Nothing runs before the controller's
@@ -85,7 +85,7 @@ type reconciler struct {
 	pods     informer.Informer[*corev1.Pod]
 	recorder events.Recorder
 	burst    int
-	// refused are the ReplicaSets for which no pods are created for a while.
+	// refused are the ReplicaSets for which the creation of pods is paused.
 	refused holds
 	// dropsTerminating means that the API server does not know status.terminatingReplicas: it dropped the field from
 	// the last write. Then the field is not written, because every sync would try again.

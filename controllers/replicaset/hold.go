@@ -7,12 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// holdFor is how long no pods are created after a refusal that will be repeated, as in a namespace that is going away.
+// holdFor is how long the creation of pods pauses after a refusal that will be repeated, as in a namespace that is
+// being deleted.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ExpectationsTimeout.
 const holdFor = 5 * time.Minute
 
-// holds are until when no pods are created for sets, by the UID of the set. The zero value is ready for use.
+// holds has the time until which no pods are created for a set, by the UID of the set. The zero value is ready for use.
 type holds struct {
 	mu    sync.Mutex
 	until map[types.UID]time.Time

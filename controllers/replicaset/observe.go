@@ -18,11 +18,11 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// kind is how a ReplicaSet is named in the owner references of its pods.
+// kind is the kind in the owner references of a ReplicaSet's pods.
 var kind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 
-// observe gathers what a plan for set is made from. On the way it adopts orphans and releases strays, so that who
-// owns which pod is settled before anything is counted. Pods that are not active are neither adopted nor released.
+// observe gathers what the plan needs. It first adopts orphans and releases pods that no longer match, so that
+// ownership is settled before pods are counted. It neither adopts nor releases pods that are not active.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet
 func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (observed, error) {
@@ -52,9 +52,9 @@ func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (obser
 	return o, nil
 }
 
-// selectorOf is set's selector. The API server lets nothing else through, but a set whose own pods would not match,
-// or whose selector takes whatever is there, must not get to work: the one would create pods without end, the other
-// adopt all orphans.
+// selectorOf returns set's selector. The API server already rejects the selectors that fail here. The checks guard
+// against two disasters: a set that does not match its own pods would create pods without end, and a set that matches
+// everything would adopt all orphans.
 func selectorOf(set *appsv1.ReplicaSet) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	switch {
@@ -68,8 +68,8 @@ func selectorOf(set *appsv1.ReplicaSet) (labels.Selector, error) {
 	return selector, nil
 }
 
-// relatedPods are the pods selected by the ReplicaSets that have the same controller as set, itself among them: those
-// of all revisions of a Deployment. A set without a controller has none, not even its own.
+// relatedPods returns the pods selected by the ReplicaSets that have the same controller as set, including set itself.
+// For a Deployment these are the pods of all revisions. A set without a controller has none, not even its own.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getIndirectlyRelatedPods
 func (r *reconciler) relatedPods(set *appsv1.ReplicaSet) []*corev1.Pod {
@@ -79,7 +79,7 @@ func (r *reconciler) relatedPods(set *appsv1.ReplicaSet) []*corev1.Pod {
 	}
 	siblings, err := claim.Controlled(r.sets, controller.UID)
 	if err != nil {
-		return nil // no such index: New adds it
+		return nil // the index is missing, but New adds it
 	}
 	var related []*corev1.Pod
 	for _, sibling := range siblings {
@@ -89,7 +89,7 @@ func (r *reconciler) relatedPods(set *appsv1.ReplicaSet) []*corev1.Pod {
 		}
 		selected, err := pods.Selected(r.pods, sibling.Namespace, selector)
 		if err != nil {
-			return nil // no such index: New adds it
+			return nil // the index is missing, but New adds it
 		}
 		related = append(related, selected...)
 	}

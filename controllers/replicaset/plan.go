@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// observed is everything a plan is made from. Nothing in it is changed by planning.
+// observed is everything a plan is made from. Planning does not change it.
 type observed struct {
 	// set is the ReplicaSet as the cache has it.
 	set *appsv1.ReplicaSet
@@ -22,21 +22,21 @@ type observed struct {
 	// related returns the pods that compete with active for nodes: those of all ReplicaSets with the same controller.
 	// It is a function because finding them is expensive, and only the choice among victims needs them.
 	related func() []*corev1.Pod
-	// settled tells that pods may be created and deleted. After a refusal that will be repeated they are not for a
-	// while.
+	// settled reports whether pods may be created and deleted. It is false for a while after a refusal that will be
+	// repeated.
 	settled bool
-	// now is the instant by which ages are judged.
+	// now is the time at which the ages of pods are measured.
 	now time.Time
 }
 
-// plan is what is to be done to the pods. At most one of its parts is not zero.
+// plan is what to do with the pods. At most one field is set.
 type plan struct {
 	create  int           // this many new pods
 	victims []*corev1.Pod // these pods are deleted, the least valuable first
 }
 
-// planPods decides how many pods to create or which to delete so that set has as many as it asks for. It never asks for
-// more than burst writes: the rest follows when the caches show these.
+// planPods decides how many pods to create or which to delete so that set has as many as it asks for. It plans at most
+// burst writes: the next sync plans the rest.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet and manageReplicas
 func planPods(o observed, burst int) plan {
@@ -53,29 +53,29 @@ func planPods(o observed, burst int) plan {
 	}
 }
 
-// surplusOf is how many active pods there are beyond those asked for; negative when some are missing.
+// surplusOf returns how many active pods there are beyond those asked for. It is negative when some are missing.
 func surplusOf(o observed) int {
 	return len(o.active) - int(desired(o.set))
 }
 
-// desired is the number of replicas that set asks for. The API server fills in the default, 1, before we see it.
+// desired returns the number of replicas that set asks for. The API server has already filled in the default, 1.
 func desired(set *appsv1.ReplicaSet) int32 {
 	return ptr.Deref(set.Spec.Replicas, 1)
 }
 
-// chooseVictims returns the n pods that are the least loss. When all of them go, their order does not matter.
+// chooseVictims returns the n pods to delete. When all of them go, their order does not matter.
 func chooseVictims(o observed, n int) []*corev1.Pod {
 	if n >= len(o.active) {
 		return slices.Clone(o.active)
 	}
 	ranked := slices.Clone(o.active)
-	// The order has cycles (deletionOrder tells where), so what a sort makes of it depends on its input: a
-	// stable one on pods sorted by name always comes to the same choice.
+	// The order has cycles, see deletionOrder, so the result depends on the order of the input. A stable sort of pods
+	// that are already sorted by name always gives the same result.
 	slices.SortStableFunc(ranked, CompareForDeletion(o.related(), o.now))
 	return ranked[:n]
 }
 
-// sortByName gives pods from an unordered cache the order that makes syncs repeatable.
+// sortByName sorts pods from an unordered cache, so that syncs are repeatable.
 func sortByName(list []*corev1.Pod) {
 	slices.SortFunc(list, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errNoLabels says that the template has no labels: no selector could tell its pods from others.
+// errNoLabels is returned for a template without labels: no selector could match its pods.
 var errNoLabels = errors.New("unable to create pods, no labels")
 
-// podFor is the pod that set's template describes, controlled by set. Of the template's metadata labels, annotations
-// and finalizers are taken, nothing else. The server makes up the rest of the name.
+// podFor returns the pod that set's template describes, controlled by set. It copies the labels, annotations and
+// finalizers of the template, and no other metadata. The server completes the name.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, GetPodFromTemplate and createPods
 func podFor(set *appsv1.ReplicaSet) (*corev1.Pod, error) {
@@ -35,7 +35,7 @@ func podFor(set *appsv1.ReplicaSet) (*corev1.Pod, error) {
 	}, nil
 }
 
-// namePrefix is "<name>-", or the bare name when the dash would make it an invalid prefix of a pod's name.
+// namePrefix returns "<name>-", or the bare name if the dash would make it an invalid prefix of a pod's name.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, getPodsPrefix
 func namePrefix(name string) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 )
 
-// deletionOrder says which of two pods is the smaller loss. The first rule that tells them apart decides:
+// deletionOrder decides which of two pods is deleted first. The first rule in which they differ decides:
 //
 //  1. a pod without a node goes before one that has been placed
 //  2. Pending before Unknown before Running
@@ -23,9 +23,8 @@ import (
 //  7. more container restarts first, those of sidecars counting only when the rest is equal
 //  8. the younger pod first
 //
-// In 6 and 8 times count in powers of two of their age. Pods of about the same age are told apart by UID, which is as
-// good as random: otherwise each scale-down would hit the newest pods, which a scheduler tends to have put in the
-// same place.
+// Rules 6 and 8 compare ages by their power of two. Pods of about the same age are ordered by UID, which is as good as
+// random: otherwise each scale-down would delete the newest pods, which a scheduler tends to place together.
 //
 // Beware: that makes the order cyclic in rare cases. Three pods whose ready times fall into one power of two, two of
 // them equal to the nanosecond, may each come before the next.
@@ -50,15 +49,15 @@ func colocation(related []*corev1.Pod) map[string]int {
 	return count
 }
 
-// CompareForDeletion returns the comparison by which a ReplicaSet that has too many pods chooses: it is negative when
-// a goes before b. related are all pods of the ReplicaSets that share its owner, itself among them.
+// CompareForDeletion returns the comparison by which a ReplicaSet with too many pods chooses those to delete: it is
+// negative if a is deleted before b. related are the pods of all ReplicaSets with the same owner, including this one.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ActivePodsWithRanks
 func CompareForDeletion(related []*corev1.Pod, now time.Time) func(a, b *corev1.Pod) int {
 	return deletionOrder{now: now, colocated: colocation(related)}.compare
 }
 
-// compare is negative when a is to be deleted before b.
+// compare returns a negative number if a is to be deleted before b.
 func (o deletionOrder) compare(a, b *corev1.Pod) int {
 	if d := falseFirst(a.Spec.NodeName != "", b.Spec.NodeName != ""); d != 0 {
 		return d
@@ -100,7 +99,7 @@ func (o deletionOrder) youngerFirst(timeA, timeB *metav1.Time, a, b *corev1.Pod)
 	return strings.Compare(string(a.UID), string(b.UID))
 }
 
-// ageRank is the binary logarithm of the nanoseconds since t, rounded down; -1 for what is not in the past.
+// ageRank returns the binary logarithm of the nanoseconds since t, rounded down, or -1 if t is not in the past.
 func (o deletionOrder) ageRank(t *metav1.Time) int64 {
 	age := o.now.Sub(t.Time)
 	if age <= 0 {
@@ -121,7 +120,7 @@ func phaseRank(pod *corev1.Pod) int {
 	}
 }
 
-// readyTime is when the pod became ready, nil when it is not. It points into the pod: read only.
+// readyTime returns when the pod became ready, or nil if it is not ready. It points into the pod: read only.
 func readyTime(pod *corev1.Pod) *metav1.Time {
 	if c := pods.ReadyCondition(pod); c != nil && c.Status == corev1.ConditionTrue {
 		return &c.LastTransitionTime
@@ -129,8 +128,8 @@ func readyTime(pod *corev1.Pod) *metav1.Time {
 	return nil
 }
 
-// deletionCost is the value of the pod-deletion-cost annotation, 0 when it is missing or not a plain 32 bit number: a
-// plus sign or leading zeros make it none.
+// deletionCost returns the value of the pod-deletion-cost annotation. It returns 0 if the annotation is missing or is
+// not a plain 32-bit number; a plus sign or leading zeros are invalid.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/helper/helpers.go, GetDeletionCostFromPodAnnotations
 func deletionCost(pod *corev1.Pod) int64 {
@@ -171,7 +170,7 @@ func maxRestarts(pod *corev1.Pod) (main, sidecar int32) {
 	return main, sidecar
 }
 
-// isSidecar tells whether an init container goes on running beside the others.
+// isSidecar reports whether an init container keeps running beside the others.
 func isSidecar(pod *corev1.Pod, name string) bool {
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
@@ -190,7 +189,7 @@ func falseFirst(a, b bool) int {
 	return sign(b)
 }
 
-// sign is how a comparison says that its first argument comes first, or that it does not.
+// sign returns the result of a comparison: -1 if its first argument comes first, else 1.
 func sign(first bool) int {
 	if first {
 		return -1

@@ -22,8 +22,8 @@ const (
 	reasonSuccessfulDelete = "SuccessfulDelete"
 )
 
-// planStatus is the status that set should have, from the pods as they were before this sync wrote anything, and from
-// how its writes went.
+// planStatus returns the status that set should have. It counts the pods as they were before the writes of this sync,
+// of which writeErr is the outcome.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, calculateStatus
 func planStatus(o observed, writeErr error, now time.Time) appsv1.ReplicaSetStatus {
@@ -49,8 +49,8 @@ func planStatus(o observed, writeErr error, now time.Time) appsv1.ReplicaSetStat
 	return status
 }
 
-// planConditions sets ReplicaFailure when a write failed and removes it when none did. A failure that is already on
-// record stays as it is, its first message included.
+// planConditions sets ReplicaFailure when a write failed and removes it when none did. A ReplicaFailure that is already
+// set stays unchanged, with its first message.
 func planConditions(o observed, writeErr error, now time.Time) []appsv1.ReplicaSetCondition {
 	current := o.set.Status.Conditions
 	isFailure := func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure }
@@ -72,17 +72,17 @@ func planConditions(o observed, writeErr error, now time.Time) []appsv1.ReplicaS
 	}
 }
 
-// sameStatus tells whether writing want over have would change nothing. Every field is compared.
+// sameStatus reports whether have and want are equal in every field.
 func sameStatus(have, want appsv1.ReplicaSetStatus) bool {
 	return equality.Semantic.DeepEqual(have, want)
 }
 
-// nextCheck is when the set has to be looked at again because a pod becomes available by the passing of time: the
-// earliest such instant after now, the one the status was made for. When a ready pod is not available and gives no such
-// instant, it is a whole period later. Zero: no need.
+// nextCheck returns when to look at the set again because a pod becomes available by the passing of time: the earliest
+// such time after now, for which the status was made. If a ready pod is not available and there is no such time,
+// nextCheck returns now plus minReadySeconds. Zero means that no check is needed.
 //
-// That is the last line of defence: pod events wake the set as well, but a queue keeps one delay for a key, and
-// pods become ready at different times.
+// This is a fallback. Pod events queue the set, too, but the queue keeps one delay for a key, and pods become ready at
+// different times.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, FindMinNextPodAvailabilityCheck
 func nextCheck(set *appsv1.ReplicaSet, active []*corev1.Pod, now time.Time) time.Time {

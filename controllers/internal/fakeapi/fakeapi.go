@@ -26,8 +26,9 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// NewClient returns a client whose requests the reactors of server answer. An error that is no status of an API is
-// refused as Forbidden, with the error's text; that of a context fails the request.
+// NewClient returns a client whose requests the reactors of server answer. If a reactor returns an error that is not an
+// API status, the response is Forbidden with the error's text. If it returns [context.Canceled], the request fails with
+// that.
 func NewClient(server *fake.Clientset) *client.Cluster {
 	config := &rest.Config{Host: "http://fake", QPS: -1, Transport: transport{server}}
 	c, err := client.New(config, client.Options{Mapper: mapper()})
@@ -73,7 +74,7 @@ func isEmpty(obj runtime.Object) bool {
 	return err != nil || m.GetName() == ""
 }
 
-// deleted is how a server answers to a deletion that is done.
+// deleted returns a server's answer to a successful delete.
 func deleted(d clienttesting.DeleteActionImpl) *metav1.Status {
 	s := &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{Name: d.Name}}
 	if p := d.DeleteOptions.Preconditions; p != nil && p.UID != nil {
@@ -82,7 +83,7 @@ func deleted(d clienttesting.DeleteActionImpl) *metav1.Status {
 	return s
 }
 
-// actionOf returns what a request is to a fake clientset.
+// actionOf converts a request to the action that a fake clientset would see.
 func actionOf(r *http.Request) (clienttesting.Action, error) {
 	var body []byte
 	if r.Body != nil {
@@ -134,7 +135,7 @@ func read(path string) (gvr schema.GroupVersionResource, namespace, name string,
 	return gvr, namespace, name, sub
 }
 
-// answer makes a response of obj, which says its kind.
+// answer returns a response with obj as its body, and sets the kind in it.
 func answer(code int, obj runtime.Object) (*http.Response, error) {
 	obj = obj.DeepCopyObject()
 	if kinds, _, err := scheme.Scheme.ObjectKinds(obj); err == nil {

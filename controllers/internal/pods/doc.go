@@ -1,6 +1,7 @@
-// Package pods states the facts about a pod that controllers act on: is it active, ready, available, on its way out,
-// and whose is it. All of it is pure: a pod (and, where time matters, an instant) in, an answer out.
+// Package pods answers the questions about pods that several controllers ask: is a pod active, ready, available or
+// being deleted, and which pods does a selector match? The answers about one pod depend on that pod alone and, where
+// needed, on the time.
 //
-// Controllers ask these questions of the same pod in several places; one definition keeps, say, the ReplicaSet
-// controller's "available" and the Deployment's sum of it from drifting apart.
+// One definition keeps, say, the ReplicaSet controller's "available" and the Deployment's sum of it from drifting
+// apart.
 package pods

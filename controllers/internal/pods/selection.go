@@ -23,7 +23,7 @@ func IndexByLabel(pod *corev1.Pod) ([]string, error) {
 	return values, nil
 }
 
-// labelValue is unambiguous: neither a namespace nor a label contains "=", and the former no "/".
+// labelValue is unambiguous: a namespace contains neither "=" nor "/", and a label contains no "=".
 func labelValue(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
 
 // AddLabelIndex makes sure that the informer has the index [LabelIndex], which [Selected] needs.
@@ -34,8 +34,8 @@ func AddLabelIndex(inf informer.Informer[*corev1.Pod]) error {
 	return nil
 }
 
-// Selected returns the pods of a namespace that a selector matches. It looks at those that have the rarest of the
-// labels asked for: what it costs does not grow with the other pods of the namespace.
+// Selected returns the pods of a namespace that a selector matches. It looks only at the pods that have the rarest of
+// the required labels, so its cost does not grow with the other pods of the namespace.
 //
 // Differs: kube-controller-manager looks at all pods of the namespace.
 func Selected(inf informer.Informer[*corev1.Pod], namespace string, selector labels.Selector) ([]*corev1.Pod, error) {
@@ -61,7 +61,7 @@ func Selected(inf informer.Informer[*corev1.Pod], namespace string, selector lab
 	if !found {
 		return inf.List(namespace, selector), nil
 	}
-	kept := candidates[:0] // ours: ByIndex returns a slice of its own
+	kept := candidates[:0] // safe to reuse: ByIndex returns a new slice
 	for _, pod := range candidates {
 		if selector.Matches(labels.Set(pod.Labels)) {
 			kept = append(kept, pod)
@@ -70,7 +70,7 @@ func Selected(inf informer.Informer[*corev1.Pod], namespace string, selector lab
 	return kept, nil
 }
 
-// only is the one value that a requirement allows, if it is one.
+// only returns the value that a requirement allows, and reports whether there is exactly one.
 func only(r *labels.Requirement) (value string, exact bool) {
 	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:

@@ -18,7 +18,7 @@ func Active(pod *corev1.Pod) bool {
 	return !Terminal(pod) && pod.DeletionTimestamp == nil
 }
 
-// Terminating reports whether the pod is being deleted and still runs, or may.
+// Terminating reports whether the pod is being deleted and may still run.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, IsPodTerminating
 func Terminating(pod *corev1.Pod) bool {
@@ -41,8 +41,8 @@ func Ready(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Available reports whether the pod is ready and has been for minReadySeconds at the instant now, the last moment
-// included. A ready pod whose condition lacks a transition time is available only when nothing has to be waited for.
+// Available reports whether the pod has been ready for at least minReadySeconds at the time now. A ready pod whose
+// condition has no transition time is available only if minReadySeconds is 0.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/pod/util.go, IsPodAvailable
 func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
@@ -56,8 +56,8 @@ func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	return !c.LastTransitionTime.IsZero() && !availableAt(c, minReadySeconds).After(now)
 }
 
-// AvailableAt returns the instant at which a ready pod becomes available, and whether there is such an instant: not
-// for a pod that is not ready, nor when minReadySeconds asks for no wait or the transition time is unknown.
+// AvailableAt returns the time at which a ready pod becomes available. It returns false if the pod is not ready, if
+// minReadySeconds asks for no wait, or if the transition time is unknown.
 func AvailableAt(pod *corev1.Pod, minReadySeconds int32) (time.Time, bool) {
 	c := ReadyCondition(pod)
 	if c == nil || c.Status != corev1.ConditionTrue || minReadySeconds <= 0 || c.LastTransitionTime.IsZero() {

@@ -1,4 +1,4 @@
-// Package serving states what stands behind a Service: which Services select a pod, what of a pod's change concerns
-// them, at which port it serves, and since when a change waits to be published. The controllers of Endpoints and of
-// EndpointSlices publish the same facts in two formats; one definition keeps the two from drifting apart.
+// Package serving determines what is behind a Service: which Services select a pod, which changes of a pod concern
+// them, at which port the pod serves, and since when a change waits to be published. The controllers of Endpoints and
+// of EndpointSlices publish the same facts in two formats, and share these definitions so that they agree.
 package serving

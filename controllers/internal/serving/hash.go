@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/dump"
 )
 
-// SortByHash sorts by the hash of each element's dump. The order means nothing, but it is the one that the real
-// controllers write, and it depends on the names of the Go types and their fields.
+// SortByHash sorts by the hash of each element's dump. The order has no meaning. It is the one that
+// kube-controller-manager writes, and it depends on the names of the Go types and their fields.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, SortSubsets, and pkg/util/hash/hash.go;
 // k8s.io/endpointslice v0.37.2 util/controller_utils.go, portsInOrder

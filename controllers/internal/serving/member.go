@@ -7,14 +7,14 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 )
 
-// HasAddress reports whether a pod can be reached at all: it has not ended, and has an IP. It may be on its way out.
+// HasAddress reports whether a pod can be reached at all: it has not ended, and has an IP. It may be being deleted.
 //
 // Source: k8s.io/endpointslice v0.37.2 util/controller_utils.go, ShouldPodBeInEndpoints
 func HasAddress(pod *corev1.Pod) bool {
 	return !pods.Terminal(pod) && (pod.Status.PodIP != "" || len(pod.Status.PodIPs) > 0)
 }
 
-// Hostname is the name that the pod has in the Service's domain; empty if it has none.
+// Hostname returns the name that the pod has in the Service's domain, or "" if it has none.
 //
 // Source: k8s.io/endpointslice v0.37.2 util/controller_utils.go, ShouldSetHostname
 func Hostname(svc *corev1.Service, pod *corev1.Pod) string {
@@ -24,22 +24,23 @@ func Hostname(svc *corev1.Service, pod *corev1.Pod) string {
 	return pod.Spec.Hostname
 }
 
-// HasClusterIP reports whether the Service has an address of its own: it is neither headless nor without one yet.
+// HasClusterIP reports whether the Service has an address of its own. A headless Service has none, nor has one to which
+// none was assigned yet.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/helper/helpers.go, IsServiceIPSet
 func HasClusterIP(svc *corev1.Service) bool {
 	return svc.Spec.ClusterIP != corev1.ClusterIPNone && svc.Spec.ClusterIP != ""
 }
 
-// HasSelector reports whether the Service's addresses are a controller's to publish. One without a selector, or that
-// only names an outside host, has none of ours, and what others publish under its name is left alone.
+// HasSelector reports whether a controller publishes the Service's addresses. If the Service has no selector, or only
+// names an outside host, the controllers leave alone what others publish under its name.
 func HasSelector(svc *corev1.Service) bool {
 	return svc.Spec.Type != corev1.ServiceTypeExternalName && svc.Spec.Selector != nil
 }
 
-// TargetPort returns the number of the port behind one of the Service's ports on a pod, and whether there is one. A
-// number is taken as it is; a name is looked for among the ports of the same protocol, in the containers and then in
-// the init containers that keep running.
+// TargetPort returns the number of the pod's port behind one of the Service's ports. It returns false if the pod has
+// none. A number is used as it is. A name is looked up among the ports of the same protocol, in the containers and then
+// in the init containers that keep running.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, FindPort
 func TargetPort(pod *corev1.Pod, port *corev1.ServicePort) (int32, bool) {

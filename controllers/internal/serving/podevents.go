@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
-// PodEvents queues the Services that a pod's change concerns, after the batch period: one sync then serves all
-// changes that came in the meantime. Zero is no delay.
+// PodEvents queues the Services that a change of a pod concerns, after batchPeriod, so that one sync serves all changes
+// until then. Zero means no delay.
 func (f *Finder) PodEvents(batchPeriod time.Duration) handler.EventHandler[*corev1.Pod, reconcile.Request] {
 	queue := func(q reconcile.Enqueuer[reconcile.Request], services []reconcile.Request) {
 		for _, svc := range services {
@@ -41,8 +41,8 @@ func (f *Finder) PodEvents(batchPeriod time.Duration) handler.EventHandler[*core
 	}
 }
 
-// concerned returns the Services whose addresses may change because the pod did. If only its labels changed, those
-// that selected it before and after are not concerned.
+// concerned returns the Services whose addresses may change because the pod did. If only the pod's labels changed,
+// these are the Services that selected it either before or after, but not both.
 //
 // Source: k8s.io/endpointslice v0.37.2 util/controller_utils.go, GetPodUpdateProjectionKey and GetServicesToUpdate
 func (f *Finder) concerned(ctx context.Context, old, pod *corev1.Pod) []reconcile.Request {
@@ -66,8 +66,8 @@ func without(all, some []reconcile.Request) []reconcile.Request {
 	return slices.DeleteFunc(slices.Clone(all), func(r reconcile.Request) bool { return slices.Contains(some, r) })
 }
 
-// podChanged reports whether something changed that is published of a pod, or that decides whether it is published:
-// its addresses, whether it is ready, on its way out, or ended. What else is published of it never changes.
+// podChanged reports whether something changed that is published of a pod, or that decides whether it is published. It
+// need not compare other published fields, which never change.
 func podChanged(old, pod *corev1.Pod) bool {
 	return (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
 		pods.Terminal(old) != pods.Terminal(pod) ||

@@ -18,14 +18,15 @@ import (
 // selectorIndex finds the Services of a namespace whose selector asks for a given label.
 const selectorIndex = "serving/selector"
 
-// Finder finds the Services behind which a pod stands.
+// Finder finds the Services that select a pod.
 //
 // Concurrency: safe for concurrent use.
 type Finder struct {
 	services informer.Informer[*corev1.Service]
 }
 
-// NewFinder returns a finder among the Services of an informer, to which it adds an index, if none has before.
+// NewFinder returns a Finder for the Services of an informer. It adds an index to the informer if that does not have
+// it.
 func NewFinder(services informer.Informer[*corev1.Service]) (*Finder, error) {
 	if err := services.AddIndex(selectorIndex, indexBySelector); err != nil &&
 		!errors.Is(err, informer.ErrIndexExists) {
@@ -34,9 +35,9 @@ func NewFinder(services informer.Informer[*corev1.Service]) (*Finder, error) {
 	return &Finder{services: services}, nil
 }
 
-// indexBySelector files a Service under one of the labels that its selector asks for: the first, in the order of the
-// keys. A pod that the Service selects has that label, so looking up all labels of a pod finds all of its Services,
-// and few others, however many there are in the namespace.
+// indexBySelector files a Service under the first label of its selector, in the order of the keys. A pod that the
+// Service selects has that label, so looking up all labels of a pod finds all of its Services and few others, however
+// many there are in the namespace.
 func indexBySelector(svc *corev1.Service) ([]string, error) {
 	if svc.Spec.Selector == nil {
 		return nil, nil // selects nothing
@@ -48,7 +49,7 @@ func indexBySelector(svc *corev1.Service) ([]string, error) {
 	return []string{selectorValue(svc.Namespace, first, svc.Spec.Selector[first])}, nil
 }
 
-// selectorValue is unambiguous: neither a namespace nor a label contains "=", and the former no "/".
+// selectorValue is unambiguous: a namespace contains neither "=" nor "/", and a label contains no "=".
 func selectorValue(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
 
 // Selecting returns the Services that select a pod with these labels, sorted by name.

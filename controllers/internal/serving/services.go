@@ -17,10 +17,10 @@ import (
 // Concurrency: safe for concurrent use.
 type Services struct {
 	mu   sync.Mutex
-	keys map[types.NamespacedName]bool // only true
+	keys map[types.NamespacedName]bool // every value is true
 }
 
-// Set adds a Service, or removes it.
+// Set adds the Service if in is true, and otherwise removes it.
 func (s *Services) Set(key types.NamespacedName, in bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,15 +41,15 @@ func (s *Services) Has(key types.NamespacedName) bool {
 	return s.keys[key]
 }
 
-// All returns the Services in the set, in no order.
+// All returns the Services in the set, in no particular order.
 func (s *Services) All() []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.keys))
 }
 
-// Gate puts off the sync of a Service whose last writes the caches do not show: a plan made from them would be
-// refused, or repeat what is done.
+// Gate postpones the sync of a Service until the caches show its last writes: a plan made before that would be refused,
+// or repeat what is done.
 //
 // Concurrency: safe for concurrent use.
 type Gate struct {
@@ -60,12 +60,12 @@ type Gate struct {
 // NewGate returns a gate for what c writes.
 func NewGate(c *client.Cluster) *Gate { return &Gate{client: c} }
 
-// Ready is for [reconcile.Options].
+// Ready is a function for [reconcile.Options].Ready.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_tracker.go and k8s.io/endpointslice v0.37.2
 // util/endpointslice_tracker.go; there the wait is an error, with backoff
 func (g *Gate) Ready(ctx context.Context, key reconcile.Request) error {
-	g.waiting.Set(key.NamespacedName, true) // before the cache is looked at, so that no event is missed
+	g.waiting.Set(key.NamespacedName, true) // before the cache is read, so that no event is missed
 	err := g.client.Seen(client.OwnerFrom(ctx))
 	if err == nil {
 		g.waiting.Set(key.NamespacedName, false)
@@ -73,7 +73,7 @@ func (g *Gate) Ready(ctx context.Context, key reconcile.Request) error {
 	return err
 }
 
-// Wake queues a Service that waits. Event handlers call it for every change of what is written for the Service.
+// Wake queues a Service whose sync waits. Event handlers call it for every change of what is written for the Service.
 func (g *Gate) Wake(key types.NamespacedName, q reconcile.Enqueuer[reconcile.Request]) {
 	if g.waiting.Has(key) {
 		q.Add(reconcile.Request{NamespacedName: key})

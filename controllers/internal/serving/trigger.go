@@ -10,9 +10,9 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 )
 
-// TriggerTimes remembers, for each Service, the times of the changes it has seen, to tell since when the change that
-// a sync carries out has been waiting. Whoever reads the annotation computes the delay of the network programming
-// from it. It is a good guess, not the truth: of two changes of one pod between two syncs it sees the second.
+// TriggerTimes remembers the times of the changes of each Service and its pods, to determine how long the change that a
+// sync publishes has waited. Readers of the annotation compute the delay of network programming from it. The time is an
+// estimate: of two changes of one pod between two syncs, only the second is seen.
 //
 // Concurrency: safe for concurrent use, but [TriggerTimes.Advance] must not be called twice at once for one Service.
 //
@@ -28,13 +28,13 @@ type seenTimes struct {
 	pods    map[string]time.Time // by name; only pods that have a Ready condition
 }
 
-// NewTriggerTimes returns an empty memory.
+// NewTriggerTimes returns a TriggerTimes that knows no Service.
 func NewTriggerTimes() *TriggerTimes {
 	return &TriggerTimes{seen: make(map[types.NamespacedName]seenTimes)}
 }
 
-// Advance notes the times of the Service and its pods and returns the earliest that is later than when they were
-// last noted; zero if none is. For a Service not noted before it is the Service's creation.
+// Advance records the times of the Service and its pods. It returns the earliest that is later than the one recorded
+// before, or zero if there is none. For a Service that is new to it, it returns the Service's creation time.
 func (t *TriggerTimes) Advance(svc *corev1.Service, members []*corev1.Pod) time.Time {
 	key := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
 	now := seenTimes{service: svc.CreationTimestamp.Time, pods: make(map[string]time.Time, len(members))}
@@ -62,7 +62,7 @@ func (t *TriggerTimes) Advance(svc *corev1.Service, members []*corev1.Pod) time.
 	return earliest
 }
 
-// Forget drops what is known of a Service that is gone.
+// Forget removes the record of a Service that is gone.
 func (t *TriggerTimes) Forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
