@@ -30,7 +30,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// address is where one server after another answers.
+// address is a fixed address at which one server after another answers.
 type address struct {
 	t      *testing.T
 	server atomic.Pointer[localapi.Server]
@@ -40,8 +40,8 @@ func (a *address) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.server.Load().RESTConfig().Transport.RoundTrip(r)
 }
 
-// serve puts a new, empty server at the address, whose lists take a moment. It returns a client of it and what is
-// asked of it.
+// serve starts a new, empty server at the address, whose lists take a moment. It returns a client of it and the log of
+// its requests.
 func (a *address) serve() (kubernetes.Interface, *audit.Log) {
 	a.t.Helper()
 	log := &audit.Log{}
@@ -70,7 +70,7 @@ func (a *address) config() *rest.Config {
 	return c
 }
 
-// errorLines counts the errors that are logged.
+// errorLines collects the errors that are logged.
 type errorLines struct {
 	mu    sync.Mutex
 	lines []string
@@ -102,7 +102,7 @@ func deployed(t *testing.T, client kubernetes.Interface, names ...string) {
 	}
 }
 
-// age writes to a server, so that its history comes as far as that of another.
+// age writes to a server that many times, so that its resource versions can reach those of another.
 func age(ctx context.Context, client kubernetes.Interface, writes int) error {
 	maps := client.CoreV1().ConfigMaps("default")
 	m, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "age"}}, metav1.CreateOptions{})
@@ -113,9 +113,9 @@ func age(ctx context.Context, client kubernetes.Interface, writes int) error {
 	return err
 }
 
-// TestServerReplacedByAnEmptyOne: the API server ends, and after up to a minute an empty one is in its place, in
-// which some of the Deployments are made again under their names. In every second round its history has passed that
-// of the first before anybody is connected again; in the others it is passed meanwhile.
+// TestServerReplacedByAnEmptyOne: the API server ends, and an empty one takes its place after up to a minute. Some of
+// the Deployments are created again under their names. In every second round the new server's resource versions have
+// passed those of the first before anybody connects again; in the others they pass them later.
 func TestServerReplacedByAnEmptyOne(t *testing.T) {
 	said := map[string]int{}
 	for round := range 20 {
@@ -188,7 +188,7 @@ func replaceServer(t *testing.T, round int, said map[string]int) {
 	settled(t, m, second)
 	writes := slices.DeleteFunc(log.Writes(),
 		func(e audit.Entry) bool { return e.Resource == "configmaps" || e.Resource == "events" })
-	if len(writes) > 100 { // 23 without anything to tidy up, 67 seen; of a fight it is as many in a second
+	if len(writes) > 100 { // 23 if nothing is to be tidied up, at most 67 so far; a fight causes as many a second
 		t.Errorf("%d writes to the second server", len(writes))
 	}
 	stop()

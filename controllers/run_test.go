@@ -28,7 +28,7 @@ func newManager(t *testing.T, o manager.Options) *manager.Manager {
 	return newAuditedManager(t, o, nil)
 }
 
-// newAuditedManager is newManager on a server that keeps a log.
+// newAuditedManager is newManager on a server with an audit log.
 func newAuditedManager(t *testing.T, o manager.Options, log *audit.Log) *manager.Manager {
 	t.Helper()
 	server, err := localapi.New(localapi.Options{Audit: log})
@@ -96,7 +96,7 @@ func TestAllControllersRunOnAManager(t *testing.T) {
 	})
 }
 
-// Each controller has a client, and with it the manager's limit on requests, of its own.
+// Each controller has its own client, and so its own share of requests: the manager's limit applies to each.
 func TestControllersHaveClientsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &audit.Log{}

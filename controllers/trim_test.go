@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// A cache that is trimmed has all but the managed fields, and what is written from it leaves those on the server alone.
+// A trimmed cache has everything but the managed fields, and writes from it leave those on the server alone.
 func TestTrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, manager.Options{Informers: informer.FactoryOptions{Transform: controllers.Trim}})
@@ -64,7 +64,7 @@ func TestTrim(t *testing.T) {
 	})
 }
 
-// Of a Pod everything is kept that a controller reads; a new Pod, so that the rest of the old one is let go.
+// Everything of a Pod that a controller reads is kept, in a new Pod, so that the rest can be freed.
 func TestTrimPod(t *testing.T) {
 	at := metav1.NewTime(time.Unix(1000, 0))
 	always := corev1.ContainerRestartPolicyAlways
@@ -142,7 +142,7 @@ func TestTrimPod(t *testing.T) {
 	}
 }
 
-// Which Pod is deleted first does not depend on what is trimmed.
+// Trimming does not change which Pod is deleted first.
 func TestTrimKeepsTheDeletionOrder(t *testing.T) {
 	now := time.Unix(10000, 0)
 	var whole, trimmed []*corev1.Pod

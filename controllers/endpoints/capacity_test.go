@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sized is a subset with that many addresses of each state; its number tells its port and its addresses from others'.
+// sized returns a subset with that many addresses of each state. Its number distinguishes its port and addresses from
+// those of other subsets.
 func sized(number, ready, notReady int) corev1.EndpointSubset {
 	s := corev1.EndpointSubset{Ports: []corev1.EndpointPort{tcp("p", int32(number+1))}}
 	for i := range ready {
@@ -69,7 +70,7 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// Once truncated, Endpoints are left alone until something changes, and grow whole again when they can.
+// Truncated Endpoints are left alone until something changes. They become complete again when all addresses fit.
 func TestPlanOfTruncated(t *testing.T) {
 	var pods []*corev1.Pod
 	for i := range 1200 {

@@ -40,7 +40,7 @@ func inCluster(t *testing.T, o endpoints.Options, f func(c *cluster)) {
 	inClusterBehind(t, gate.Funcs{}, o, f)
 }
 
-// inClusterBehind is inCluster with a server that g disturbs.
+// inClusterBehind is inCluster with a gate g in front of the server.
 func inClusterBehind(t *testing.T, g gate.Gate, o endpoints.Options, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &audit.Log{}
@@ -113,13 +113,13 @@ func (c *cluster) start() {
 	}
 }
 
-// mine selects what the controller wrote, or tried to.
+// mine selects the requests with which the controller wrote, or tried to write, Endpoints.
 func mine(e audit.Entry) bool {
 	write := e.Verb == "create" || e.Verb == "update" || e.Verb == "patch" || e.Verb == "delete"
 	return write && e.Resource == "endpoints" && strings.HasPrefix(e.UserAgent, endpoints.Name)
 }
 
-// writes returns, and forgets, the controller's writes of Endpoints: "create web 201".
+// writes returns and forgets the controller's writes of Endpoints: "create web 201".
 func (c *cluster) writes() string {
 	var words []string
 	for _, e := range c.log.Entries(mine) {
@@ -137,7 +137,8 @@ func (c *cluster) wantWrites(want string) {
 	}
 }
 
-// endpoints is "web: 10.0.0.1,10.0.0.2 -10.0.0.3 :8080" for each subset, not ready ones behind a dash.
+// endpoints returns "web: 10.0.0.1,10.0.0.2 -10.0.0.3 :8080" for each subset, with a dash before addresses that are not
+// ready.
 func (c *cluster) endpoints(name string) string {
 	c.t.Helper()
 	synctest.Wait()
@@ -182,7 +183,7 @@ func (c *cluster) service(name string, change ...func(*corev1.Service)) {
 	synctest.Wait()
 }
 
-// pod makes a pod, on node n, that is ready at that address.
+// pod creates a ready pod at that address, on node n.
 func (c *cluster) pod(name, app, ip string) {
 	c.t.Helper()
 	pod := &corev1.Pod{
@@ -221,7 +222,7 @@ func (c *cluster) patchPod(name, patch string, subresources ...string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	synctest.Wait() // What comes next comes later also to the controller, whose informers are not in step.
+	synctest.Wait() // Informers are independent: without this the controller might see later events first.
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, its event handlers, and
@@ -261,7 +262,7 @@ func TestPodEvents(t *testing.T) {
 		if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "b", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		c.want("web", "") // not gone, but on its way
+		c.want("web", "") // not gone, but being deleted
 		c.wantWrites("update web 200")
 		c.status("b", `{"message":"still there"}`)
 		c.wantWrites("")
@@ -289,7 +290,7 @@ func TestServiceEvents(t *testing.T) {
 		c.wantWrites("update web 200")
 		patch(`{"spec":{"ports":[{"port":80,"targetPort":9090}]}}`)
 		c.want("web", "10.0.0.1 :9090")
-		patch(`{"spec":{"selector":null}}`) // from here on somebody else's
+		patch(`{"spec":{"selector":null}}`) // from now on somebody else publishes the addresses
 		c.writes()
 		c.ready("a", false)
 		c.want("web", "10.0.0.1 :9090")
@@ -324,8 +325,8 @@ func TestEndpointsEvents(t *testing.T) {
 	})
 }
 
-// Endpoints without a Service go when the controller starts, those that are a lock excepted; while it runs, only those
-// that it has written itself: what is applied from a file may come before its Service.
+// At the start, Endpoints without a Service are deleted, except locks for electing a leader. Later, only those that the
+// controller has written are deleted: what is applied from a file may come before its Service.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, checkLeftoverEndpoints
 func TestLeftovers(t *testing.T) {
@@ -349,7 +350,7 @@ func TestLeftovers(t *testing.T) {
 	})
 }
 
-// A restart writes nothing when nothing has changed.
+// A restart writes nothing if nothing has changed.
 func TestRestart(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
@@ -365,7 +366,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// Changes of pods within the batch period become one write; those of the Service do not wait.
+// Changes of pods within the batch period cause one write; those of the Service do not wait.
 func TestBatchPeriod(t *testing.T) {
 	inCluster(t, endpoints.Options{BatchPeriod: time.Second}, func(c *cluster) {
 		c.service("web")
@@ -380,7 +381,7 @@ func TestBatchPeriod(t *testing.T) {
 	})
 }
 
-// Deleting a Service and making it anew at once costs no failed request and no event.
+// Deleting a Service and creating it again at once causes no failed request and no event.
 func TestServiceMadeAnew(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")

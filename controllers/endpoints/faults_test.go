@@ -20,12 +20,12 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// ours tells the controller's writes from the test's.
+// ours reports whether the controller, not the test, sent a write.
 func ours(r *gate.Request, verb string) bool {
 	return r.Resource == "endpoints" && r.Verb == verb && strings.HasPrefix(r.UserAgent, endpoints.Name)
 }
 
-// failing makes the controller's writes with that verb fail, as long as the switch is on.
+// failing makes the controller's writes with that verb fail while the switch is on.
 func failing(verb string, on *atomic.Bool, with *apierrors.StatusError) gate.Gate {
 	return gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
 		if on.Load() && ours(r, verb) {
@@ -35,7 +35,7 @@ func failing(verb string, on *atomic.Bool, with *apierrors.StatusError) gate.Gat
 	}}
 }
 
-// events returns "Reason object: message" of all events in the namespace, each with its source checked.
+// events returns "Reason object: message" of all events in the namespace, and checks their source.
 func (c *cluster) events(namespace string) []string {
 	c.t.Helper()
 	list, err := c.client.CoreV1().Events(namespace).List(c.ctx, metav1.ListOptions{})
@@ -53,7 +53,7 @@ func (c *cluster) events(namespace string) []string {
 	return found
 }
 
-// A create that fails is tried 16 times, and reported in the Service's own namespace. Then only a change helps.
+// A create that fails is tried 16 times, and reported in the Service's own namespace. Then only a change causes a sync.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, maxRetries and handleErr
 func TestFailedCreate(t *testing.T) {
@@ -118,8 +118,8 @@ func TestFailedUpdate(t *testing.T) {
 	})
 }
 
-// In a namespace that is being deleted, one attempt is enough, and nobody needs to hear of it. Any other refusal is
-// reported and retried.
+// In a namespace that is being deleted, one attempt is enough, and no event is recorded. Any other refusal is reported
+// and retried.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go,
 // TestSyncServiceEndpointsForbidden
@@ -146,8 +146,8 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// A cache that is behind costs no refused request, no event, and no second create: the sync waits for it, and goes on
-// as soon as it has caught up.
+// A cache that lags causes no refused request, no event, and no second create: the sync waits for it, and goes on as
+// soon as it has caught up.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_tracker.go; creates are not tracked there
 func TestLaggingCache(t *testing.T) {
@@ -185,7 +185,7 @@ func TestLaggingCache(t *testing.T) {
 	})
 }
 
-// What is deleted under a lagging cache and made anew is neither updated in vain nor forgotten.
+// If Endpoints are deleted and created again while the cache lags, they are not updated in vain, and not forgotten.
 func TestLaggingCacheAndServiceMadeAnew(t *testing.T) {
 	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
 		if r.Resource == "endpoints" {
@@ -239,7 +239,7 @@ func TestTriggerTimeAnnotation(t *testing.T) {
 			t.Errorf("pod ready: %q", got)
 		}
 		c.status("a", `{"podIPs":[{"$patch":"replace"},{"ip":"10.0.0.2"}],"podIP":"10.0.0.2"}`)
-		if got := annotation(); got != "" { // a change that has no time
+		if got := annotation(); got != "" { // a change whose time is not known
 			t.Errorf("address changed: %q", got)
 		}
 	})

@@ -14,7 +14,8 @@ import (
 // t0 is when every Service of these tests was created.
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// service is ns/web, with a cluster IP, port http 80 → 8080 and selector app=web, as the API server would default it.
+// service returns ns/web, with a cluster IP, port http 80 → 8080 and selector app=web, as the API server would default
+// it.
 func service(change ...func(*corev1.Service)) *corev1.Service {
 	svc := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -40,7 +41,7 @@ func servicePort(name string, port int32, target intstr.IntOrString) corev1.Serv
 
 func headless(svc *corev1.Service) { svc.Spec.ClusterIP = corev1.ClusterIPNone }
 
-// pod is the i-th pod of app=web: ready, at 10.0.0.i on node-i.
+// pod returns the i-th pod of app=web: ready, at 10.0.0.i on node-i.
 func pod(i int, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -90,7 +91,7 @@ func withIPs(ips ...string) func(*corev1.Pod) {
 	}
 }
 
-// address is what Endpoints say of the i-th pod.
+// address returns what Endpoints contain for the i-th pod.
 func address(i int, change ...func(*corev1.EndpointAddress)) corev1.EndpointAddress {
 	p := pod(i)
 	a := corev1.EndpointAddress{

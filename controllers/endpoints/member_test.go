@@ -55,7 +55,7 @@ func TestIsMember(t *testing.T) {
 	}
 }
 
-// The phase says nothing about readiness, and neither do the containers: only the condition does.
+// Only the Ready condition decides about readiness, not the phase or the containers.
 func TestIsReady(t *testing.T) {
 	if !isReady(service(), pod(1, inPhase(corev1.PodPending))) || isReady(service(), pod(1, unready)) {
 		t.Error("readiness is not the Ready condition")
@@ -119,7 +119,7 @@ func TestAddressFamily(t *testing.T) {
 	}
 }
 
-// podIP alone is not used: podIPs is what counts.
+// podIP alone is not used: only podIPs counts.
 func TestAddressNeedsPodIPs(t *testing.T) {
 	if got, ok := addressOf(service(), pod(1, func(p *corev1.Pod) { p.Status.PodIPs = nil })); ok {
 		t.Errorf("address %v", got)

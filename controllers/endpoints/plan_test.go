@@ -18,7 +18,7 @@ func ports(p ...corev1.ServicePort) func(*corev1.Service) {
 
 func noSelector(svc *corev1.Service) { svc.Spec.Selector = nil }
 
-// stored is what a first sync of the Service with these pods writes, as the cache would show it.
+// stored returns what a first sync of the Service with these pods writes, as the cache would show it.
 func stored(svc *corev1.Service, change func(*corev1.Endpoints), pods ...*corev1.Pod) *corev1.Endpoints {
 	ep := plan(observed{service: svc, pods: pods}).endpoints
 	ep.ResourceVersion, ep.UID = "100", "ep-uid"
@@ -179,7 +179,8 @@ func TestPlanCreate(t *testing.T) {
 	}
 }
 
-// What is not ours survives an update; what is ours is put right, and the objects of the caches stay as they were.
+// What does not belong to the controller survives an update, and what does is corrected. The objects of the caches do
+// not change.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
 func TestPlanUpdate(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
-// The recording holds what k8s.io/kubernetes v1.37.1 with k8s.io/api v0.37.2 makes of subsets that overlap in all
-// ways; ours must be equal to the byte, order included.
+// The recording has what k8s.io/kubernetes v1.37.1 with k8s.io/api v0.37.2 makes of subsets that overlap in all ways.
+// Ours must be equal to the byte, including the order.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, RepackSubsets
 func TestRepackAsUpstream(t *testing.T) {
@@ -135,7 +135,7 @@ func TestRepack(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := RepackSubsets(tt.in)
-			serving.SortByHash(tt.want) // by which order two subsets come is the recording's matter
+			serving.SortByHash(tt.want) // the order of subsets is checked by the recording
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -146,7 +146,7 @@ func TestRepack(t *testing.T) {
 	}
 }
 
-// Two ports that differ in where their appProtocol is stored, not in what it is, are one.
+// Two ports that differ only in the pointer to appProtocol, not in its value, are one.
 func TestRepackComparesAppProtocolByValue(t *testing.T) {
 	port := func() []corev1.EndpointPort {
 		p := tcp("x", 1)
@@ -161,7 +161,7 @@ func TestRepackComparesAppProtocolByValue(t *testing.T) {
 	}
 }
 
-// The layout depends on what is packed, not on the order it came in.
+// The layout depends on what is packed, not on the order in which it was added.
 func TestPackIgnoresOrder(t *testing.T) {
 	type fact struct {
 		address int

@@ -43,7 +43,7 @@ func inCluster(t *testing.T, o endpointslice.Options, f func(c *cluster)) {
 	inClusterBehind(t, gate.Funcs{}, o, f)
 }
 
-// inClusterBehind is inCluster with a server that g disturbs.
+// inClusterBehind is inCluster with a gate g in front of the server.
 func inClusterBehind(t *testing.T, g gate.Gate, o endpointslice.Options, f func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,14 +119,14 @@ func (c *cluster) start() {
 	}
 }
 
-// mine selects what the controller wrote, or tried to.
+// mine selects the requests with which the controller wrote, or tried to write, slices.
 func mine(e audit.Entry) bool {
 	write := e.Verb == "create" || e.Verb == "update" || e.Verb == "patch" || e.Verb == "delete"
 	return write && e.Resource == "endpointslices" && strings.HasPrefix(e.UserAgent, endpointslice.Name)
 }
 
-// wantWrites compares the controller's writes since the last call with want: "create 201, update 200". With settle, the
-// second passes after which changes of slices are looked at.
+// wantWrites compares the controller's writes since the last call with want: "create 201, update 200". It first lets
+// the settle times pass, since changes of slices are looked at after a second.
 func (c *cluster) wantWrites(want string, settle ...time.Duration) {
 	c.t.Helper()
 	for _, d := range settle {
@@ -154,7 +154,7 @@ func (c *cluster) slices(service string) []discoveryv1.EndpointSlice {
 	return list.Items
 }
 
-// only returns the one slice of web.
+// only returns the only slice of web.
 func (c *cluster) only() *discoveryv1.EndpointSlice {
 	c.t.Helper()
 	list := c.slices("web")
@@ -164,8 +164,8 @@ func (c *cluster) only() *discoveryv1.EndpointSlice {
 	return &list[0]
 }
 
-// want compares the Service's slices, sorted, with want: "10.0.0.1 -10.0.0.2 :8080 | …", those not ready behind a dash,
-// with an S if they serve.
+// want compares the Service's slices, sorted, with want: "10.0.0.1 -10.0.0.2 :8080 | …". Endpoints that are not ready
+// have a dash in front, and an S at the end if they serve.
 func (c *cluster) want(service, want string) {
 	c.t.Helper()
 	var lines []string
@@ -193,7 +193,7 @@ func (c *cluster) want(service, want string) {
 	}
 }
 
-// events returns "Reason: message" of all events, each with its source checked.
+// events returns "Reason: message" of all events, and checks their source.
 func (c *cluster) events() []string {
 	c.t.Helper()
 	synctest.Wait()
@@ -272,8 +272,8 @@ func (c *cluster) node(name, zone string) {
 	}
 }
 
-// pod makes a pod, on node n if no other is given, that is ready at that address. It returns when the controller's
-// cache has it: the caches of pods and Services follow independently.
+// pod creates a ready pod at that address, on node n by default. It returns when the controller's cache has the pod:
+// the caches of pods and Services follow independently.
 func (c *cluster) pod(name, app, ip string, node ...string) {
 	c.t.Helper()
 	pod := &corev1.Pod{
@@ -311,10 +311,10 @@ func (c *cluster) patchPod(name, patch string, subresources ...string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	synctest.Wait() // What comes next comes later also to the controller, whose informers are not in step.
+	synctest.Wait() // Informers are independent: without this the controller might see later events first.
 }
 
-// refused is the error of a controller with these options.
+// refused returns the error of New with these options.
 func (c *cluster) refused(o endpointslice.Options) error {
 	c.t.Helper()
 	factory, err := informer.NewFactory(c.server.RESTConfig(), informer.FactoryOptions{})

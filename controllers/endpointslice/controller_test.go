@@ -26,7 +26,7 @@ func TestPodEvents(t *testing.T) {
 		c.pod("a", "web", "10.0.0.1")
 		c.pod("b", "web", "10.0.0.2")
 		c.want("web", "10.0.0.1 10.0.0.2 :8080")
-		c.log.Reset() // one write or two for each pod: it comes, and gets ready
+		c.log.Reset() // one or two writes for each pod: it is created, and becomes ready
 
 		c.ready("a", false)
 		c.want("web", "-10.0.0.1 10.0.0.2 :8080")
@@ -46,7 +46,7 @@ func TestPodEvents(t *testing.T) {
 		if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "b", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		c.want("web", "-10.0.0.2S :8080") // on its way out, and still serving
+		c.want("web", "-10.0.0.2S :8080") // being deleted, and still serving
 		if e := c.only().Endpoints[0]; !*e.Conditions.Terminating || *e.Zone != "a" || *e.NodeName != "n" ||
 			e.TargetRef.Name != "b" {
 			t.Errorf("endpoint %s", e.String())
@@ -86,17 +86,17 @@ func TestServiceEvents(t *testing.T) {
 		c.want("web", "10.0.0.1 :8080")
 		c.patchService(`{"spec":{"ports":[{"port":80,"targetPort":9090}]}}`)
 		c.want("web", "10.0.0.1 :9090")
-		c.patchService(`{"spec":{"selector":null}}`) // from here on somebody else's
+		c.patchService(`{"spec":{"selector":null}}`) // from now on somebody else publishes the addresses
 		synctest.Wait()
 		c.log.Reset()
 		c.status("a", `{"phase":"Failed"}`)
 		c.want("web", "10.0.0.1 :9090")
 		c.deleteService()
-		c.wantWrites("", time.Minute) // the garbage collector's
+		c.wantWrites("", time.Minute) // the garbage collector deletes the slices
 	})
 }
 
-// Changes that others make to slices are undone a second later; slices of other managers are left alone.
+// Changes that others make to slices are undone after a second; slices of other managers are left alone.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, onEndpointSliceAdd,
 // onEndpointSliceUpdate and onEndpointSliceDelete
@@ -130,7 +130,7 @@ func TestSliceEvents(t *testing.T) {
 		c.deleteSlice(own.Name)
 		c.wantWrites("create 201", time.Minute)
 		c.want("web", " | 10.0.0.1 :8080")
-		// Taken away from the controller, it stays as it is, and gets a successor.
+		// A slice that is taken away from the controller stays as it is, and is replaced.
 		for _, s := range c.slices("web") {
 			if s.Name != "other" {
 				c.patchSlice(s.Name, `{"metadata":{"labels":{"endpointslice.kubernetes.io/managed-by":"somebody"}}}`)
@@ -143,7 +143,8 @@ func TestSliceEvents(t *testing.T) {
 	})
 }
 
-// A slice that is given to another Service is replaced here, and removed there, since it has another owner.
+// A slice that is relabelled to another Service is replaced for the first, and removed for the second, since it has
+// another owner.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, onEndpointSliceUpdate
 func TestSliceGivenToAnotherService(t *testing.T) {
@@ -184,7 +185,7 @@ func TestSliceHeldBack(t *testing.T) {
 	})
 }
 
-// A restart writes nothing when nothing has changed, and notices what happened to slices after it.
+// A restart writes nothing if nothing has changed. The new controller then notices changes of slices.
 func TestRestart(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
@@ -200,7 +201,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// Changes of pods within the batch period become one write; those of the Service do not wait.
+// Changes of pods within the batch period cause one write; those of the Service do not wait.
 func TestBatchPeriod(t *testing.T) {
 	inCluster(t, endpointslice.Options{BatchPeriod: 5 * time.Second}, func(c *cluster) {
 		c.service("web")
@@ -228,8 +229,8 @@ func TestMaxEndpointsPerSlice(t *testing.T) {
 	})
 }
 
-// Deleting a Service and making it anew at once costs no failed write and no event; the slices that are left of the
-// earlier ones are removed with the garbage collector, or by us.
+// Deleting a Service and creating it again at once causes no failed write and no event. The garbage collector or the
+// controller removes the slices that are left of the earlier ones.
 func TestServiceMadeAnew(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
@@ -285,7 +286,7 @@ func TestNodeEvents(t *testing.T) {
 	})
 }
 
-// Hints by the zones' shares come and go with the nodes.
+// Hints by the zones' shares appear and disappear as the nodes change.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go,
 // checkNodeTopologyDistribution
@@ -336,7 +337,7 @@ func TestTriggerTimeAnnotation(t *testing.T) {
 			t.Errorf("pod ready: %q", got)
 		}
 		c.status("a", `{"podIPs":[{"$patch":"replace"},{"ip":"10.0.0.2"}],"podIP":"10.0.0.2"}`)
-		if got := annotation(); got != "" { // a change that has no time
+		if got := annotation(); got != "" { // a change whose time is not known
 			t.Errorf("address changed: %q", got)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// A Service gets its first EndpointSlice, which says that nobody is behind it yet.
+// A Service gets its first EndpointSlice, which has no endpoints yet.
 func ExampleNew() {
 	server, err := localapi.New(localapi.Options{})
 	if err != nil {

@@ -23,12 +23,12 @@ import (
 
 var resource = schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}
 
-// ours tells the controller's writes from the test's.
+// ours reports whether the controller, not the test, sent a write.
 func ours(r *gate.Request, verb string) bool {
 	return r.Resource == "endpointslices" && r.Verb == verb && strings.HasPrefix(r.UserAgent, endpointslice.Name)
 }
 
-// failing makes the controller's writes with that verb fail, as long as the switch is on.
+// failing makes the controller's writes with that verb fail while the switch is on.
 func failing(verb string, on *atomic.Bool, with *apierrors.StatusError) gate.Gate {
 	return gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
 		if on.Load() && ours(r, verb) {
@@ -38,7 +38,7 @@ func failing(verb string, on *atomic.Bool, with *apierrors.StatusError) gate.Gat
 	}}
 }
 
-// lagging shows slices a while later than everything else.
+// lagging delays the watch of slices; everything else is shown at once.
 func lagging(by time.Duration) gate.Gate {
 	return gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
 		if r.Resource == "endpointslices" {
@@ -51,7 +51,7 @@ func lagging(by time.Duration) gate.Gate {
 	}}
 }
 
-// A write that fails is tried 16 times, the first retry after a second, and reported. Then only a change helps.
+// A write that fails is tried 16 times, the first retry after a second, and reported. Then only a change causes a sync.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, maxRetries and handleErr
 func TestFailedCreate(t *testing.T) {
@@ -106,7 +106,7 @@ func TestFailedUpdate(t *testing.T) {
 	})
 }
 
-// What a delete finds gone, or replaced, is gone; other refusals are retried.
+// A delete succeeds if the slice is gone or was replaced; other refusals are retried.
 //
 // Source: k8s.io/endpointslice v0.37.2 reconciler.go, finalize, where a 404 is a failure
 func TestDeletes(t *testing.T) {
@@ -148,8 +148,8 @@ func TestDeletes(t *testing.T) {
 	}
 }
 
-// In a namespace that is being deleted, one attempt is enough, and nobody needs to hear of it. Any other refusal is
-// reported and retried.
+// In a namespace that is being deleted, one attempt is enough, and no event is recorded. Any other refusal is reported
+// and retried.
 //
 // Source: k8s.io/endpointslice v0.37.2 reconciler_test.go, TestReconcilerFinalizeSvcDeletionTimestamp, and
 // reconciler.go, finalize
@@ -176,8 +176,8 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// A cache that is behind costs no refused request, no event, and no second slice: the sync waits for it, and goes on
-// as soon as it has caught up.
+// A cache that lags causes no refused request, no event, and no second slice: the sync waits for it, and goes on as
+// soon as it has caught up.
 //
 // Source: k8s.io/endpointslice v0.37.2 util/endpointslice_tracker.go; there the wait is an error, with backoff
 func TestLaggingCache(t *testing.T) {
@@ -210,7 +210,7 @@ func TestLaggingCache(t *testing.T) {
 	})
 }
 
-// A Service that is made anew under a lagging cache gets slices of its own.
+// A Service that is created again while the cache lags gets slices of its own.
 func TestLaggingCacheAndServiceMadeAnew(t *testing.T) {
 	inClusterBehind(t, lagging(300*time.Millisecond), endpointslice.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")

@@ -20,7 +20,8 @@ import (
 // t0 is when every Service of these tests was created.
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// service is ns/web, with a cluster IP, port http 80 → 8080 and selector app=web, as the API server would default it.
+// service returns ns/web, with a cluster IP, port http 80 → 8080 and selector app=web, as the API server would default
+// it.
 func service(change ...func(*corev1.Service)) *corev1.Service {
 	svc := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -63,7 +64,7 @@ func ports(list ...corev1.ServicePort) func(*corev1.Service) {
 	return func(svc *corev1.Service) { svc.Spec.Ports = list }
 }
 
-// pod is the i-th pod of app=web: ready, at 10.0.0.i and fd00::i, on node n<i>.
+// pod returns the i-th pod of app=web: ready, at 10.0.0.i and fd00::i, on node n<i>.
 func pod(i int, change ...func(*corev1.Pod)) *corev1.Pod {
 	ips := []corev1.PodIP{{IP: fmt.Sprintf("10.0.%d.%d", i/250, i%250)}, {IP: fmt.Sprintf("fd00::%x", i)}}
 	p := &corev1.Pod{
@@ -109,7 +110,7 @@ func podList(from, to int, change ...func(*corev1.Pod)) []*corev1.Pod {
 	return list
 }
 
-// node is the i-th: ready, with one CPU, in zone a, b or c in turn.
+// node returns the i-th node: ready, with one CPU, in zone a, b or c in turn.
 func node(i int) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -123,7 +124,7 @@ func node(i int) *corev1.Node {
 	}
 }
 
-// seen is what the controller observes: these pods, each with its node unless that is "lost", and these slices.
+// seen returns what the controller observes: these pods, each with its node unless that is "lost", and these slices.
 func seen(svc *corev1.Service, pods []*corev1.Pod, list ...*discoveryv1.EndpointSlice) observed {
 	o := observed{service: svc, pods: pods, slices: list, nodes: map[string]*corev1.Node{}, maxEndpoints: 3}
 	for _, p := range pods {
@@ -138,7 +139,7 @@ func seen(svc *corev1.Service, pods []*corev1.Pod, list ...*discoveryv1.Endpoint
 	return o
 }
 
-// slice is one that exists, as the controller would have made it for these pods.
+// slice returns an existing slice, as the controller would have made it for these pods.
 func slice(svc *corev1.Service, name string, pods []*corev1.Pod,
 	change ...func(*discoveryv1.EndpointSlice),
 ) *discoveryv1.EndpointSlice {
@@ -152,10 +153,10 @@ func slice(svc *corev1.Service, name string, pods []*corev1.Pod,
 	return s
 }
 
-// foreign makes a slice that of an earlier Service of the same name.
+// foreign changes the owner of a slice to an earlier Service of the same name.
 func foreign(s *discoveryv1.EndpointSlice) { s.OwnerReferences[0].UID = "earlier" }
 
-// describe is "IPv4 :8080 p1 p2": not ready with a dash, hints behind an @.
+// describe returns "IPv4 :8080 p1 p2". Pods that are not ready have a dash in front; hints follow an @.
 func describe(s *discoveryv1.EndpointSlice) string {
 	words := []string{string(s.AddressType)}
 	for _, p := range s.Ports {
@@ -181,7 +182,7 @@ func describe(s *discoveryv1.EndpointSlice) string {
 	return strings.Join(words, " ")
 }
 
-// writes lists what the plan wants, in the order in which it is done.
+// writes lists the writes of the plan in order.
 func (c changes) writes() string {
 	var lines []string
 	for _, b := range c.batches {

@@ -16,14 +16,13 @@ import (
 	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 )
 
-// FuzzPlan lets pods, labels, hints and settings change at random, carries out each plan, and holds the outcome to:
+// FuzzPlan changes pods, labels, hints and settings at random, carries out each plan, and checks that:
 //
-//   - every pod that is to be published is there, in the state it is in, exactly once per family, at its own ports;
-//   - no slice is filled beyond the maximum;
-//   - what is written differs from what is there, and without hints by shares there are no more writes than slices with
-//     something wrong in them, and as many as the new endpoints fill;
+//   - every pod to publish is there, in its state, exactly once per family, at its own ports;
+//   - no slice exceeds the maximum;
+//   - every write changes something, and without hints by shares there are no more writes than writesNeeded returns;
 //   - the same plan again writes nothing;
-//   - the caches' objects are as they were.
+//   - the objects in the caches do not change.
 func FuzzPlan(f *testing.F) {
 	for seed := range uint64(15) {
 		f.Add(seed)
@@ -122,7 +121,7 @@ func (w *world) observe() observed {
 	return o
 }
 
-// step plans, checks, carries the plan out, checks, and plans again.
+// step makes a plan, carries it out, checks both, and plans again.
 func (w *world) step() {
 	o := w.observe()
 	var before existing
@@ -143,7 +142,7 @@ func (w *world) step() {
 	}
 }
 
-// checkWrites: see [FuzzPlan].
+// checkWrites checks the writes of a plan; see [FuzzPlan].
 func (w *world) checkWrites(o observed, got changes) {
 	byName := map[string]*discoveryv1.EndpointSlice{}
 	for _, s := range o.slices {
@@ -169,8 +168,8 @@ func (w *world) checkWrites(o observed, got changes) {
 	}
 }
 
-// writesNeeded is how many writes carry out a change without moving an endpoint: one for each slice that is wrong, and
-// one for each slice that the endpoints fill that are nowhere yet.
+// writesNeeded returns how many writes carry out a change without moving an endpoint: one for each slice that is wrong,
+// and one for each slice that the new endpoints fill.
 func (w *world) writesNeeded(o observed) int {
 	n := 0
 	h := hints.Traffic(w.svc)
@@ -227,7 +226,7 @@ func (w *world) carryOut(c changes) {
 	}
 }
 
-// checkOutcome: see [FuzzPlan].
+// checkOutcome checks the slices after a plan; see [FuzzPlan].
 func (w *world) checkOutcome() {
 	for _, kind := range addressTypes(w.svc) {
 		places := map[string]int{}
@@ -264,7 +263,7 @@ func (w *world) checkOutcome() {
 	}
 }
 
-// isPublished states the rule anew.
+// isPublished states the rule independently of the code under test.
 func (w *world) isPublished(p *corev1.Pod, kind discoveryv1.AddressType) bool {
 	hasFamily := kind == discoveryv1.AddressTypeIPv4 || len(p.Status.PodIPs) > 1
 	return p.Status.Phase == corev1.PodRunning && hasFamily &&

@@ -131,7 +131,7 @@ func TestTopologyHints(t *testing.T) {
 	}
 }
 
-// An endpoint that is published without a zone rules the hints out, also where it is in a slice that would be kept.
+// If an endpoint is published without a zone, there are no hints, even if its slice would be kept.
 //
 // Source: k8s.io/endpointslice v0.37.2 topologycache/topologycache.go, AddHints
 func TestTopologyNeedsZones(t *testing.T) {
@@ -155,7 +155,7 @@ func TestTopologyNeedsZones(t *testing.T) {
 	}
 }
 
-// An event tells when hints by the zones' shares begin and end, not that they go on.
+// An event is recorded when hints by the zones' shares begin and end, but not while they go on.
 //
 // Source: k8s.io/endpointslice v0.37.2 reconciler.go, reconcileByAddressType
 func TestTopologyNotices(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 type existing = []*discoveryv1.EndpointSlice
 
-// At most three endpoints go into a slice here. Expected are the writes, in order.
+// At most three endpoints go into a slice here. Each row has the expected writes, in order.
 //
 // Source: k8s.io/endpointslice v0.37.2 reconciler_test.go, for most of the cases
 func TestPlan(t *testing.T) {
@@ -228,7 +228,7 @@ func TestNewSlice(t *testing.T) {
 	}
 }
 
-// The trigger time is put on what is written, taken from it when none is known, and never a reason to write.
+// Written slices get the trigger time, or lose it if none is known. It is never the reason to write.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, addTriggerTimeAnnotation
 func TestTriggerTime(t *testing.T) {
@@ -254,8 +254,8 @@ func TestTriggerTime(t *testing.T) {
 	}
 }
 
-// A slice that is rewritten keeps what is not the controller's, also where another slice's content takes it over, and
-// its resource version, so that it does not overwrite what the cache has not shown.
+// A rewritten slice keeps what does not belong to the controller, even where it takes over another slice's content. It
+// keeps its resource version, so that it does not overwrite what the cache has not shown.
 func TestRewrittenKeepsTheRest(t *testing.T) {
 	svc := service()
 	s := slice(svc, "s", podList(9, 9), func(s *discoveryv1.EndpointSlice) {
@@ -270,7 +270,7 @@ func TestRewrittenKeepsTheRest(t *testing.T) {
 	}
 }
 
-// Pods on a node that is not known are left out, and named, once, so that the Service is tried again.
+// Pods on an unknown node are left out, and reported once, so that the Service is retried.
 //
 // Source: k8s.io/endpointslice v0.37.2 reconciler.go, reconcileByAddressType
 func TestMissingNodes(t *testing.T) {

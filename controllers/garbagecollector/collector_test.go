@@ -32,12 +32,12 @@ type cluster struct {
 	log    *audit.Log
 }
 
-// inCluster runs f in a bubble with a server and a collector that has read all there is.
+// inCluster runs f in a bubble with a server and a collector that has synced.
 func inCluster(t *testing.T, f func(c *cluster)) {
 	inClusterBehind(t, gate.Funcs{}, func(*cluster) {}, f)
 }
 
-// inClusterBehind is inCluster with a server that g disturbs; before is called ahead of the collector's start.
+// inClusterBehind is inCluster with a gate g in front of the server; before is called before the collector starts.
 func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &audit.Log{}
@@ -114,13 +114,13 @@ func (c *cluster) delete(name string, policy metav1.DeletionPropagation) {
 	}
 }
 
-// settle gives everything time to happen, retries of verifications included.
+// settle waits until everything has happened, including retries of verifications.
 func (c *cluster) settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()
 }
 
-// left returns the names of the ConfigMaps that there are, each with the names of its owners.
+// left returns the names of the existing ConfigMaps, each with the names of its owners.
 func (c *cluster) left(namespace string) []string {
 	c.t.Helper()
 	list, err := c.client.CoreV1().ConfigMaps(namespace).List(c.ctx, metav1.ListOptions{})
@@ -194,7 +194,7 @@ func TestForeground(t *testing.T) {
 		c.owned("shared", true, owner, other)
 		c.want("child<owner", "grandchild<child", "held<owner", "other", "owner", "shared<owner<other")
 		c.delete("owner", metav1.DeletePropagationForeground)
-		c.want("held<owner", "other", "owner", "shared<other") // the one that is held back holds back its owner
+		c.want("held<owner", "other", "owner", "shared<other") // held has a finalizer, so its owner waits
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
 		if _, err := c.client.CoreV1().ConfigMaps("default").Patch(c.ctx, "held", types.MergePatchType, patch,
 			metav1.PatchOptions{}); err != nil {
@@ -217,7 +217,7 @@ func TestForegroundWaitsForBlockersOnly(t *testing.T) {
 		)
 		c.settle()
 		c.delete("owner", metav1.DeletePropagationForeground)
-		c.want("held<owner") // without its owner, and on its way out
+		c.want("held<owner") // its owner is gone, and it is being deleted
 	})
 }
 
@@ -347,7 +347,7 @@ func TestDeletesOnce(t *testing.T) {
 	})
 }
 
-// The Deployment's cascade: owners of several kinds, all of which go.
+// The cascade of a Deployment: owners of several kinds, all of which are deleted.
 func TestDeploymentCascade(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		owner := c.owned("deployment", false)

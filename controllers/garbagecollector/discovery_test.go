@@ -89,7 +89,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// The graph is made of who an object is, who owns it, and what holds it; labels and annotations are let go.
+// The graph needs identities, owners and finalizers; labels and annotations are dropped.
 func TestStrip(t *testing.T) {
 	now := metav1.Now()
 	whole := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// A ConfigMap goes because its owner does.
+// A ConfigMap is deleted because its owner is.
 func ExampleNew() {
 	server, err := localapi.New(localapi.Options{})
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// What happened while no collector ran is made up for: owners that went, deletions that wait, owners that are left.
+// A new collector catches up with what happened while none ran: deleted owners, deletions that wait, owners that
+// remain.
 func TestStart(t *testing.T) {
 	before := func(c *cluster) {
 		owner, kept := c.owned("owner", false), c.owned("kept", false)
@@ -39,7 +40,7 @@ func TestStart(t *testing.T) {
 	})
 }
 
-// A restart of the collector in a world that is in order costs no request but lists and watches.
+// A restart of the collector costs only lists and watches if nothing is left to collect.
 func TestStartOfAnOrderlyWorld(t *testing.T) {
 	before := func(c *cluster) {
 		owner := c.owned("owner", false)
@@ -66,7 +67,7 @@ func TestStartOfAnOrderlyWorld(t *testing.T) {
 	})
 }
 
-// secret is owned by owner.
+// secret returns a Secret owned by owner.
 func (c *cluster) secret(name string, owner *corev1.ConfigMap) {
 	c.t.Helper()
 	s := &corev1.Secret{
@@ -86,7 +87,7 @@ func (c *cluster) hasSecret(name string) bool {
 	return err == nil
 }
 
-// The watch of the owners is a minute late. An owner that exists keeps its dependents though it was never seen; one
+// The watch of the owners is a minute late. An owner that exists keeps its dependents although it was never seen. One
 // that came and went unseen loses them without waiting for the watch.
 //
 // Source: kubernetes issue 56121; garbagecollector.go v1.37.1, attemptToDeleteWorker
@@ -121,7 +122,7 @@ func TestOwnerNotSeenYet(t *testing.T) {
 	})
 }
 
-// Requests that fail are tried again until they do not.
+// Requests that fail are retried until they succeed.
 func TestServerFails(t *testing.T) {
 	var failures atomic.Int32
 	flaky := gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {

@@ -12,14 +12,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// id reads "Kind namespace/name uid", of version v1; the namespace may be empty.
+// id parses "Kind namespace/name uid", of version v1; the namespace may be empty.
 func id(s string) identity {
 	f := strings.Fields(s)
 	namespace, name, _ := strings.Cut(f[1], "/")
 	return identity{apiVersion: "v1", kind: f[0], namespace: namespace, name: name, uid: types.UID(f[2])}
 }
 
-// ref is a reference to an owner; with "!" in front, one that blocks it.
+// ref returns a reference to an owner; with "!" in front, the reference blocks the owner.
 func ref(s string) metav1.OwnerReference {
 	blocks := strings.HasPrefix(s, "!")
 	owner := id(strings.TrimPrefix(s, "!"))
@@ -98,7 +98,7 @@ func see(o object) event    { return func(g *graph) effects { return g.see(o) } 
 func forget(s string) event { return func(g *graph) effects { return g.forget(id(s)) } }
 func refute(s string) event { return func(g *graph) effects { return g.refute(id(s)) } }
 
-// turn is an event, what follows from it, and what the graph is then.
+// turn is an event, its effects, and the graph after it.
 type turn struct {
 	do             event
 	effects, graph string
@@ -179,7 +179,7 @@ func TestGraph(t *testing.T) {
 		{"an owner in another namespace, dependent first", []turn{
 			{see(obj(pod1, pod2)), "delete v:p2", "p1 v:Pod:ns1/pod2:p2(p1)"},
 			{see(obj(pod2in2)), "delete p1 stray p1->p2", "p1 p2(p1)"},
-			{refute(pod2), "delete p1", "p1 p2(p1)"}, // says nothing about the one that was seen
+			{refute(pod2), "delete p1", "p1 p2(p1)"}, // does not concern the object that was seen
 		}, []string{pod2}},
 		{"an owner in another namespace, owner first", []turn{
 			{see(obj(pod2in2)), "", "p2"},

@@ -17,7 +17,7 @@ import (
 
 var errConflict = apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", fmt.Errorf("changed"))
 
-// script answers requests in turn, and writes down what they were.
+// script answers requests in turn, and records them.
 type script struct {
 	t       *testing.T
 	answers []answer
@@ -43,7 +43,7 @@ func (s *script) react(a kubetesting.Action) (bool, runtime.Object, error) {
 	return true, next.object, next.err
 }
 
-// describe is "get p", "delete p uid=u rv=7 policy=Background", "strategic p" or "merge p".
+// describe returns "get p", "delete p uid=u rv=7 policy=Background", "strategic p" or "merge p".
 func describe(a kubetesting.Action) string {
 	switch a := a.(type) {
 	case kubetesting.GetActionImpl:
@@ -78,7 +78,7 @@ func scripted(t *testing.T, answers ...answer) (*remote, *script) {
 	return &remote{client: client, mapper: mapper}, s
 }
 
-// podAt is the pod p at a resource version.
+// podAt returns the pod p at a resource version.
 func podAt(version string, owners ...string) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

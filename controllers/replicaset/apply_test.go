@@ -85,7 +85,7 @@ func TestBurst(t *testing.T) {
 	equal(t, "created in the end", len(f.podsOnServer(t)), 600)
 }
 
-// A pod that cannot be created for good reason is still a failure: the next success removes the condition.
+// A permanent refusal of a pod is still a failure: the next success removes the condition.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetCreateFailures
 func TestReplicaFailureGoesWithSuccess(t *testing.T) {
@@ -166,7 +166,7 @@ func TestSyncDeletesWhatIsTooMuch(t *testing.T) {
 	equal(t, "events", f.recorder.events,
 		[]string{"Normal SuccessfulDelete Deleted pod: p001", "Normal SuccessfulDelete Deleted pod: p002"})
 
-	// The cache still shows all three: nobody else is deleted.
+	// The cache still shows all three: no other pod is deleted.
 	f.setCache.watermark = "99999"
 	f.mustWait(t)
 	equal(t, "requests while the cache lags", f.requests(), nil)
@@ -308,7 +308,7 @@ func TestStatusWriteIsRetriedOnce(t *testing.T) {
 	})
 }
 
-// A pod is not reported as failed because this process ends.
+// A failure caused by the end of this process is not reported.
 func TestStopIsNoFailureOfTheSet(t *testing.T) {
 	f := newFixture(t, newSet(1))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -319,7 +319,7 @@ func TestStopIsNoFailureOfTheSet(t *testing.T) {
 	equal(t, "events", f.recorder.events, nil)
 }
 
-// An API server that does not know the field answers without it. It is asked once, and not by every sync.
+// An API server that does not know the field omits it from its response. It is asked once, and not by every sync.
 //
 // Source: KEP-3973
 func TestServerThatDropsTerminatingReplicas(t *testing.T) {

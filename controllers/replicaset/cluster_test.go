@@ -26,7 +26,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 )
 
-// cluster is an API server in a bubble, with the controller at work on it. The tests play user and kubelet.
+// cluster is an API server in a bubble, with a running controller. The tests play the user and the kubelet.
 type cluster struct {
 	t      *testing.T
 	server *localapi.Server
@@ -106,7 +106,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// quiet returns when everything waits for time to pass, or for something from outside.
+// quiet returns when everything waits for time to pass, or for an external event.
 func (c *cluster) quiet() { synctest.Wait() }
 
 // pass lets time pass.
@@ -159,7 +159,7 @@ func (c *cluster) set(name string) *appsv1.ReplicaSet {
 	return set
 }
 
-// pods are all pods, sorted by name.
+// pods returns all pods, sorted by name.
 func (c *cluster) pods() []corev1.Pod {
 	c.t.Helper()
 	list, err := c.client.CoreV1().Pods("default").List(c.t.Context(), metav1.ListOptions{})
@@ -167,7 +167,7 @@ func (c *cluster) pods() []corev1.Pod {
 	return list.Items
 }
 
-// podsOf are the pods that a ReplicaSet controls and that are not being deleted.
+// podsOf returns the pods that a ReplicaSet controls and that are not being deleted.
 func (c *cluster) podsOf(set string) []corev1.Pod {
 	c.t.Helper()
 	return slices.DeleteFunc(c.pods(), func(p corev1.Pod) bool {
@@ -236,7 +236,7 @@ func (c *cluster) runAll() {
 	}
 }
 
-// deletePod deletes a pod as a user does; one that runs goes on terminating until bury.
+// deletePod deletes a pod as a user does. A running pod stays terminating until bury.
 func (c *cluster) deletePod(name string) {
 	c.t.Helper()
 	c.must(c.client.CoreV1().Pods("default").Delete(c.t.Context(), name, metav1.DeleteOptions{}))
@@ -257,14 +257,15 @@ func (c *cluster) bury() {
 	c.quiet()
 }
 
-// writes are the controller's requests of this kind so far, "create pods", say, whatever became of them.
+// writes returns how many requests of this kind, such as "create pods", the controller has sent, whatever their
+// outcome.
 func (c *cluster) writes(kind string) int {
 	return len(c.log.Entries(func(e audit.Entry) bool {
 		return strings.HasPrefix(e.UserAgent, agent) && strings.HasPrefix(e.String(), kind+" ")
 	}))
 }
 
-// allWrites are the controller's writes, its events left out, one a line.
+// allWrites returns the controller's writes without its events, one a line.
 func (c *cluster) allWrites() []string {
 	var lines []string
 	for _, e := range c.log.Writes() {
@@ -275,7 +276,7 @@ func (c *cluster) allWrites() []string {
 	return lines
 }
 
-// status is the set's status without its conditions.
+// status returns the set's status without its conditions.
 func (c *cluster) status(name string) appsv1.ReplicaSetStatus {
 	c.t.Helper()
 	status := c.set(name).Status
@@ -283,10 +284,10 @@ func (c *cluster) status(name string) appsv1.ReplicaSetStatus {
 	return status
 }
 
-// events are the events on a ReplicaSet: "Type Reason" with their number.
+// events returns the events on a ReplicaSet: "Type Reason" with their number.
 func (c *cluster) events(name string) map[string]int {
 	c.t.Helper()
-	c.pass(time.Second) // let the sender send
+	c.pass(time.Second) // for the event sender
 	list, err := c.client.CoreV1().Events("default").List(c.t.Context(), metav1.ListOptions{})
 	c.must(err)
 	found := map[string]int{}

@@ -101,7 +101,7 @@ func TestOrphansAreAdopted(t *testing.T) {
 		equal(t, "owner of the first", ref,
 			metav1.NewControllerRef(c.set("web"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet")))
 
-		// One too many is adopted all the same, and then one goes.
+		// A surplus orphan is adopted all the same, and then one pod is deleted.
 		c.createPod("late", "web")
 		equal(t, "pods of the set", len(c.podsOf("web")), 2)
 		equal(t, "deletes", c.writes("delete pods"), 1)
@@ -190,7 +190,7 @@ func TestFullyLabelled(t *testing.T) {
 	})
 }
 
-// A restart, a relist and the passing of time make no writes.
+// A restart, a relist and the passing of time cause no writes.
 func TestNothingToDoIsNotDone(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create("web", 3)
@@ -244,14 +244,14 @@ func TestFailingCreates(t *testing.T) {
 		equal(t, "condition",
 			[]string{string(condition.Type), string(condition.Status), condition.Reason, condition.Message},
 			[]string{"ReplicaFailure", "True", "FailedCreate", quota.ErrStatus.Message})
-		// One try a sync, each twice as late as the one before: 5 ms, 10 ms, … 41 s.
+		// Each sync tries once; the delays double: 5 ms, 10 ms, … 41 s.
 		tries := c.writes("create pods")
 		if tries < 12 || tries > 18 {
 			t.Errorf("%d tries in a minute, want about 15", tries)
 		}
 		equal(t, "status writes", c.writes("update replicasets/status"), 1)
 
-		// No end to trying: after the longest pause it succeeds.
+		// There is no limit: a try after the longest delay succeeds.
 		c.pass(time.Hour)
 		on.Store(false)
 		c.pass(20 * time.Minute)
@@ -263,7 +263,7 @@ func TestFailingCreates(t *testing.T) {
 	})
 }
 
-// Deletes are as patient as creates.
+// Deletes are retried as creates are.
 func TestFailingDeletes(t *testing.T) {
 	var on atomic.Bool
 	on.Store(true)
@@ -304,7 +304,7 @@ func (h *holdup) gate() gate.Gate {
 	}}
 }
 
-// However late the watch, no pod is created or deleted twice.
+// However late the watch is, no pod is created or deleted twice.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/util/consistency/consistency.go
 func TestLateWatchesDoNotMakeMore(t *testing.T) {
@@ -313,7 +313,7 @@ func TestLateWatchesDoNotMakeMore(t *testing.T) {
 		t.Run(delay.String(), func(t *testing.T) {
 			var late holdup
 			run(t, localapi.Options{Gate: late.gate()}, func(c *cluster) {
-				touch := func() { // another reason to sync
+				touch := func() { // cause another sync
 					c.edit("web", func(s *appsv1.ReplicaSet) {
 						metav1.SetMetaDataAnnotation(&s.ObjectMeta, "touched", time.Now().String())
 					})
@@ -345,7 +345,8 @@ func TestLateWatchesDoNotMakeMore(t *testing.T) {
 	}
 }
 
-// A set deleted with its pods orphaned and created anew takes them over, and does not wait for what the old one wrote.
+// A set that is created again after it was deleted with its pods orphaned adopts them. It does not wait for the writes
+// for the old set.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestExpectationsOnRecreate
 func TestRecreatedSetStartsClean(t *testing.T) {
@@ -369,7 +370,8 @@ func TestRecreatedSetStartsClean(t *testing.T) {
 	})
 }
 
-// An answer that is lost leaves a pod nobody counts on. It is seen in the end, and one too many is deleted.
+// If the response to a create is lost, the controller does not know of the pod. It sees the pod in the end, and deletes
+// a surplus one.
 func TestLostAnswers(t *testing.T) {
 	var left atomic.Int32
 	left.Store(3)

@@ -21,7 +21,7 @@ var epoch = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 type setOption func(*appsv1.ReplicaSet)
 
-// newSet is the ReplicaSet ns/web with that many replicas, of pods labelled app=web.
+// newSet returns the ReplicaSet ns/web with that many replicas, of pods labelled app=web.
 func newSet(replicas int32, options ...setOption) *appsv1.ReplicaSet {
 	set := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
@@ -55,7 +55,7 @@ func withStatus(status appsv1.ReplicaSetStatus) setOption {
 
 type podOption func(*corev1.Pod)
 
-// newPod is a pod that runs on node-1, is ready, matches newSet's selector, and belongs to nobody.
+// newPod returns a pod that runs on node-1, is ready, matches newSet's selector, and has no owner.
 func newPod(name string, options ...podOption) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -101,7 +101,7 @@ func labelled(kv ...string) podOption {
 	}
 }
 
-// numbered is n pods p000, p001, … made with the same options.
+// numbered returns n pods p000, p001, … made with the same options.
 func numbered(n int, options ...podOption) []*corev1.Pod {
 	list := make([]*corev1.Pod, n)
 	for i := range list {
@@ -118,7 +118,7 @@ func namesOf(list []*corev1.Pod) []string {
 	return names
 }
 
-// cache is an informer's cache filled by hand. It serves reads; the methods for events are not there.
+// cache is an informer's cache filled by hand. It only serves reads.
 type cache[T informer.Object] struct {
 	informer.Informer[T]
 	objects   map[string]T

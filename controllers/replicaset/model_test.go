@@ -26,8 +26,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// world is a server with one ReplicaSet, its pods, and watches that lag as much as a test likes. Everything happens
-// in one goroutine but creates and deletes of a batch, which the fake client serialises.
+// world is a server with one ReplicaSet, its pods, and watches that lag as much as a test likes. Everything runs in one
+// goroutine except the creates and deletes of a batch, which the fake client serializes.
 type world struct {
 	*reconciler
 	t        *testing.T
@@ -49,7 +49,7 @@ type change struct {
 	gone bool
 }
 
-// remember begins the controller, with nothing written.
+// remember starts a new controller, which has written nothing.
 func (w *world) remember() {
 	w.reconciler = newReconciler(Config{
 		Client: fakeapi.NewClient(w.server), ReplicaSets: w.setCache, Pods: w.podCache, Recorder: &recorder{},
@@ -105,7 +105,7 @@ func (w *world) serve(action clienttesting.Action) (bool, runtime.Object, error)
 	return false, nil, nil
 }
 
-// patch knows the two patches that claims are made of. One that changes nothing makes no new version.
+// patch applies the two patches that claims send. One that changes nothing makes no new version.
 func (w *world) patch(a clienttesting.PatchActionImpl) (*corev1.Pod, error) {
 	pod := w.pods[a.Name]
 	if pod == nil {
@@ -149,7 +149,7 @@ func (w *world) kill(pod *corev1.Pod) {
 	}
 }
 
-// kubelet brings a pod one step further: to run, or to be gone.
+// kubelet advances a pod by one step: to running, or to deleted.
 func (w *world) kubelet(pod *corev1.Pod) {
 	pod = pod.DeepCopy()
 	switch {
@@ -184,7 +184,7 @@ func (w *world) deliver(podEvents, setEvents int) {
 
 const all = 1 << 30
 
-// active is the number of the set's pods that count, in truth.
+// active returns the true number of the set's pods that count.
 func (w *world) active() int {
 	n := 0
 	for _, pod := range w.pods {
@@ -195,12 +195,13 @@ func (w *world) active() int {
 	return n
 }
 
-// sync reconciles and checks that it does not overshoot what the cached set asks for. Pods that others killed or
-// relabelled while the cache lags cannot be known, so with others at work only creating too many is checked.
+// sync reconciles, and checks that the result does not overshoot what the cached set asks for. The controller cannot
+// know pods that others deleted or relabelled while the cache lags. While others are at work, sync therefore checks
+// only that there are not too many creates.
 func (w *world) sync(others bool) error {
 	key := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}}
 	if w.ready(w.t.Context(), key) != nil {
-		return nil // The loop would put it off.
+		return nil // The loop would postpone it.
 	}
 	before := w.active()
 	_, err := w.Reconcile(w.t.Context(), key)
@@ -219,7 +220,7 @@ func (w *world) sync(others bool) error {
 	return err
 }
 
-// pick is the n-th pod, counted round.
+// pick returns the n-th pod, modulo their number.
 func (w *world) pick(n int) *corev1.Pod {
 	if len(w.pods) == 0 {
 		return nil
@@ -232,7 +233,7 @@ func (w *world) pick(n int) *corev1.Pod {
 	return list[n%len(list)]
 }
 
-// step does what one byte of the input says.
+// step performs the action that one byte of the input encodes.
 func (w *world) step(op byte, others bool) {
 	n := int(op >> 4)
 	switch op & 15 {
@@ -272,7 +273,7 @@ func (w *world) step(op byte, others bool) {
 	}
 }
 
-// settle lets everything happen that is due, until nothing is.
+// settle runs everything that is due, until nothing is.
 func (w *world) settle() {
 	w.failures = 0
 	for range 200 {
@@ -295,8 +296,8 @@ func (w *world) settle() {
 	w.t.Fatal("never comes to rest")
 }
 
-// FuzzLaggingCaches interleaves syncs with scaling, failures, restarts and watches that deliver late, and requires
-// that the number of pods never overshoots and that all comes to rest where it should.
+// FuzzLaggingCaches interleaves syncs with scaling, failures, restarts and watches that deliver late. The number of
+// pods must never overshoot, and must end at what the set asks for.
 func FuzzLaggingCaches(f *testing.F) {
 	f.Add([]byte("\x57\x05\x00\x00\x13\x00\x33\x00\x06\x00"), false)
 	f.Add([]byte("\x97\x06\x00\x06\x00\x27\x05\x00\x00\x06\x00"), false)
@@ -310,7 +311,7 @@ func FuzzLaggingCaches(f *testing.F) {
 	})
 }
 
-// TestLaggingCaches is FuzzLaggingCaches on some hundred random lives.
+// TestLaggingCaches runs FuzzLaggingCaches on some hundred random inputs.
 func TestLaggingCaches(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -324,7 +325,7 @@ func TestLaggingCaches(t *testing.T) {
 	}
 }
 
-// live runs one life of a set and checks how it ends.
+// live runs a set through one input and checks how it ends.
 func live(t *testing.T, ops []byte, others bool) {
 	w := newWorld(t)
 	for _, op := range ops {
@@ -346,7 +347,8 @@ func live(t *testing.T, ops []byte, others bool) {
 	}
 }
 
-// What was deleted may still look alive, and meanwhile look better than another: then that one must not go as well.
+// A deleted pod may still look alive in the cache, and may come to rank higher than another pod. That other pod must
+// not be deleted, too.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, UIDTrackingControllerExpectations
 func TestDeletedPodsAreWaitedFor(t *testing.T) {
@@ -367,14 +369,14 @@ func TestDeletedPodsAreWaitedFor(t *testing.T) {
 	sync()
 	w.deliver(all, all)
 	sync()
-	w.kubelet(w.pick(0)) // runs now, which the cache will hear later
+	w.kubelet(w.pick(0)) // runs now, which the cache shows later
 	scale(2)
 	w.deliver(0, all)
 	sync()
 	if pod := w.pick(0); pod.DeletionTimestamp == nil {
 		t.Fatal("the first pod was to be the victim: the test does not test what it should")
 	}
-	w.deliver(1, all) // it runs: the others are the smaller loss now
+	w.deliver(1, all) // it runs: the others now come first
 	sync()
 	equal(t, "pods while its deletion is not seen", w.active(), 2)
 	w.deliver(all, all)

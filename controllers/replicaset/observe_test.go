@@ -91,7 +91,7 @@ func TestSyncDoesNotActOnAFailedClaim(t *testing.T) {
 	})
 }
 
-// After an adoption the cache has to show it before the set is looked at again.
+// After an adoption the set is not synced until the cache shows it.
 func TestSyncWaitsForItsAdoptions(t *testing.T) {
 	f := newFixture(t, newSet(1), newPod("orphan"))
 	f.server.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {

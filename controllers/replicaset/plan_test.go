@@ -56,7 +56,7 @@ func TestPlanPods(t *testing.T) {
 	}
 }
 
-// Ranking costs a look at the pods of all related sets, so it is left out when it decides nothing.
+// Ranking looks at the pods of all related sets, so it is skipped when it decides nothing.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getPodsToDelete
 func TestVictimsAreRankedOnlyWhenSomeStay(t *testing.T) {
@@ -85,13 +85,13 @@ func TestVictimsComeFromCrowdedNodes(t *testing.T) {
 		set: newSet(1), active: []*corev1.Pod{a, b, c}, settled: true, now: epoch,
 		related: func() []*corev1.Pod { return crowd },
 	}
-	// On n2 are three active related pods, on n3 two, on n1 one; finished and leaving ones do not count.
+	// There are three active related pods on n2, two on n3 and one on n1; finished and terminating pods do not count.
 	if diff := cmp.Diff([]string{"b", "c"}, namesOf(planPods(o, 500).victims)); diff != "" {
 		t.Errorf("victims (-want +got):\n%s", diff)
 	}
 }
 
-// randomPod makes pods that differ in everything the order looks at, from few values so that ties are common.
+// randomPod returns a pod whose fields relevant to the order are drawn from few values, so that ties are common.
 func randomPod(r *rand.Rand, name string) *corev1.Pod {
 	pick := func(values ...string) string { return values[r.IntN(len(values))] }
 	pod := newPod(name, func(p *corev1.Pod) {
@@ -116,7 +116,7 @@ func randomPod(r *rand.Rand, name string) *corev1.Pod {
 
 func metav1ConditionStatus(s string) corev1.ConditionStatus { return corev1.ConditionStatus(s) }
 
-// FuzzPlanPods checks what must hold for every plan, whatever was observed.
+// FuzzPlanPods checks what must hold for every plan.
 func FuzzPlanPods(f *testing.F) {
 	f.Add(uint64(1), uint8(3), uint8(5), uint8(10), true)
 	f.Add(uint64(2), uint8(5), uint8(2), uint8(2), true)
@@ -169,8 +169,8 @@ func FuzzPlanPods(f *testing.F) {
 	})
 }
 
-// checkOrder requires that no pod that stays is a smaller loss than one that goes by the rules that have no cycles:
-// those before ready times.
+// checkOrder requires that every deleted pod comes before every remaining pod by the rules that have no cycles: those
+// before ready times.
 func checkOrder(t *testing.T, o observed, victims []*corev1.Pod) {
 	t.Helper()
 	order := deletionOrder{now: o.now}

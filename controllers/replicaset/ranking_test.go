@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// edit makes a podOption of any change.
+// edit turns any change into a podOption.
 func edit(change func(p *corev1.Pod)) podOption { return change }
 
 func restarts(count int32) podOption {
@@ -36,7 +36,7 @@ func cost(value string) podOption {
 	return func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.PodDeletionCost: value} }
 }
 
-// Every row is two pods that differ in one respect, and one that speaks the other way but comes later in the order.
+// Every row has two pods that differ in one rule, and in a later rule the other way round.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ActivePodsWithRanks.Less
 func TestDeletionOrder(t *testing.T) {
@@ -185,7 +185,7 @@ func FuzzDeletionOrder(f *testing.F) {
 	})
 }
 
-// The order is known to have cycles; this pins the example its comment gives.
+// The order has cycles; this test has the example from its comment.
 func TestDeletionOrderHasCycles(t *testing.T) {
 	t1, t2 := epoch.Add(-130*time.Minute), epoch.Add(-120*time.Minute)
 	a := newPod("a", readySince(t1), uid("1"))

@@ -33,7 +33,7 @@ func TestSyncCreatesWhatIsMissing(t *testing.T) {
 	equal(t, "events", f.recorder.events, []string{
 		"Normal SuccessfulCreate Created pod: web-0", "Normal SuccessfulCreate Created pod: web-1",
 	})
-	// What was created a moment ago is not counted yet.
+	// Pods created a moment ago are not counted yet.
 	equal(t, "status", f.status(t), appsv1.ReplicaSetStatus{
 		Replicas: 1, FullyLabeledReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
 		TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
@@ -52,11 +52,11 @@ func TestSyncWaitsForWhatItWrote(t *testing.T) {
 		f.mustSync(t)
 		f.requests()
 
-		// The caches have not moved: the sync is put off as a whole.
+		// The caches have not changed: the whole sync is postponed.
 		f.mustWait(t)
 		equal(t, "requests", f.requests(), nil)
 
-		// The pods are seen, the set's own status is not.
+		// The caches show the pods, but not the set's own status.
 		f.podCache.watermark = "101"
 		written := set.DeepCopy()
 		written.ResourceVersion = "50"
@@ -67,14 +67,14 @@ func TestSyncWaitsForWhatItWrote(t *testing.T) {
 		f.mustWait(t)
 		equal(t, "requests", f.requests(), nil)
 
-		// All is seen.
+		// The caches show everything.
 		f.show(t)
 		f.mustSync(t)
 		equal(t, "requests", f.requests(), []string{"update replicasets/status"})
 	})
 }
 
-// With versions that do not compare every created pod has to be seen before the next sync.
+// If versions do not compare, every created pod has to be seen before the next sync.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestRSSyncExpectations and
 // TestSyncReplicaSetDormancy
@@ -104,7 +104,7 @@ func TestSyncOfASetThatIsGone(t *testing.T) {
 	f.setCache.remove(set)
 	equal(t, "result", f.mustSync(t), reconcile.Result{})
 
-	// One of the same name starts clean.
+	// A set of the same name starts without waiting.
 	f.recreate(t)
 	f.mustSync(t)
 	equal(t, "requests", f.requests(), []string{"create pods", "update replicasets/status"})

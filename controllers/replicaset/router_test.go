@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// keys is an Enqueuer that lists what it is given.
+// keys is an Enqueuer that records the keys it is given.
 type keys []string
 
 func (k *keys) Add(r reconcile.Request) { *k = append(*k, r.String()) }
@@ -57,7 +57,7 @@ func refTo(set *appsv1.ReplicaSet) metav1.OwnerReference { return *metav1.NewCon
 
 func rv(version string) podOption { return func(p *corev1.Pod) { p.ResourceVersion = version } }
 
-// The sources of the rules stand with the rows' groups.
+// The sources of the rules are with the groups of rows.
 func TestPodEvents(t *testing.T) {
 	add := func(options ...podOption) func(podEvent, *keys) {
 		return func(h podEvent, q *keys) { h.OnAdd(t.Context(), newPod("p", options...), false, q) }
@@ -174,7 +174,7 @@ func TestSetEvents(t *testing.T) {
 	}
 }
 
-// The owner reference's group is not looked at, as upstream's is not; its kind is.
+// As upstream, the router ignores the group of the owner reference, but not its kind.
 func TestKind(t *testing.T) {
 	if want := (schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}); kind != want {
 		t.Errorf("kind = %v, want %v", kind, want)

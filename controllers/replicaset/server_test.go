@@ -24,7 +24,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// recorder keeps events as "Type Reason message".
+// recorder records events as "Type Reason message".
 type recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -36,13 +36,13 @@ func (r *recorder) Eventf(_ runtime.Object, eventType, reason, format string, ar
 	r.events = append(r.events, eventType+" "+reason+" "+fmt.Sprintf(format, args...))
 }
 
-// fixture is a reconciler between caches filled by hand and a fake server. What it writes to the server does not show
-// in the caches until the test puts it there.
+// fixture is a reconciler with caches filled by hand and a fake server. The caches do not show what it writes to the
+// server until the test calls show.
 type fixture struct {
 	*reconciler
 	mu    sync.Mutex
 	named int
-	// refuse, when set, is asked before the server creates the n-th pod, counting from 0.
+	// refuse, if set, is called before the server creates the n-th pod, counting from 0.
 	refuse   func(n int) error
 	setCache *cache[*appsv1.ReplicaSet]
 	podCache *cache[*corev1.Pod]
@@ -108,8 +108,8 @@ func (f *fixture) sync(ctx context.Context) (reconcile.Result, error) {
 	return f.Reconcile(ctx, key)
 }
 
-// requests are what the server was asked since the last call: "verb resource[/subresource] [name]", one line for
-// equal neighbours.
+// requests returns the requests since the last call: "verb resource[/subresource] [name]", one line for equal
+// neighbours.
 func (f *fixture) requests() []string {
 	var lines []string
 	for _, a := range f.server.Actions() {
@@ -129,7 +129,7 @@ func (f *fixture) requests() []string {
 	return lines
 }
 
-// show puts the server's present state of set and pods into the caches, and takes out what is not there any more.
+// show brings the caches up to date with the server's set and pods, and forgets the requests so far.
 func (f *fixture) show(t *testing.T) {
 	t.Helper()
 	list, err := f.server.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"),
@@ -150,7 +150,7 @@ func (f *fixture) show(t *testing.T) {
 	f.server.ClearActions()
 }
 
-// status is the set's status on the server.
+// status returns the set's status on the server.
 func (f *fixture) status(t *testing.T) appsv1.ReplicaSetStatus {
 	t.Helper()
 	set, err := f.server.Tracker().Get(appsv1.SchemeGroupVersion.WithResource("replicasets"), "ns", "web")
@@ -169,7 +169,7 @@ func (f *fixture) mustSync(t *testing.T) reconcile.Result {
 	return result
 }
 
-// mustWait requires that the sync is put off.
+// mustWait requires that the sync is postponed.
 func (f *fixture) mustWait(t *testing.T) {
 	t.Helper()
 	if _, err := f.sync(t.Context()); !errors.Is(err, client.ErrStale) {
@@ -177,7 +177,7 @@ func (f *fixture) mustWait(t *testing.T) {
 	}
 }
 
-// steady is a status that a set of n ready pods has when nothing is to be written.
+// steady returns the status of a set with n ready pods for which nothing has to be written.
 func steady(n int32) setOption {
 	return withStatus(appsv1.ReplicaSetStatus{
 		Replicas: n, FullyLabeledReplicas: n, ReadyReplicas: n, AvailableReplicas: n,

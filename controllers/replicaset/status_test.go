@@ -63,7 +63,7 @@ func TestPlanStatusCounts(t *testing.T) {
 			tt.set.Generation = 7
 			tt.want.ObservedGeneration = 7
 			if tt.want.TerminatingReplicas == nil {
-				tt.want.TerminatingReplicas = ptr.To[int32](0) // none is reported as such
+				tt.want.TerminatingReplicas = ptr.To[int32](0) // zero is reported, not omitted
 			}
 			got := planStatus(observed{set: tt.set, active: tt.active, terminating: tt.terminating}, nil, epoch)
 			if diff := cmp.Diff(tt.want, got); diff != "" {

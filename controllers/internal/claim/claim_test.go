@@ -34,7 +34,7 @@ func deletingOwner() *metav1.ObjectMeta {
 
 type option func(*corev1.Pod)
 
-// pod is ns/p1, which the selector app=web matches and nobody owns, until options say otherwise.
+// pod returns ns/p1, which the selector app=web matches and nobody owns, changed by options.
 func pod(options ...option) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "p1", UID: "pod-uid", Labels: map[string]string{"app": "web"},
@@ -69,7 +69,7 @@ const (
 	releaseWeb = `{"metadata":{"uid":"pod-uid","ownerReferences":[{"$patch":"delete","uid":"owner-uid"}]}}`
 )
 
-// recorder is what a Claimer is tested against: it answers patches and counts CanAdopt calls.
+// recorder answers a Claimer's patches and counts CanAdopt calls.
 type recorder struct {
 	patches  []string // "name patch"
 	patchErr map[string]error
@@ -223,7 +223,7 @@ func TestCanAdoptIsAskedOnceAndOnlyWhenNeeded(t *testing.T) {
 		}
 	})
 	t.Run("a refusal holds for every adoption, and releases go on", func(t *testing.T) {
-		// Not found is the owner's here, so it must not pass for a pod that vanished.
+		// "Not found" is about the owner here, so it must not pass for a pod that vanished.
 		r := recorder{adoptErr: apierrors.NewNotFound(schema.GroupResource{Resource: "replicasets"}, "web")}
 		got, err := r.claimer(owner()).Claim(t.Context(), []*corev1.Pod{
 			pod(named("p1")), pod(named("p2")), pod(named("p3"), ownedBy("owner-uid"), labelled("db")),

@@ -46,7 +46,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// readySince has been ready since t, with an unrelated condition before it.
+// readySince returns a pod that has been ready since t, with an unrelated condition before it.
 func readySince(t time.Time) *corev1.Pod {
 	return &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 		{Type: corev1.ContainersReady, Status: corev1.ConditionFalse},
@@ -105,7 +105,7 @@ func TestAvailable(t *testing.T) {
 			if got := Available(tt.pod, tt.minReady, now); got != tt.want {
 				t.Errorf("Available = %v, want %v", got, tt.want)
 			}
-			// The two answers agree: available from that instant on, and not before.
+			// The two functions agree: the pod is available from that instant on, and not before.
 			if at, ok := AvailableAt(tt.pod, tt.minReady); ok && tt.want == now.Before(at) {
 				t.Errorf("AvailableAt = %v, Available at %v = %v", at, now, tt.want)
 			}

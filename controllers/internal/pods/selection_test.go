@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// Whatever the selector, the index finds what a look at all pods finds.
+// For every selector, the index finds the same pods as a scan of all pods.
 func TestSelected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := localapi.NewTest(t)

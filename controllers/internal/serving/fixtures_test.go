@@ -21,7 +21,7 @@ func service(change ...func(*corev1.Service)) *corev1.Service {
 	return svc
 }
 
-// pod is the i-th pod: ready since i minutes after t0.
+// pod returns the i-th pod: ready since i minutes after t0.
 func pod(i int, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("web-%d", i)},

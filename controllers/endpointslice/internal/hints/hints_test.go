@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// node is the i-th: ready, with one CPU, in zone a, b or c in turn.
+// node returns the i-th node: ready, with one CPU, in zone a, b or c in turn.
 func node(i int) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: string(rune('a' + i%3))}},
