@@ -10,11 +10,11 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Each makes a reconciler for a fleet of those that build makes, one for each incarnation of a cluster: what is
-// written for one cluster, and holds a client, works on many without a change. A reconciler is let go when its
-// cluster departs.
+// Each returns a reconciler for a fleet. It calls build once for each incarnation of a cluster and hands the requests
+// of that incarnation to the reconciler that build returned. So a reconciler that is written for one cluster, and holds
+// a client, works on many without a change. It is dropped when its cluster departs.
 //
-// Errors of build are those of the reconcile; it is called again with the next request.
+// Errors: when build fails, the reconcile fails with its error, and the next request calls build again.
 func Each(build func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error)) reconcile.Reconciler[Request] {
 	if build == nil {
 		panic("multicluster: Each: the function that builds reconcilers is nil")
@@ -39,22 +39,22 @@ func (e *each) Reconcile(ctx context.Context, r Request) (reconcile.Result, erro
 	return one.Reconcile(ctx, r.Request)
 }
 
-// reconcilers are those that were built for one cluster. They go with it.
+// reconcilers are the reconcilers that were built for one cluster. They are freed with it.
 type reconcilers struct {
 	mu    sync.Mutex
 	built map[*each]*building
 }
 
-// building is one that is being built, or was.
+// building is a reconciler that is being built, or was.
 type building struct {
-	// done is closed by the reconcile that builds it, when one and err are set. Capacity 0; nobody sends.
+	// done is closed by the reconcile that builds it, after one and err are set. Capacity 0; nobody sends.
 	done chan struct{}
 	one  reconcile.Reconciler[reconcile.Request]
 	err  error
 }
 
-// of returns the reconciler of e for a cluster. The first reconcile that asks builds it, without a lock held; those
-// that come meanwhile wait for it, and share its error.
+// of returns the reconciler of e for a cluster. The first reconcile that asks builds it, with no lock held. Those that
+// ask meanwhile wait for it and share its error.
 func (r *reconcilers) of(ctx context.Context, e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
 	r.mu.Lock()
 	b := r.built[e]
@@ -76,7 +76,7 @@ func (r *reconcilers) of(ctx context.Context, e *each, c *Cluster) (reconcile.Re
 	}
 }
 
-// build builds a reconciler, and forgets it if that fails, so that the next request tries again.
+// build builds a reconciler. It forgets one that fails, so that the next request tries again.
 func (r *reconcilers) build(b *building, e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
 	defer func() {
 		if b.err != nil {
@@ -93,8 +93,9 @@ func (r *reconcilers) build(b *building, e *each, c *Cluster) (reconcile.Reconci
 	return b.one, b.err
 }
 
-// One makes a reconciler for one cluster of one for a fleet: it is called with the requests of c, and finds c in its
-// context. So a controller written for many runs on one, too; [ClusterOf] is the cluster of a manager.
+// One adapts a reconciler for a fleet to a single cluster: r is called with the requests of c and finds c in its
+// context. So a controller that is written for many clusters runs on one, too. [ClusterOf] returns the cluster of a
+// manager.
 func One(c *Cluster, r reconcile.Reconciler[Request]) reconcile.Reconciler[reconcile.Request] {
 	if c == nil || misuse.IsNil(r) {
 		panic("multicluster: One: the cluster or the reconciler is nil; ClusterOf makes a cluster of a manager")

@@ -7,8 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestEachBuildsWithoutALock: a function that builds the reconciler of one cluster may ask for another's, of the same
-// cluster, and one that panics is called again.
+// A build function may ask for a reconciler of another Each, of the same cluster. One that panics is called again.
 func TestEachBuildsWithoutALock(t *testing.T) {
 	c := &Cluster{}
 	nothing := reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {

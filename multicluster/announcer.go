@@ -18,7 +18,7 @@ type announcer struct {
 
 	// Guarded by the fleet's lock.
 
-	// round counts the provider's runs; synced says that the clusters of this one, or of one before, are known.
+	// round counts the provider's runs. synced reports whether this run, or one before, has announced all clusters.
 	round  int
 	synced bool
 	// err is why the last run ended.
@@ -33,7 +33,7 @@ func newAnnouncer(m *Manager, p Provider) *announcer {
 	return a
 }
 
-// run runs the provider until ctx is done, or it has no more to say.
+// run runs the provider until ctx is done, or the provider returns nil.
 func (a *announcer) run(ctx context.Context) {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "provider", a.name))
 	again := newRetries(a.fleet.options.JoinBackoff)
@@ -63,7 +63,7 @@ func (a *announcer) begin() *round {
 	return &round{announcer: a, number: a.round}
 }
 
-// ended notes why a run ended. One that has no more to say has said all.
+// ended notes why a run ended. A provider that returns nil has announced all its clusters.
 func (a *announcer) ended(err error) {
 	a.fleet.mu.Lock()
 	defer a.fleet.mu.Unlock()
@@ -80,7 +80,7 @@ type round struct {
 	closed bool
 }
 
-// close makes everything that is said later be ignored.
+// close makes the fleet ignore all later calls of this run.
 func (r *round) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,6 @@ func (r *round) Join(a Announcement) error {
 	return nil
 }
 
-// join announces a cluster.
 func (m *Manager) join(r *round, a *Announcement) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

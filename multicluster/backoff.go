@@ -23,8 +23,8 @@ func newRetries(b informer.Backoff) *retries {
 	return &retries{Backoff: b, next: b.Min}
 }
 
-// pause waits before the next attempt, and says whether there is to be one. An attempt that went well for long begins
-// anew.
+// pause waits before the next attempt and reports whether ctx allows one. After an attempt that lasted long, the pauses
+// start from the shortest again.
 func (r *retries) pause(ctx context.Context) bool {
 	if !r.until.IsZero() && time.Since(r.until) > 2*r.Max {
 		r.next = r.Min

@@ -17,8 +17,8 @@ import (
 
 type kind = schema.GroupVersionKind
 
-// Handler turns the events of objects into requests of any clusters. [ClusterFromContext] tells where the event
-// happened.
+// Handler turns the events of objects into requests for any clusters. [ClusterFromContext] returns the cluster in which
+// the event happened.
 type Handler = handler.EventHandler[informer.Object, Request]
 
 // Builder collects the parts of a controller. Its methods return the Builder, so that calls can be chained. Complete
@@ -44,20 +44,20 @@ func ControllerManagedBy(m *Manager) *Builder {
 	return b
 }
 
-// For says which objects the controller reconciles: each of their events, in each cluster, is a request that names
-// cluster and object. It must be called once, unless the controller has only Watches and a name.
+// For sets the kind that the controller reconciles: each event of its objects, in each cluster, makes a request that
+// names the cluster and the object. It must be called once, unless the controller has only Watches and a name.
 func (b *Builder) For(object informer.Object, o ...builder.WatchOptions) *Builder {
 	h := handler.EnqueueObject[informer.Object]()
 	return b.input(&input{call: "For", object: object, own: &h}, o)
 }
 
-// Owns watches objects that are made by the controller: each of their events is a request that names the object of
-// For, in the same cluster, that owns it as its controller. See builder.MatchEveryOwner.
+// Owns watches objects that the controller makes. Each of their events makes a request for the object of For's kind, in
+// the same cluster, that owns the object as its controller. See builder.MatchEveryOwner.
 func (b *Builder) Owns(object informer.Object, o ...builder.WatchOptions) *Builder {
 	return b.input(&input{call: "Owns", object: object, owns: true}, o)
 }
 
-// Watches watches other objects in each cluster, whose events h turns into requests of the same cluster.
+// Watches watches other objects in each cluster. h turns their events into requests for the same cluster.
 func (b *Builder) Watches(object informer.Object, h builder.Handler, o ...builder.WatchOptions) *Builder {
 	if !b.calls.Handler("Watches", object, h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil) {
 		return b
@@ -65,13 +65,13 @@ func (b *Builder) Watches(object informer.Object, h builder.Handler, o ...builde
 	return b.input(&input{call: "Watches", object: object, own: &h}, o)
 }
 
-// WatchesAcross watches other objects in each cluster, whose events h turns into requests of any clusters.
+// WatchesAcross watches other objects in each cluster. h turns their events into requests for any clusters.
 func (b *Builder) WatchesAcross(object informer.Object, h Handler, o ...builder.WatchOptions) *Builder {
 	return b.across("WatchesAcross", false, object, h, o)
 }
 
-// WatchesLocal watches objects of the local cluster, whether or not the controller engages that, and h turns their
-// events into requests of any clusters: what is declared here, and to be done elsewhere.
+// WatchesLocal watches objects of the local cluster, whether or not the controller engages it. h turns their events
+// into requests for any clusters. It serves controllers that apply to other clusters what is declared in the local one.
 func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...builder.WatchOptions) *Builder {
 	return b.across("WatchesLocal", true, object, h, o)
 }
@@ -85,20 +85,21 @@ func (b *Builder) across(call string, onlyLocal bool, object informer.Object, h 
 	return b.input(&input{call: call, object: object, across: &h, onlyLocal: onlyLocal}, o)
 }
 
-// ClusterHandler turns the coming and going of clusters into requests, of these or of others: what is declared in the
-// local cluster has to be done anew in a cluster that joins, and reported anew when one has left. A nil function
-// ignores it.
+// ClusterHandler turns the arrival and departure of clusters into requests, for these clusters or for others. A
+// controller that applies what is declared in the local cluster needs it: it has to apply it to a cluster that joins,
+// and to report anew when one has left. A nil function ignores the event.
 //
-// Concurrency: the functions should only compute requests; what takes long belongs into the reconciler.
+// Concurrency: the functions should only compute requests. Work that takes long belongs in the reconciler.
 type ClusterHandler struct {
-	// OnLive hears of a cluster that the controller means, when its caches there are filled, and again when its
-	// labels change. It is called again, with backoff, while it fails.
+	// OnLive is called for a cluster that the controller selects, once its caches there are filled, and again when the
+	// cluster's labels change. While it fails it is called again, with backoff.
 	OnLive func(ctx context.Context, c *Cluster) ([]Request, error)
-	// OnGone hears of a cluster that has departed, or is not meant any more. It is not called when the process stops.
+	// OnGone is called for a cluster that has departed, or that the controller no longer selects. It is not called when
+	// the process stops.
 	OnGone func(ctx context.Context, c ClusterInfo) []Request
 }
 
-// WatchesClusters watches which clusters there are.
+// WatchesClusters watches the arrival and departure of clusters.
 func (b *Builder) WatchesClusters(h ClusterHandler) *Builder {
 	if h.OnLive == nil && h.OnGone == nil {
 		b.calls.Misuse("WatchesClusters: the handler has no function")
@@ -108,7 +109,7 @@ func (b *Builder) WatchesClusters(h ClusterHandler) *Builder {
 	return b
 }
 
-// WithEventFilter lets the controller hear only of the events that p lets pass. Called again, both must.
+// WithEventFilter drops the events that p does not let pass. After several calls an event must pass all predicates.
 func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
 	if b.calls.Given("WithEventFilter", "predicate", p) {
 		b.predicates = append(b.predicates, p)
@@ -116,8 +117,8 @@ func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
 	return b
 }
 
-// WithClusterFilter lets the controller work only on the clusters that f means, by what they are called and labelled
-// at the time; see [MatchLabels]. Called again, both must. The local cluster is not asked about.
+// WithClusterFilter restricts the controller to the clusters that f selects by their current names and labels; see
+// [MatchLabels]. After several calls a cluster must pass all filters. The filters do not apply to the local cluster.
 func (b *Builder) WithClusterFilter(f ClusterFilter) *Builder {
 	if b.calls.Given("WithClusterFilter", "filter", f) {
 		b.parts.filters = append(b.parts.filters, f)
@@ -125,24 +126,25 @@ func (b *Builder) WithClusterFilter(f ClusterFilter) *Builder {
 	return b
 }
 
-// EngageLocal says whether the controller watches the local cluster, too. Without it the fleet's Options.EngageLocal
-// counts.
+// EngageLocal sets whether the controller also watches the local cluster. The default is the fleet's
+// Options.EngageLocal.
 func (b *Builder) EngageLocal(engage bool) *Builder {
 	b.parts.local = engage
 	return b
 }
 
-// ReportGone has the reconciler called for requests that were queued when their cluster departed, instead of dropping
-// them: [ClusterFromContext] then finds no cluster, and [Manager.GetCluster] returns [ErrClusterGone] for it.
+// ReportGone makes the controller call the reconciler for requests that were queued when their cluster departed,
+// instead of dropping them. In such a call [ClusterFromContext] finds no cluster, and [Manager.GetCluster] returns
+// [ErrClusterGone] for it.
 func (b *Builder) ReportGone(report bool) *Builder {
 	b.parts.reportGone = report
 	return b
 }
 
-// WithOptions sets the options of the loop. Workers is how many reconciles run at once in all clusters together, zero
-// being 8; see Options.ClusterWorkers and Options.ReleaseAfter of the fleet. Metrics, when nil, are the local
-// manager's. What hangs or fails is told by the fleet's note; it does not make the process unready, so that
-// FailingAfter has no use.
+// WithOptions sets the options of the loop. Workers is how many reconciles run at once in all clusters together; zero
+// means 8. See also Options.ClusterWorkers and Options.ReleaseAfter of the fleet. Nil Metrics means those of the local
+// manager. FailingAfter has no effect: a key that hangs or fails is reported in the controller's note and does not make
+// the process unready.
 func (b *Builder) WithOptions(o reconcile.Options[Request]) *Builder {
 	b.calls.Options(o.Workers, defaultWorkers)
 	if o.Order != nil {
@@ -158,16 +160,16 @@ func (b *Builder) Named(name string) *Builder {
 	return b
 }
 
-// NeedLeaderElection says whether the controller runs only while its process leads. Without it, it does, unless the
-// fleet has an Owner, which says cluster by cluster who works.
+// NeedLeaderElection sets whether the controller runs only while its process leads. The default is true, but false for
+// a fleet with an Owner, which decides for each cluster which replica works on it.
 func (b *Builder) NeedLeaderElection(needs bool) *Builder {
 	b.elected = &needs
 	return b
 }
 
-// Complete builds the controller, adds it to the local manager, and shows it the clusters that are in the fleet.
+// Complete builds the controller, adds it to the local manager, and engages the clusters that are in the fleet.
 //
-// Errors: those of [Builder.Build]; a name that is taken in the manager.
+// Errors: those of [Builder.Build]; a name that the manager has already.
 func (b *Builder) Complete(r reconcile.Reconciler[Request]) error {
 	c, err := b.Build(r)
 	if err != nil {
@@ -180,9 +182,9 @@ func (b *Builder) Complete(r reconcile.Reconciler[Request]) error {
 	return nil
 }
 
-// Build makes the controller without adding it to the local manager. It may be called again, for another controller.
+// Build makes the controller without adding it to the local manager. A further call makes another controller.
 //
-// Errors: everything that was wrong in the calls before, joined.
+// Errors: the mistakes in all calls before, joined.
 func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
 	name, err := b.calls.End(r, len(b.parts.clusters))
 	if err != nil {
@@ -211,7 +213,7 @@ func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
 	return c, nil
 }
 
-// input notes a call. It keeps the call if there is nothing wrong with it.
+// input checks a call, and adds it to inputs if nothing is wrong with it.
 func (b *Builder) input(in *input, o []builder.WatchOptions) *Builder {
 	in.options = builder.Merge(o...)
 	noted := buildcalls.Input{
@@ -232,7 +234,7 @@ func (b *Builder) input(in *input, o []builder.WatchOptions) *Builder {
 	return b
 }
 
-// kindOf returns the kind of an example object whose type tells it.
+// kindOf returns the kind of an example object, found by its Go type.
 func (b *Builder) kindOf(object runtime.Object) (kind, error) {
 	found, err := b.parts.fleet.kinds.GroupVersionKindFor(object)
 	if err != nil {

@@ -10,15 +10,16 @@ import (
 	"github.com/flyball-dev/flyball/client/events"
 )
 
-// caches is what runs for a cluster: its informers, and the sender of events when there are any. It lives longer than
-// the cluster is Live: what drains still reads, and records events.
+// caches are the goroutines of a cluster: its informers, and the sender of events once there are any. They run until
+// the cluster has drained, because reconciles that finish meanwhile still read and record events.
 type caches struct {
 	informers sync.WaitGroup
 	stop      context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
-	// sender ends when it has sent what there was; nil until somebody recorded an event.
+	// sender stops the sender of events and waits until it has sent the rest. It is nil until somebody records an
+	// event.
 	sender func()
 }
 
@@ -52,7 +53,7 @@ func (k *caches) record(ctx context.Context, c *Cluster) func(component string) 
 	return sender.Recorder
 }
 
-// endSender sends what is left. Nothing is recorded after it.
+// endSender sends the events that are left. Later ones are lost.
 func (k *caches) endSender() {
 	k.mu.Lock()
 	end := k.sender
@@ -63,14 +64,14 @@ func (k *caches) endSender() {
 	}
 }
 
-// end ends everything, and returns when that is so.
+// end stops everything, and returns when all has stopped.
 func (k *caches) end() {
 	k.endSender()
 	k.stop()
 	k.informers.Wait()
 }
 
-// lost is the recorder of a cluster that has gone.
+// lost drops the events of a cluster that has departed.
 type lost struct{}
 
 // Eventf implements events.Recorder.

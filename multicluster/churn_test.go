@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// noneLeft compares the goroutines of the process with an earlier number: those of other tests may come and go, a few.
+// noneLeft compares the number of goroutines with an earlier one. A few of other tests may come and go.
 func noneLeft(t *testing.T, before int) {
 	t.Helper()
 	if after := runtime.NumGoroutine(); after > before+10 {
@@ -25,8 +25,7 @@ func noneLeft(t *testing.T, before int) {
 	}
 }
 
-// A name that comes and goes fifty times, with and without a pause, is in the end what it was announced as last, and
-// leaves nothing.
+// A name that comes and goes fifty times, with and without a pause, ends as it was last announced and leaves nothing.
 func TestANameComesBackAgainAndAgain(t *testing.T) {
 	for name, pause := range map[string]func(){
 		"at once": func() {}, "when others ran": runtime.Gosched,
@@ -93,7 +92,7 @@ func TestLeavingAndStoppingWhileJoining(t *testing.T) {
 	})
 }
 
-// Announcements come from many goroutines at once, twice each, and departures of clusters that nobody knows.
+// Many goroutines announce clusters at once, twice each, and call Leave for clusters that nobody announced.
 func TestAHundredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r, s := following(t)
@@ -112,7 +111,7 @@ func TestAHundredAtOnce(t *testing.T) {
 	})
 }
 
-// A cluster that was never ready is told of as others are when it leaves.
+// A cluster that was never ready is logged and counted like others when it leaves.
 func TestWaitingClustersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -138,7 +137,7 @@ func TestWaitingClustersLeave(t *testing.T) {
 	})
 }
 
-// What hears of clusters may announce others, and may take its time: announcing does not wait for it.
+// Handlers of clusters may announce others and may be slow: announcing does not wait for them.
 func TestHandlersOfClustersMayAnnounceOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -170,7 +169,7 @@ func TestHandlersOfClustersMayAnnounceOthers(t *testing.T) {
 	})
 }
 
-// Labels that change while the cluster is being reached count when it is.
+// Labels that change while the cluster is being reached take effect.
 func TestLabelsChangeWhileJoining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -197,7 +196,7 @@ func TestLabelsChangeWhileJoining(t *testing.T) {
 	})
 }
 
-// told waits until the status of a cluster says so, in a state.
+// told waits until a cluster's status has this state and contains this text.
 func (w *world) told(t *testing.T, name string, state multicluster.State, says string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {

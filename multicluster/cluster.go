@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// Cluster is one incarnation of a cluster: a client that reads from the cluster's caches and sees what it wrote, and
-// what the client is made of. It ends with the incarnation: after that every request fails with [ErrClusterGone].
+// Cluster is one incarnation of a cluster: a client that reads from the cluster's caches and sees its own writes, and
+// the parts that the client is made of. After the incarnation has ended, every request fails with [ErrClusterGone].
 //
 // Concurrency: all methods may be called at any time.
 type Cluster struct {
@@ -31,7 +31,7 @@ type Cluster struct {
 	reconcilers reconcilers
 }
 
-// ClusterOf is the cluster of a manager as a fleet sees it: with no name, and always Live.
+// ClusterOf returns the cluster of a manager as a fleet's reconcilers see it: its name is "", and it is always Live.
 func ClusterOf(m *manager.Manager) *Cluster {
 	if m == nil {
 		panic("multicluster: ClusterOf: the manager is nil; make one with manager.New")
@@ -47,36 +47,37 @@ func ClusterOf(m *manager.Manager) *Cluster {
 	return local.cluster
 }
 
-// recorders begins to send events when somebody has one to record.
+// recorders starts the sender of events when somebody first records one.
 type recorders struct {
 	mu sync.Mutex
-	// of makes recorders; nil before the first.
+	// of returns the recorder of a component; nil until the sender is started.
 	of func(component string) events.Recorder
-	// start begins to send.
+	// start starts the sender and returns of.
 	start func() func(component string) events.Recorder
 }
 
-// Name is what the cluster was announced as; "" is the local one.
+// Name returns the name that the cluster was announced with, "" for the local one.
 func (c *Cluster) Name() string { return c.info.Load().Name }
 
-// Info is what the cluster is known by at the moment.
+// Info returns the cluster's name, identity and labels as announced last.
 func (c *Cluster) Info() ClusterInfo { return *c.info.Load() }
 
-// Labels are those announced last. They are the caller's.
+// Labels returns a copy of the labels announced last.
 func (c *Cluster) Labels() map[string]string { return maps.Clone(c.info.Load().Labels) }
 
-// Config is what the clients are made of, for further ones of one's own. Their requests end with the cluster, too.
+// Config returns a copy of the config that the cluster's clients are made of, for clients of one's own. Their requests
+// fail after the incarnation has ended, too.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Informers are the caches of the cluster.
+// Informers returns the caches of the cluster.
 func (c *Cluster) Informers() *informer.Factory { return c.informers }
 
-// Clientset reads from and writes to the API server directly.
+// Clientset returns a clientset. It reads from the API server, not from the caches.
 //
 // Errors: a config that no client can be made of.
 func (c *Cluster) Clientset() (kubernetes.Interface, error) { return c.clientset() }
 
-// Recorder records events in the cluster, in the name of a component.
+// Recorder returns a recorder of events in the cluster, for a component.
 func (c *Cluster) Recorder(component string) events.Recorder {
 	c.recorders.mu.Lock()
 	defer c.recorders.mu.Unlock()
@@ -86,24 +87,23 @@ func (c *Cluster) Recorder(component string) events.Recorder {
 	return c.recorders.of(component)
 }
 
-// State is where the cluster is in its life.
+// State returns the cluster's current state.
 func (c *Cluster) State() State { return c.incarnation.state() }
 
-// Err is nil while the cluster is Live, and else says why it cannot be used.
+// Err returns nil while the cluster is Live, and otherwise why it cannot be used.
 func (c *Cluster) Err() error { return c.incarnation.unusable() }
 
-// use is what the context of a reconcile knows about clusters.
+// use is the part of a reconcile's context that concerns clusters.
 type use struct {
 	fleet *Manager
-	// incarnation is the request's; it is nil when the request's cluster has departed, and name then says which that
-	// was.
+	// incarnation is the request's. It is nil when that has departed; name then still has the cluster's name.
 	incarnation *incarnation
 	name        string
 	// cancel ends the reconcile's context.
 	cancel context.CancelCauseFunc
 
 	mu sync.Mutex
-	// others are further clusters that the reconcile asked for: they do not end before it does.
+	// others are further clusters that the reconcile asked for. They do not end before the reconcile does.
 	others map[string]*incarnation
 	leave  []func()
 }
@@ -117,19 +117,19 @@ func useFrom(ctx context.Context) *use {
 
 type clusterKey struct{}
 
-// ClusterFromContext returns the cluster that a reconcile's request is about, or whose event a handler hears of. ok
-// is false when ctx is of neither, and when the request's cluster has departed (see [Builder.ReportGone]).
+// ClusterFromContext returns the cluster of a reconcile's request, or of the event that a handler is called for. ok is
+// false when ctx belongs to neither, and when the request's cluster has departed (see [Builder.ReportGone]).
 func ClusterFromContext(ctx context.Context) (c *Cluster, ok bool) {
 	c, ok = ctx.Value(clusterKey{}).(*Cluster)
 	return c, ok
 }
 
-// WithCluster returns a context of c, for a reconciler's tests: [ClusterFromContext] finds it.
+// WithCluster returns a context in which [ClusterFromContext] finds c. It is meant for tests of reconcilers.
 func WithCluster(ctx context.Context, c *Cluster) context.Context {
 	return context.WithValue(ctx, clusterKey{}, c)
 }
 
-// end lets go of all clusters of a reconcile that has returned.
+// end releases the clusters of a reconcile that has returned.
 func (u *use) end() {
 	u.mu.Lock()
 	leave := u.leave
@@ -140,7 +140,7 @@ func (u *use) end() {
 	}
 }
 
-// other returns a further cluster for a reconcile, the same one each time.
+// other returns a further cluster for a reconcile. It returns the same incarnation each time.
 func (u *use) other(name string, find func() (*incarnation, error)) (*Cluster, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

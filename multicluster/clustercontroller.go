@@ -13,8 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// clusterController is one controller's part in one incarnation of a cluster: what it watches there, and the requests
-// that wait for the caches to be filled.
+// clusterController is one controller's part in one incarnation of a cluster: the informers that it watches there, and
+// the requests that are held back until the caches are filled.
 //
 //	admitted ─▶ open: the informers fill ─▶ attached: events become requests, which are held ─▶ synced: they are queued
 type clusterController struct {
@@ -22,21 +22,21 @@ type clusterController struct {
 	incarnation *incarnation
 
 	mu sync.Mutex
-	// inputs are what is watched; nil before open.
+	// inputs are the watches; nil before open.
 	inputs []*watch
 	opened bool
-	// synced: every input has told what there was at the start.
+	// synced reports whether every input has delivered its initial objects.
 	synced bool
 	closed bool
-	// held has the requests that wait for that.
+	// held has the requests that are held back until synced.
 	held *backlog.Backlog[key]
-	// stop ends the goroutines; nil when none is wanted. Invariant: all of them are in tasks.
+	// stop ends the goroutines; nil when there are none. Invariant: all of them are in tasks.
 	stop  context.CancelFunc
 	spawn func(task func(ctx context.Context))
-	// gone tells who watches clusters that this one has departed; nil before it was attached.
+	// gone calls the OnGone handlers; nil before the clusterController was attached.
 	gone  func()
 	tasks sync.WaitGroup
-	// problem is why it is not synced, when that is known.
+	// problem is why it is not synced, if that is known.
 	problem error
 }
 
@@ -44,7 +44,7 @@ func newClusterController(c *Controller, inc *incarnation) *clusterController {
 	return &clusterController{controller: c, incarnation: inc, held: backlog.New[key](nil)}
 }
 
-// enqueue queues a request, when the time has come. news means that something has changed.
+// enqueue queues a request, or holds it back until the caches are filled. news reports whether something has changed.
 func (e *clusterController) enqueue(k key, o workqueue.AddOptions, news bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,18 +52,18 @@ func (e *clusterController) enqueue(k key, o workqueue.AddOptions, news bool) {
 	case e.closed:
 		e.controller.parts.fleet.dropped.Add(1)
 	case !e.held.Add(k, o, news):
-		e.controller.keys.Add(k, o) // A queue never blocks, and calls nobody back.
+		e.controller.keys.Add(k, o) // Safe under mu: the queue neither blocks nor calls back.
 	}
 }
 
-// hold holds back a request that came out of the queue too early.
+// hold holds back a request that a worker took before the caches were filled. It reports whether it did.
 func (e *clusterController) hold(k key) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.synced && !e.closed && e.held.Add(k, workqueue.AddOptions{}, true)
 }
 
-// ready queues what was held.
+// ready queues the requests that were held back.
 func (e *clusterController) ready() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,7 +74,7 @@ func (e *clusterController) ready() {
 	e.held.Flush(e.controller.keys.Add)
 }
 
-// open takes the informers, which begin to fill.
+// open acquires the informers, which start to fill.
 func (e *clusterController) open() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,7 +92,7 @@ func (e *clusterController) open() {
 	}
 }
 
-// attach makes events become requests, until base is done or it is detached.
+// attach turns events into requests until base is done or detach is called.
 func (e *clusterController) attach(base context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,7 +116,7 @@ func (e *clusterController) attach(base context.Context) {
 	e.spawn(func(ctx context.Context) { e.feed(ctx, inputs) })
 }
 
-// feed adds the handlers, and waits until all have told what there was.
+// feed adds the handlers and waits until all have got the initial objects.
 func (e *clusterController) feed(ctx context.Context, inputs []*watch) {
 	var added []*informer.Registration
 	for _, w := range inputs {
@@ -140,7 +140,7 @@ func (e *clusterController) feed(ctx context.Context, inputs []*watch) {
 	e.tellLive(ctx)
 }
 
-// tellLive tells those who watch clusters of this one.
+// tellLive calls the OnLive handlers, again while they fail.
 func (e *clusterController) tellLive(ctx context.Context) {
 	p := e.controller.parts
 	if e.incarnation == p.fleet.localCluster && !p.local {
@@ -163,7 +163,7 @@ func (e *clusterController) tellLive(ctx context.Context) {
 	}
 }
 
-// tellGone tells those who watch clusters that this one is not there any more, for this controller.
+// tellGone calls the OnGone handlers.
 func (e *clusterController) tellGone(ctx context.Context) {
 	for _, h := range e.controller.parts.clusters {
 		if h.OnGone != nil {
@@ -172,7 +172,7 @@ func (e *clusterController) tellGone(ctx context.Context) {
 	}
 }
 
-// enqueueAll queues requests of whatever clusters because of something about this one.
+// enqueueAll queues requests for any clusters, with an event of this cluster as their cause.
 func (e *clusterController) enqueueAll(event string, requests []Request) {
 	for _, r := range requests {
 		e.controller.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{
@@ -181,7 +181,7 @@ func (e *clusterController) enqueueAll(event string, requests []Request) {
 	}
 }
 
-// relabeled is told when the labels of the cluster have changed.
+// relabeled is called when the labels of the cluster have changed.
 func (e *clusterController) relabeled() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -197,7 +197,7 @@ func (e *clusterController) fail(ctx context.Context, err error) {
 	e.problem = err
 }
 
-// detach lets no event become a request any more.
+// detach stops turning events into requests.
 func (e *clusterController) detach() {
 	e.mu.Lock()
 	stop, inputs := e.stop, e.inputs
@@ -213,7 +213,7 @@ func (e *clusterController) detach() {
 	}
 }
 
-// close ends it for good, and gives the informers back.
+// close ends it for good: it drops the requests that are held back and releases the informers.
 func (e *clusterController) close() {
 	e.mu.Lock()
 	e.closed = true
@@ -227,7 +227,7 @@ func (e *clusterController) close() {
 	}
 }
 
-// waits says whether there is something that is not queued yet, or might be soon.
+// waits reports whether initial objects may still become requests soon.
 func (e *clusterController) waits() bool {
 	e.mu.Lock()
 	synced, inputs, problem := e.synced, e.inputs, e.problem
@@ -237,13 +237,13 @@ func (e *clusterController) waits() bool {
 	}
 	for _, w := range inputs {
 		if h := w.health(); h.Err != nil && !h.Synced {
-			return false // It may take for ever.
+			return false // It may never fill: RunUntilIdle does not wait for it.
 		}
 	}
 	return !synced
 }
 
-// why is what it waits for, in words for people; nil when it does not.
+// why returns why it is not synced, in words for people; nil when it is synced, or the reason is not known.
 func (e *clusterController) why() error {
 	e.mu.Lock()
 	synced, inputs, problem := e.synced, e.inputs, e.problem

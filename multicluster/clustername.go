@@ -15,9 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
-// clusterName is a name in the fleet: what was announced under it last, and the incarnation of a cluster that lives
-// there, one at a time. It has one goroutine, which does everything that waits: only it makes incarnations and ends
-// them.
+// clusterName is a name in the fleet: the last announcement under it, and the incarnation that has the name now. There
+// is one incarnation at a time. Only the name's one goroutine makes and ends incarnations, so it does all the waiting.
 type clusterName struct {
 	fleet *Manager
 	name  string
@@ -25,32 +24,32 @@ type clusterName struct {
 	// What follows is guarded by the fleet's lock.
 
 	by *announcer
-	// want is what was announced last; nil when the cluster left.
+	// want is the last announcement; nil when the cluster left.
 	want *Announcement
-	// round is that of its provider in which it was announced last.
+	// round is the provider's run that announced the name last.
 	round int
-	// changed has capacity 1: a token for the goroutine that want is not what it was. Sent by whoever announces,
-	// never closed.
+	// changed has capacity 1: a token tells the goroutine that want has changed. The announcing goroutine sends; never
+	// closed.
 	changed chan struct{}
-	// relabeled has capacity 1: a token for it that the labels are not what they were, so that controllers look again
-	// whether they mean the cluster. Sent by whoever announces, never closed.
+	// relabeled has capacity 1: a token tells the goroutine that the labels have changed, so that controllers apply
+	// their filters again. The announcing goroutine sends; never closed.
 	relabeled chan struct{}
-	// end cancels what is done for the incarnation that want does not describe any more; nil when there is none.
+	// end cancels the life of the incarnation once want no longer describes it; nil when there is none.
 	end context.CancelCauseFunc
-	// serving is what the incarnation was made for; nil when there is none.
+	// serving is the announcement that the incarnation was made for; nil when there is none.
 	serving *Announcement
-	// incarnation is what lives under the name; nil before its clients are made and after it has gone.
+	// incarnation has the name now; nil before its clients are made and after it has gone.
 	incarnation *incarnation
 
-	// state is where the cluster is since when, and reason why; attempts counts those to reach it since it was Live
-	// last.
+	// state is the cluster's state, since when it was entered, and reason why. attempts counts the attempts to reach
+	// the cluster since it was last Live.
 	state    State
 	since    time.Time
 	reason   string
 	attempts int
 }
 
-// Why a cluster leaves a state; these are the reasons in metrics.
+// The reasons for which a cluster leaves a state, as metrics show them.
 var (
 	errLeft     = errors.New("left the fleet")
 	errReplaced = errors.New("replaced by another cluster or endpoint")
@@ -60,7 +59,7 @@ var (
 	errLost     = errors.New("the right to serve it was lost")
 )
 
-// newClusterName is that of a name which was announced for the first time.
+// newClusterName returns the record of a name that was announced for the first time.
 func newClusterName(m *Manager, r *round, a *Announcement) *clusterName {
 	return &clusterName{
 		fleet: m, name: a.Name, by: r.announcer, want: a, round: r.number,
@@ -68,13 +67,13 @@ func newClusterName(m *Manager, r *round, a *Announcement) *clusterName {
 	}
 }
 
-// sameCluster says whether what was made for a can go on for b.
+// sameCluster reports whether an incarnation that was made for a can go on for b.
 func sameCluster(a, b *Announcement) bool {
 	return b.NotReady == "" && a.Identity == b.Identity && a.Namespace == b.Namespace &&
 		reflect.DeepEqual(static(a.Config), static(b.Config))
 }
 
-// static is a config without what cannot be compared.
+// static returns a copy of a config without the fields that cannot be compared.
 func static(c *rest.Config) *rest.Config {
 	if c == nil {
 		return nil
@@ -86,7 +85,7 @@ func static(c *rest.Config) *rest.Config {
 	return c
 }
 
-// announceLocked takes in what a provider says; nil: the cluster leaves.
+// announceLocked stores an announcement, and ends an incarnation that it does not describe. Nil: the cluster leaves.
 func (s *clusterName) announceLocked(a *Announcement) {
 	s.want = a
 	if s.serving != nil && s.end != nil {
@@ -105,7 +104,7 @@ func (s *clusterName) announceLocked(a *Announcement) {
 	}
 }
 
-// run lives as long as the name does, or until ctx is done. work is done when what is in flight may not go on.
+// run returns when the name is free or ctx is done. work ends when reconciles in flight may not go on.
 func (s *clusterName) run(ctx, work context.Context) {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", s.name))
 	for ctx.Err() == nil {
@@ -127,7 +126,8 @@ func (s *clusterName) run(ctx, work context.Context) {
 	}
 }
 
-// next is what is to be served; nil: nothing. The name is free when that is so, and was told.
+// next returns the announcement to serve; nil when there is none. When the cluster left, and no state but Gone was
+// reported last, the name is free: next deletes it from the fleet.
 func (s *clusterName) next() (a *Announcement, free bool) {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *clusterName) next() (a *Announcement, free bool) {
 	return s.want, free
 }
 
-// begin makes a context that ends when a is not what is wanted any more.
+// begin returns a context that ends when a no longer describes the wanted cluster.
 func (s *clusterName) begin(ctx context.Context, a *Announcement) (context.Context, context.CancelCauseFunc) {
 	life, end := context.WithCancelCause(ctx)
 	s.fleet.mu.Lock()
@@ -151,7 +151,8 @@ func (s *clusterName) begin(ctx context.Context, a *Announcement) (context.Conte
 	return life, end
 }
 
-// serve is the life of one incarnation: until a is not what is wanted any more, the tenure ends, or ctx is done.
+// serve makes one incarnation and returns when it has gone. It ends when a no longer describes the wanted cluster, the
+// tenure ends, or ctx is done.
 func (s *clusterName) serve(ctx, work context.Context, a *Announcement) {
 	life, end := s.begin(ctx, a)
 	defer end(nil)
@@ -174,7 +175,7 @@ func (s *clusterName) serve(ctx, work context.Context, a *Announcement) {
 	}
 }
 
-// watchTenure ends the life of an incarnation with its tenure.
+// watchTenure ends the life of an incarnation when its tenure ends.
 func watchTenure(life context.Context, t Tenure, end context.CancelCauseFunc) {
 	select {
 	case <-life.Done():
@@ -185,7 +186,7 @@ func watchTenure(life context.Context, t Tenure, end context.CancelCauseFunc) {
 	}
 }
 
-// acquire waits for the right to serve the cluster; the error says that life is over.
+// acquire waits until this replica may serve the cluster. It fails only when life is over.
 func (s *clusterName) acquire(life context.Context) (Tenure, error) {
 	owner := s.fleet.options.Owner
 	if owner == nil {
@@ -218,8 +219,8 @@ func (s *clusterName) info() ClusterInfo {
 	return info
 }
 
-// live reaches the cluster, lets controllers work on it until life is over, and takes it apart. It returns what would
-// not end.
+// live reaches the cluster, lets controllers work on it until life is over, and takes it apart. It returns an error if
+// some reconciles did not end.
 func (s *clusterName) live(life, work context.Context, a *Announcement, tenure Tenure) (left error) {
 	s.move(life, Joining, "being reached")
 	defer s.gone(life)
@@ -261,7 +262,7 @@ func (s *clusterName) live(life, work context.Context, a *Announcement, tenure T
 // work lets controllers watch the cluster until life is over.
 func (s *clusterName) work(life context.Context, inc *incarnation) {
 	select {
-	case <-s.relabeled: // before anybody watched
+	case <-s.relabeled: // No controller watched yet.
 	default:
 	}
 	s.fleet.engage(inc)
@@ -283,7 +284,7 @@ func (s *clusterName) prepare(inc *incarnation, a *Announcement) (*server, error
 	return newServer(inc.cluster.config)
 }
 
-// causeOf says why life is over.
+// causeOf returns the reason why life is over.
 func causeOf(life context.Context) error {
 	cause := context.Cause(life)
 	for _, known := range []error{errLeft, errReplaced, errNotReady, errHandOver, errLost} {
@@ -294,7 +295,7 @@ func causeOf(life context.Context) error {
 	return errStopping
 }
 
-// gone says that there is no incarnation any more.
+// gone notes that there is no incarnation any more.
 func (s *clusterName) gone(life context.Context) {
 	s.fleet.mu.Lock()
 	s.incarnation, s.serving, s.end = nil, nil, nil
@@ -302,7 +303,7 @@ func (s *clusterName) gone(life context.Context) {
 	s.move(life, Gone, causeOf(life).Error())
 }
 
-// reach asks the cluster until it answers, or life is over.
+// reach asks the cluster until it answers or life is over. It reports whether it answered.
 func (s *clusterName) reach(life context.Context, target *server) bool {
 	again := newRetries(s.fleet.options.JoinBackoff)
 	for {
@@ -322,7 +323,8 @@ func (s *clusterName) reach(life context.Context, target *server) bool {
 	}
 }
 
-// drain waits for what is in flight: as long as options and process allow, and not at all when the tenure is lost.
+// drain waits for reconciles that are in flight, as long as the options and the process allow. It does not wait when
+// the tenure is lost.
 func (s *clusterName) drain(work context.Context, inc *incarnation, cause error) error {
 	patience, cancel := context.WithCancel(work)
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// connect makes the clients of a cluster. Nothing is asked of the server.
+// connect makes the clients of a cluster. It sends no request.
 func (m *Manager) connect(inc *incarnation, a *Announcement) (err error) {
 	config := m.configOf(inc, a.Config)
 	if inc.record, err = ownwrites.New(config); err != nil {
@@ -52,10 +52,10 @@ func (m *Manager) connect(inc *incarnation, a *Announcement) (err error) {
 	return nil
 }
 
-// askTimeout is how long RunUntilIdle waits for one cluster to tell of a write.
+// askTimeout bounds each question of RunUntilIdle to a cluster about the effect of a write.
 const askTimeout = time.Second
 
-// configOf is the config of all clients of a cluster: with one limit for all of them, and two fences.
+// configOf returns the config of all clients of a cluster. They share one rate limit and two fences.
 func (m *Manager) configOf(inc *incarnation, given *rest.Config) *rest.Config {
 	config := rest.CopyConfig(given)
 	if config.QPS == 0 && config.RateLimiter == nil {
@@ -81,7 +81,7 @@ func protobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// server asks a cluster whether it is there.
+// server sends the requests that check whether a cluster answers.
 type server struct {
 	http    *http.Client
 	version *url.URL
@@ -99,8 +99,8 @@ func newServer(config *rest.Config) (*server, error) {
 	return &server{http: c, version: base.JoinPath("version")}, nil
 }
 
-// reach asks for the version, which everybody may know. Any answer will do but for one that says that the server
-// cannot work, or does not accept the credentials.
+// reach asks for the version, which every user may read. Any answer will do, except one that says that the server
+// cannot work or does not accept the credentials.
 func (s *server) reach(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.version.String(), nil)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *server) reach(ctx context.Context) error {
 	return nil
 }
 
-// why is one line without the request's path and the layers below.
+// why returns err in one line, without the request's path and the layers below.
 func (s *server) why(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s does not answer in time", s.name())
@@ -132,7 +132,7 @@ func (s *server) why(ctx context.Context, err error) error {
 
 func (s *server) name() string { return s.version.Scheme + "://" + s.version.Host }
 
-// close frees the connections that nobody uses.
+// close closes the idle connections.
 func (s *server) close() {
 	for t := s.http.Transport; t != nil; {
 		if c, ok := t.(interface{ CloseIdleConnections() }); ok {

@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// key is a request as the queue knows it: of one incarnation of a cluster. Of the same object in another one it is
+// key is a request in the queue. It belongs to one incarnation of a cluster: the same object in another incarnation has
 // another key.
 type key struct {
 	incarnation *incarnation
@@ -30,27 +30,29 @@ func (k key) public() Request { return Request{Cluster: k.incarnation.name, Requ
 
 func (k key) String() string { return k.public().String() }
 
-// Controller is a built one: a queue with a lane for each cluster, and workers. It is a runnable of the local
-// manager, with all that those of one cluster have.
+// Controller works on the clusters of a fleet. It has one queue, with a lane for each cluster, and workers. It is a
+// runnable of the local manager, with all the features of a controller of one cluster.
 //
-// Concurrency: all methods may be called from any goroutine; Run once, by the local manager.
+// Concurrency: all methods may be called from any goroutine, but Run only by the local manager, once.
 type Controller struct {
 	parts *parts
 	inner *reconcile.Controller[key]
-	// keys is the way by which keys come into inner, and are forgotten by it.
+	// keys adds keys to inner and makes it forget them.
 	keys loop.Handle[key]
 
 	events atomic.Uint64
 
 	mu sync.Mutex
-	// clusterControllers are those with the clusters that are meant, from before they are Live until they are gone.
+	// clusterControllers are those of the clusters that the controller selects, from before a cluster is Live until it
+	// is gone.
 	clusterControllers map[*incarnation]*clusterController
 	phase              phase
-	// attach makes a clusterController feed the queue. Not nil exactly while running.
+	// attach makes a clusterController feed the queue. Invariant: it is non-nil while the controller runs, and only
+	// then.
 	attach func(*clusterController)
 }
 
-// phase is where a controller is in its life; it only moves forward.
+// phase is where a controller is in its life. It only moves forward.
 type phase int
 
 const (
@@ -81,17 +83,17 @@ func newController(p *parts) *Controller {
 // Name names the controller in logs, metrics and health.
 func (c *Controller) Name() string { return c.parts.name }
 
-// NeedLeaderElection says whether it runs only while its process leads.
+// NeedLeaderElection reports whether the controller runs only while its process leads.
 func (c *Controller) NeedLeaderElection() bool { return !c.parts.leaderless }
 
-// Enqueue queues a request at once, for a reason that is outside the clusters. One for a cluster that is not in the
-// fleet, is Waiting, or is not meant by the controller, is dropped; for one that is Joining it waits.
+// Enqueue queues a request at once, for a reason outside the clusters. A request for a cluster that is Joining is held
+// back. A request for a cluster that is not in the fleet, is Waiting, or is not selected by the controller, is dropped.
 func (c *Controller) Enqueue(r Request) {
 	c.enqueueAcross(r,
 		workqueue.AddOptions{Cause: workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()}})
 }
 
-// EnqueueAfter is Enqueue after d.
+// EnqueueAfter is like Enqueue, after d.
 func (c *Controller) EnqueueAfter(r Request, d time.Duration) {
 	c.enqueueAcross(r,
 		workqueue.AddOptions{
@@ -100,7 +102,7 @@ func (c *Controller) EnqueueAfter(r Request, d time.Duration) {
 		})
 }
 
-// enqueueAcross queues a request for whatever cluster has its name now.
+// enqueueAcross queues a request for the incarnation that has the cluster's name now.
 func (c *Controller) enqueueAcross(r Request, o workqueue.AddOptions) {
 	inc, err := c.parts.fleet.incarnation(r.Cluster)
 	if err != nil {
@@ -166,7 +168,7 @@ func (c *Controller) clusterControllersLocked() []*clusterController {
 	return all
 }
 
-// admit keeps requests for a cluster from now on, if the controller means it, and forgets it if not.
+// admit starts to take requests for a cluster if the controller selects it, and forgets the cluster if not.
 func (c *Controller) admit(inc *incarnation) {
 	if c.parts.means(inc) {
 		c.mu.Lock()
@@ -175,12 +177,12 @@ func (c *Controller) admit(inc *incarnation) {
 		}
 		c.mu.Unlock()
 	}
-	if !c.parts.means(inc) { // Its labels may have changed meanwhile: whoever looked then has found nothing to dismiss.
+	if !c.parts.means(inc) { // Relabeled meanwhile: relabel had nothing to dismiss yet.
 		c.dismiss(inc)
 	}
 }
 
-// engage watches a cluster that is Live, if the controller means it.
+// engage watches a cluster that is Live, if the controller selects it.
 func (c *Controller) engage(inc *incarnation) {
 	c.admit(inc)
 	e := c.clusterController(inc)
@@ -189,14 +191,14 @@ func (c *Controller) engage(inc *incarnation) {
 	}
 	e.open()
 	c.mu.Lock()
-	attach := c.attach // asked for after open: who begins to run in between attaches what is open
+	attach := c.attach // Read after open: a Run that starts in between attaches what is open.
 	c.mu.Unlock()
 	if attach != nil {
 		attach(e)
 	}
 }
 
-// relabel looks again whether the controller means a cluster.
+// relabel applies the controller's filters to a cluster again.
 func (c *Controller) relabel(inc *incarnation) {
 	if e := c.clusterController(inc); e != nil && c.parts.means(inc) {
 		e.relabeled()
@@ -221,7 +223,7 @@ func (c *Controller) dismiss(inc *incarnation) {
 	}
 }
 
-// Rebuild implements manager.Rebuilder: a fresh controller on the same caches, which stay warm.
+// Rebuild implements manager.Rebuilder. It returns a fresh controller on the same caches, which stay warm.
 func (c *Controller) Rebuild() (manager.Runnable, error) {
 	fresh := newController(c.parts)
 	if !c.parts.fleet.replace(c, fresh) {
@@ -231,8 +233,7 @@ func (c *Controller) Rebuild() (manager.Runnable, error) {
 	return fresh, nil
 }
 
-// Release gives back the informers that were taken for the controller, in all clusters. The manager calls it when it
-// removes the controller.
+// Release releases the controller's informers in all clusters. The manager calls it when it removes the controller.
 func (c *Controller) Release() {
 	c.parts.fleet.replace(c, nil)
 	c.closeAll()
@@ -248,13 +249,13 @@ func (c *Controller) closeAll() {
 	}
 }
 
-// admitted holds a key back whose cluster's caches are not filled.
+// admitted reports whether a key may be reconciled. It holds back a key whose cluster's caches are not filled.
 func (c *Controller) admitted(k key) bool {
 	e := c.clusterController(k.incarnation)
 	return e == nil || !e.hold(k)
 }
 
-// reconcile is what the queue's keys are handed to.
+// reconcile is the reconciler of inner.
 func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, error) {
 	e := c.clusterController(k.incarnation)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -269,7 +270,7 @@ func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, er
 			leave()
 		}
 		return c.departed(ctx, k)
-	case err != nil: // Whether this replica still serves the cluster is in doubt; it will be known soon.
+	case err != nil: // Whether this replica still serves the cluster is unclear, but not for long.
 		return reconcile.Result{}, &client.StaleError{RetryAfter: ownerRetry}
 	}
 	defer leave()
@@ -284,10 +285,10 @@ func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, er
 	return result, err
 }
 
-// ownerRetry is how soon a key is looked at again whose cluster perhaps is not served here any more.
+// ownerRetry is how soon a key is tried again while it is unclear whether this replica serves its cluster.
 const ownerRetry = time.Second
 
-// run calls the reconciler with all that it may use.
+// run calls the reconciler. Its context carries the cluster, the logger and the write fence.
 func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
 	if k.incarnation.name != LocalCluster {
 		ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", k.incarnation.name))
@@ -302,8 +303,9 @@ func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
 	return c.parts.reconciler.Reconcile(ctx, k.public())
 }
 
-// departed drops a request, or reports it when the reconciler wants to know, and the controller means its cluster. A
-// report has a key of its own, which holds nothing of the cluster however often the reconciler fails.
+// departed handles a request whose cluster has departed. It drops the request, or reports it if the reconciler asked
+// for that and the controller selects the cluster. A report has a key of its own, which holds nothing of the cluster
+// however often the reconciler fails.
 func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, error) {
 	if k.incarnation.tombstone == nil {
 		_, err := c.parts.reconciler.Reconcile(ctx, k.public())
@@ -323,7 +325,7 @@ func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, err
 	return reconcile.Result{}, nil
 }
 
-// replace puts a controller into the place of another one, or nothing. It returns false when that is not there.
+// replace puts fresh in the place of old; nil removes old. It reports whether old was there.
 func (m *Manager) replace(old, fresh *Controller) bool {
 	m.mu.Lock()
 	i := slices.Index(m.controllers, old)
@@ -341,13 +343,13 @@ func (m *Manager) replace(old, fresh *Controller) bool {
 	incarnations := append(m.incarnationsLocked(), m.localCluster)
 	m.mu.Unlock()
 	for _, inc := range incarnations {
-		fresh.admit(inc) // also of those that are not Live yet
+		fresh.admit(inc) // engage alone would skip those that are not Live yet.
 		fresh.engage(inc)
 	}
 	return true
 }
 
-// enlist takes a new controller in, and shows it the clusters that are there.
+// enlist adds a new controller and engages the clusters that are there.
 func (m *Manager) enlist(c *Controller) {
 	m.mu.Lock()
 	m.controllers = append(m.controllers, c)

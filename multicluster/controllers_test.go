@@ -31,12 +31,12 @@ var deleteNow = metav1.DeleteOptions{}
 
 func keyOf(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
 
-// named lets the events of objects of one name pass.
+// named returns a predicate that passes the events of objects of one name.
 func named(name string) builder.Predicate {
 	return predicate.Matching(func(o informer.Object) bool { return o.GetName() == name })
 }
 
-// One cluster's storm does not delay another one's single request, and a cluster keeps no more workers than it may.
+// A busy cluster does not delay another one's single request, and occupies no more workers than it may.
 func TestOneBusyClusterStarvesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ReleaseAfter: -1}, manager.Options{})
@@ -78,7 +78,7 @@ func TestOneBusyClusterStarvesNobody(t *testing.T) {
 	})
 }
 
-// A controller that is built later gets the clusters that are there, and one that is removed lets go of them.
+// A controller that is built later watches the clusters that are there, and one that is removed releases them.
 func TestControllersComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -105,7 +105,7 @@ func TestControllersComeAndGo(t *testing.T) {
 	})
 }
 
-// A leader that loses its lease follows, with warm caches in all clusters, and leads again.
+// A leader that loses its lease follows, with warm caches of all clusters, and can lead again.
 func TestControllersWorkInFurtherTenures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -155,7 +155,7 @@ func TestControllersWorkInFurtherTenures(t *testing.T) {
 	})
 }
 
-// Labels that change let controllers in and out.
+// Controllers start and stop watching a cluster when its labels change.
 func TestClusterFilterFollowsLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -189,7 +189,7 @@ func TestClusterFilterFollowsLabels(t *testing.T) {
 	})
 }
 
-// Owners are looked for in the cluster of what they own, whether or not they live in namespaces there.
+// Owners are looked up in the cluster of the owned object, whether or not they are namespaced there.
 func TestOwnsAndWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -246,7 +246,7 @@ func TestOwnsAndWatches(t *testing.T) {
 	})
 }
 
-// The local cluster is engaged when that is asked for, by the fleet or by the controller.
+// The local cluster is engaged if the fleet or the controller asks for it.
 func TestEngageLocal(t *testing.T) {
 	for _, c := range []struct {
 		fleet   bool
@@ -276,7 +276,7 @@ func TestEngageLocal(t *testing.T) {
 	}
 }
 
-// One reconciler works on one cluster and on many: what is written for one on a fleet, and the other way round.
+// One reconciler works on one cluster and on many: a reconciler for one cluster on a fleet, and the other way round.
 func TestTheSameReconcilerOnOneAndMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})

@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// announced are the clusters of an example.
+// announced is a provider of fixed clusters.
 type announced []multicluster.Announcement
 
 func (a announced) Run(ctx context.Context, fleet multicluster.Fleet) error {
@@ -70,7 +70,7 @@ func ExampleNew() {
 	// run: <nil>
 }
 
-// What is wrong is told at once, with what to do about it.
+// Mistakes are reported at once, with their remedies.
 func ExampleBuilder_Complete() {
 	local, err := manager.New(localapi.NewTest(quiet{}).RESTConfig(), manager.Options{})
 	if err != nil {
@@ -88,7 +88,7 @@ func ExampleBuilder_Complete() {
 	// Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler
 }
 
-// quiet stands for a test in an example.
+// quiet takes the place of a test in an example.
 type quiet struct{ localapi.TB }
 
 func (quiet) Helper()        {}

@@ -21,8 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
-// Clusters that stop answering when they are Live, with reconciles that wait for them, do not keep the workers of the
-// others.
+// Live clusters that stop answering while reconciles wait for them do not occupy the workers of the others.
 func TestHungClustersKeepNoWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ClusterWorkers: 2}, manager.Options{})
@@ -54,7 +53,7 @@ func TestHungClustersKeepNoWorkers(t *testing.T) {
 			w.join(t, fmt.Sprint("hung-", i), s)
 		}
 		synctest.Wait()
-		time.Sleep(4 * time.Second) // two clusters' worth of workers is replaced each second
+		time.Sleep(4 * time.Second) // The workers of two clusters are replaced each second.
 		r.take()
 		s := newSite(t)
 		w.join(t, "well", s)
@@ -106,7 +105,7 @@ func TestJoinAndLeaveBeforeControllersRun(t *testing.T) {
 }
 
 // Source: multicluster-runtime v0.24.1, its sharded coordinator: x leaves, and the watches of y, which were started
-// in its name, die with it.
+// with its context, end, too.
 func TestClustersDoNotShareALife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -129,9 +128,8 @@ func TestClustersDoNotShareALife(t *testing.T) {
 	})
 }
 
-// Source: multicluster-runtime v0.24.1, its sharded coordinator: reconciles finish after the cluster was handed on.
-// Here they finish before it is gone, with a client that works, and what does not is cancelled; what is queued is not
-// begun.
+// Source: multicluster-runtime v0.24.1, its sharded coordinator: reconciles finish after the cluster was handed over.
+// Here they finish before it is gone, with a working client, or are cancelled. Queued requests do not run.
 func TestDrainLetsWorkEnd(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -203,8 +201,8 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 	}
 }
 
-// Source: multicluster-runtime v0.24.1 providers/kubeconfig/provider.go: the life of a cluster hangs on the context
-// of the reconcile that found it. Here announcements have none.
+// Source: multicluster-runtime v0.24.1 providers/kubeconfig/provider.go: a cluster's life depends on the context of the
+// reconcile that found it. Here announcements have no context.
 func TestClustersOutliveReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{EngageLocal: true}, manager.Options{})
@@ -228,8 +226,8 @@ func TestClustersOutliveReconciles(t *testing.T) {
 	})
 }
 
-// Source: multicluster-runtime v0.24.1 pkg/source/kind.go: priorities and hints of the initial list are lost. Here
-// handlers and predicates are told, what was there comes after what changes, and a priority is kept.
+// Source: multicluster-runtime v0.24.1 pkg/source/kind.go: priorities, and the mark of initial objects, are lost. Here
+// handlers and predicates get the mark, initial objects come after changes, and requeues keep their priority.
 func TestInitialObjectsComeLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ReleaseAfter: -1}, manager.Options{})
@@ -316,7 +314,7 @@ func TestBrokenAndUnreadyClustersAreTold(t *testing.T) {
 	})
 }
 
-// An index declared before and after clusters joined.
+// Indexes can be declared before and after clusters join.
 func TestIndexesOfPresentAndFutureClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{EngageLocal: true}, manager.Options{})

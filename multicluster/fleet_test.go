@@ -19,8 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Clusters with a same-named object make requests that differ in the cluster's name, and what is
-// written for each lands in it.
+// Objects of the same name in several clusters make requests that differ in the cluster's name, and the writes for each
+// reach its cluster.
 func TestWritesLandInTheRightCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -66,7 +66,7 @@ func TestWritesLandInTheRightCluster(t *testing.T) {
 	})
 }
 
-// A cluster that leaves takes its informers along, and what was queued for it is dropped without an error.
+// When a cluster leaves, its informers end, and requests queued for it are dropped without an error.
 func TestLeavingDropsWhatIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})

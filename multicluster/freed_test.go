@@ -21,8 +21,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Nothing keeps the memory of a cluster that has left: not requests that were to run in an hour, nor those that
-// failed, nor indexes, nor reconcilers that were made for it.
+// Nothing keeps a departed cluster in memory: not delayed or failed requests, nor indexes, nor the reconcilers made for
+// it.
 func TestTheMemoryOfADepartedClusterIsFree(t *testing.T) {
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
 	reconciled := make(chan struct{}, 10)
@@ -58,7 +58,7 @@ func TestTheMemoryOfADepartedClusterIsFree(t *testing.T) {
 	leaves(t, w, func() {})
 }
 
-// Nor do requests that were queued when it left, whatever becomes of their reports.
+// Nor do requests that were queued when it left, whether or not their reports fail.
 func TestReportsDoNotKeepTheMemory(t *testing.T) {
 	w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})
 	begun, blocked := make(chan struct{}), make(chan struct{})
@@ -104,7 +104,7 @@ func TestReportsDoNotKeepTheMemory(t *testing.T) {
 	}
 }
 
-// leaves lets the cluster eu leave, then what is called in between, and waits until its memory is free.
+// leaves makes the cluster eu leave, calls the function, and waits until the cluster's memory is free.
 func leaves(t *testing.T, w *world, then func()) {
 	t.Helper()
 	cluster := func() weak.Pointer[multicluster.Cluster] {

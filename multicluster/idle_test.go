@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// lagging is a server whose watches are slow, with config maps.
+// lagging returns a server of config maps whose watches are slow.
 func lagging(t *testing.T, lag time.Duration, names ...string) *localapi.Server {
 	t.Helper()
 	s, err := localapi.New(localapi.Options{
@@ -42,8 +42,8 @@ func lagging(t *testing.T, lag time.Duration, names ...string) *localapi.Server 
 	return s
 }
 
-// climber takes a config map from one step to the next at every reconcile, up to the second, by reading first or
-// without.
+// climber writes the next step into a config map at each of two reconciles. It reads the config map first if read is
+// set.
 func climber(read bool) reconcile.Func[multicluster.Request] {
 	seen := map[string]int{}
 	return func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
@@ -65,7 +65,7 @@ func climber(read bool) reconcile.Func[multicluster.Request] {
 	}
 }
 
-// However late the event of a write to a cluster is, it is waited for; that of a cluster that is away is not.
+// RunUntilIdle waits for the event of a write to a cluster, however late, but not for a cluster that is away.
 func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	for name, read := range map[string]bool{"read": true, "unread": false} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestRunUntilIdleDoesNotWaitForWhatIsAway(t *testing.T) {
 		summary := untilIdle(t, announced{{Name: "eu", Config: s.RESTConfig()}},
 			func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 				result, err := step(ctx, r)
-				s.refuse(broken) // the watch ends before it shows the write, or with it
+				s.refuse(broken) // The watch ends before it shows the write, or just then.
 				return result, err
 			})
 		if summary.Duration > time.Minute {
@@ -106,7 +106,7 @@ func TestRunUntilIdleDoesNotWaitForWhatIsAway(t *testing.T) {
 	})
 }
 
-// untilIdle runs a fleet with a controller of config maps until there is nothing more to do.
+// untilIdle runs a fleet with a controller of config maps until it is idle.
 func untilIdle(t *testing.T, clusters announced, r reconcile.Func[multicluster.Request]) manager.Summary {
 	t.Helper()
 	local, err := manager.New(newSite(t).RESTConfig(), manager.Options{})
@@ -131,7 +131,7 @@ func untilIdle(t *testing.T, clusters announced, r reconcile.Func[multicluster.R
 	return summary
 }
 
-// stepIn is how far the config map of climber is.
+// stepIn returns the step in climber's config map.
 func stepIn(t *testing.T, s *localapi.Server) string {
 	t.Helper()
 	c, err := client.New(s.RESTConfig(), client.Options{})

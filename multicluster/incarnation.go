@@ -15,35 +15,36 @@ import (
 )
 
 // incarnation is a cluster from when it joins the fleet until it leaves. Requests carry it, so that they cannot be
-// mistaken for those of another one.
+// mistaken for requests of another incarnation.
 type incarnation struct {
 	name  string
-	group string // the name of its lane in queues: no two incarnations have the same
-	// tenure is the time in which this replica serves the cluster; nil where nobody has to be asked.
+	group string // The name of its lane in queues, unique among incarnations.
+	// tenure is this replica's tenure of the cluster; nil when the fleet has no Owner.
 	tenure Tenure
-	// cluster is what users see of it. Set before anybody else knows the incarnation.
+	// cluster is the incarnation as users see it. It is set before anything else knows the incarnation.
 	cluster *Cluster
-	// writes are those to the cluster, for who runs the process until it is idle; nil when nobody does.
+	// record has the process's own writes to the cluster, which the client and RunUntilIdle need.
 	record *ownwrites.Record
 
-	// tombstone stands for it in requests that are reported after it has departed, and holds nothing. Nil for a
-	// tombstone.
+	// tombstone takes its place in requests that are reported after it has departed. It holds no memory of the cluster.
+	// A tombstone has none itself.
 	tombstone *incarnation
 
-	// closed: no request is sent any more.
+	// closed reports whether all further requests to the server fail.
 	closed atomic.Bool
-	// stays: the process stops to use the cluster, which has not departed. Set before controllers dismiss it.
+	// stays reports that the process stops using the cluster, although the cluster has not departed. It is set before
+	// controllers dismiss the cluster.
 	stays atomic.Bool
 
 	mu  sync.Mutex
 	now State
 	// reason is why it is not Live.
 	reason string
-	// uses are the reconciles that use the cluster, by number, with what cancels them. Invariant: none begins unless
-	// Live.
+	// uses has the cancel functions of the reconciles that use the cluster, by number. Invariant: a reconcile is added
+	// only while the cluster is Live.
 	uses map[uint64]context.CancelCauseFunc
 	last uint64
-	// idle is closed when it is not Live any more and uses is empty. Made when the draining begins; nobody sends.
+	// idle is closed when uses is empty after the draining began, which makes the channel. Nobody sends.
 	idle chan struct{}
 }
 
@@ -65,7 +66,7 @@ func (m *incarnation) inFlight() int {
 	return len(m.uses)
 }
 
-// away says that the cluster has not answered for long to who watches it.
+// away reports whether a watch of the cluster has failed for longer than long.
 func (m *incarnation) away(long time.Duration) bool {
 	return slices.ContainsFunc(m.cluster.informers.Health(),
 		func(h informer.Health) bool { return h.Err != nil && time.Since(h.Since) > long })
@@ -78,7 +79,7 @@ func (m *incarnation) set(now State, reason string) {
 	m.now, m.reason = now, reason
 }
 
-// unusable says why the cluster cannot be used; nil when it can.
+// unusable returns why the cluster cannot be used; nil when it can.
 func (m *incarnation) unusable() error {
 	m.mu.Lock()
 	err := m.notLiveLocked()
@@ -99,7 +100,7 @@ func (m *incarnation) notLiveLocked() error {
 	return nil
 }
 
-// usable is the cluster for who has entered it: also while it drains.
+// usable returns the cluster for a reconcile that has entered it, even while the cluster drains.
 func (m *incarnation) usable() (*Cluster, error) {
 	if m.closed.Load() {
 		return nil, &ClusterError{Cluster: m.name, State: Gone, Err: ErrClusterGone}
@@ -107,7 +108,7 @@ func (m *incarnation) usable() (*Cluster, error) {
 	return m.cluster, nil
 }
 
-// mayWrite is nil while this replica serves the cluster.
+// mayWrite returns nil while this replica serves the cluster.
 func (m *incarnation) mayWrite() error {
 	if m.closed.Load() {
 		return &ClusterError{Cluster: m.name, State: Gone, Err: ErrClusterGone}
@@ -121,9 +122,9 @@ func (m *incarnation) mayWrite() error {
 	return nil
 }
 
-// enter begins to use the cluster. cancel is called if leave was not by the time the draining is over.
+// enter registers a reconcile that uses the cluster. cancel is called if the draining ends before leave was called.
 //
-// Errors: a [ClusterError]; that of the tenure.
+// Errors: a [ClusterError]; the error of the tenure's Check.
 func (m *incarnation) enter(cancel context.CancelCauseFunc) (leave func(), err error) {
 	if err := m.mayWrite(); err != nil {
 		return nil, err
@@ -156,9 +157,10 @@ func (m *incarnation) reportIdleLocked() {
 	}
 }
 
-// drain ends intake, waits until nothing is in flight, at most until patience ends, and cancels what is then.
+// drain lets no further reconcile enter, waits until those in flight have returned or patience ends, and then cancels
+// the rest.
 //
-// Errors: when something does not return although it was cancelled.
+// Errors: when reconciles do not return after they were cancelled.
 func (m *incarnation) drain(patience <-chan struct{}, reason string) error {
 	m.mu.Lock()
 	idle := make(chan struct{})
@@ -193,8 +195,8 @@ func (m *incarnation) cancels() []context.CancelCauseFunc {
 	return all
 }
 
-// fence wraps the transport of a cluster: nothing is sent when it has departed, and nothing is written unless this
-// replica serves it.
+// fence wraps the transport of a cluster. After the cluster has departed, every request fails. Writes also fail unless
+// this replica serves the cluster.
 func (m *incarnation) fence(next http.RoundTripper) http.RoundTripper { return &fence{m, next} }
 
 type fence struct {

@@ -83,7 +83,7 @@ func TestRequestsNeverRunAgainstASuccessor(t *testing.T) {
 	}
 }
 
-// Announcing again what is known disturbs nothing.
+// Announcing a known cluster again changes nothing.
 func TestJoinIsIdempotent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r, s := following(t)
@@ -102,7 +102,7 @@ func TestJoinIsIdempotent(t *testing.T) {
 	})
 }
 
-// A reconcile that does not return although it was cancelled does not keep the name: its client is dead.
+// A reconcile that does not return although it was cancelled does not keep the name, and its client no longer works.
 func TestStuckReconcileDoesNotKeepTheName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{DrainTimeout: time.Second}, manager.Options{})
@@ -142,7 +142,7 @@ func TestStuckReconcileDoesNotKeepTheName(t *testing.T) {
 	})
 }
 
-// A child that is created and deleted while nobody can see it wakes its owner, in its cluster alone.
+// A child that is created and deleted while the watch is interrupted wakes its owner, in its own cluster only.
 func TestVanishedChildWakesItsOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})

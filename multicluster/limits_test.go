@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// All clients of a cluster share one limit, which is its own: what one cluster is asked takes nothing from another,
-// and a config that says otherwise has its way.
+// All clients of a cluster share one rate limit, which other clusters do not use. A limit in the cluster's config takes
+// precedence.
 func TestEachClusterHasALimitOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{QPS: 1, Burst: 4, ReleaseAfter: -1}, manager.Options{})

@@ -10,19 +10,19 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Stats are the counters of the controller, all clusters together.
+// Stats returns the counters of the controller, summed over all clusters.
 func (c *Controller) Stats() reconcile.Stats {
 	s := c.inner.Stats()
 	s.Events += c.events.Load()
 	return s
 }
 
-// InFlight names the requests that are being reconciled, with the time each has been running, sorted.
+// InFlight returns the requests that are being reconciled, each with the time it has been running, sorted.
 func (c *Controller) InFlight() []string { return c.inner.InFlight() }
 
-// Work tells what there is to do. It counts what the clusters' caches have not handed on yet as ready, and has not
-// started while clusters are being reached for the first time, so that Manager.RunUntilIdle of the local manager
-// waits for what a fleet has to do. It does not wait for a cluster that cannot be reached.
+// Work returns what the controller has to do. It counts events that the caches have not delivered yet as ready. Started
+// is false while clusters are being reached for the first time. So Manager.RunUntilIdle of the local manager waits for
+// the work of the whole fleet. It does not wait for a cluster that cannot be reached.
 func (c *Controller) Work() reconcile.Work {
 	w := c.inner.Work()
 	c.mu.Lock()
@@ -36,11 +36,11 @@ func (c *Controller) Work() reconcile.Work {
 	return w
 }
 
-// Health is nil when the controller reconciles, or could at once. A cluster that cannot be watched, and keys that
-// fail or hang, are told by [Controller.Note].
+// Health returns nil when the controller reconciles, or could at once. [Controller.Note] reports clusters that cannot
+// be watched, and keys that fail or hang.
 func (c *Controller) Health() error { return c.keys.Alive() }
 
-// Note says in words what is not well in single clusters; it is empty when all is.
+// Note returns, in words, the problems of single clusters; it is empty when there are none.
 func (c *Controller) Note() string {
 	c.mu.Lock()
 	clusterControllers := c.clusterControllersLocked()
@@ -61,14 +61,15 @@ func (c *Controller) Note() string {
 	return strings.Join(notes, "; ")
 }
 
-// pending is how many of the caches that the clusterController watches have something that no handler has heard of.
+// pending returns the number of requests held back, plus the number of caches with events that not all handlers have
+// got.
 func (e *clusterController) pending() (n int) {
 	e.mu.Lock()
 	inputs := e.inputs
 	n = e.held.Len()
 	e.mu.Unlock()
 	if e.incarnation.name == LocalCluster {
-		return n // the local manager looks at its caches itself
+		return n // The local manager counts its caches itself.
 	}
 	for _, w := range inputs {
 		s := w.stats()
@@ -81,7 +82,8 @@ func (e *clusterController) pending() (n int) {
 	return n
 }
 
-// settled says that every cluster that will be here soon is.
+// settled reports whether no cluster is about to join or leave: all providers have announced theirs, and each of these
+// was tried at least once.
 func (m *Manager) settled() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

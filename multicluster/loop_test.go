@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// The local manager shows controllers of a fleet as any others, and runs them until all clusters are idle.
+// The local manager shows a fleet's controllers like any others, and RunUntilIdle waits for all clusters.
 func TestRunUntilIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sites := []*site{newSite(t), newSite(t), newSite(t)}
@@ -39,7 +39,7 @@ func TestRunUntilIdle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Each write is seen by an event, and makes the next: an "x" becomes "x-1", that "x-1-1", and so on.
+		// Each write causes an event, and the event the next write: "x" becomes "x-1", then "x-1-1", and so on.
 		r := reconcile.Func[multicluster.Request](func(ctx context.Context,
 			r multicluster.Request,
 		) (reconcile.Result, error) {
@@ -67,7 +67,7 @@ func TestRunUntilIdle(t *testing.T) {
 	})
 }
 
-// What is in flight and what fails is named with its cluster.
+// Requests in flight and failing requests are shown with their cluster.
 func TestWorkNamesTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -117,7 +117,7 @@ func TestWorkNamesTheCluster(t *testing.T) {
 	})
 }
 
-// Requests that were queued when their cluster departed are told to who asks for it.
+// Requests that were queued when their cluster departed are reported if the builder asks for it.
 func TestReportGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})
@@ -161,7 +161,7 @@ func TestReportGone(t *testing.T) {
 	})
 }
 
-// A further cluster that a reconcile uses does not go before the reconcile returns, or is cancelled.
+// A further cluster that a reconcile uses does not depart before the reconcile returns or is cancelled.
 func TestFurtherClustersStayForTheReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -202,7 +202,7 @@ func TestFurtherClustersStayForTheReconcile(t *testing.T) {
 	})
 }
 
-// What is declared in the local cluster reaches clusters that join later, and its status those that left.
+// A declaration in the local cluster is applied to clusters that join later, and reports those that left.
 func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -243,7 +243,7 @@ func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
 		r.want(t, "left", "left/a")
 		w.join(t, "b", s)
 		r.want(t, "another one", "cluster://b/default/x", "cluster://b/default/y")
-		// as the end of the process does, but the controller goes on
+		// As at the end of the process, but the controller goes on.
 		if err := w.local.Remove(t.Context(), "fleet"); err != nil {
 			t.Fatal(err)
 		}

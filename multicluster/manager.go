@@ -22,15 +22,15 @@ import (
 // Manager is a fleet: the clusters that its providers announce, and the controllers that work on them. See the
 // package comment.
 //
-// It is a runnable of the local manager, and so is each of its controllers: they start and stop, are watched and
-// measured as those of one cluster are.
+// It is a runnable of the local manager, and so is each of its controllers. The manager starts, stops, watches and
+// measures them like those of one cluster.
 type Manager struct {
 	options Options
 	local   *manager.Manager
 	scheme  *runtime.Scheme
-	// kinds tells kinds of Go types; it asks no server.
+	// kinds maps Go types to kinds. It sends no requests.
 	kinds *client.Cluster
-	// localCluster is that of the local manager, which never leaves.
+	// localCluster is the cluster of the local manager, which never leaves.
 	localCluster *incarnation
 
 	incarnations atomic.Uint64
@@ -43,22 +43,21 @@ type Manager struct {
 	controllers []*Controller
 	indexes     []index
 	counts      counts
-	// start runs a clusterName. Not nil exactly while the fleet runs.
+	// start runs a clusterName. Invariant: it is non-nil while the fleet runs, and only then.
 	start func(*clusterName)
 	ran   bool
 }
 
-// index is one that every cluster has.
+// index is the arguments of one IndexField call. Every cluster has the index.
 type index struct {
 	object  client.Object
 	field   string
 	extract func(client.Object) []string
 }
 
-// New makes a fleet and gives it to the local manager, which runs it. Nothing is started, and no cluster is asked
-// anything.
+// New makes a fleet and adds it to the local manager, which runs it. New starts nothing and sends no request.
 //
-// Errors: options that do not fit together; a name that is taken in the manager.
+// Errors: options that do not fit together; a name that the manager has already.
 func New(local *manager.Manager, o Options) (*Manager, error) {
 	if local == nil {
 		return nil, errors.New("fleet: the local manager is nil; make one with manager.New")
@@ -92,7 +91,7 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 	return m, nil
 }
 
-// check finds out what is wrong with the caches before any cluster comes.
+// check reports mistakes in Options.Caches before any cluster joins.
 func (m *Manager) check() (err error) {
 	if m.kinds, err = client.New(&rest.Config{Host: "http://nowhere"}, client.Options{Scheme: m.scheme}); err != nil {
 		return err
@@ -108,23 +107,23 @@ func (m *Manager) check() (err error) {
 	return nil
 }
 
-// Name names the fleet in the local manager.
+// Name returns the fleet's name in the local manager.
 func (m *Manager) Name() string { return m.options.Name }
 
-// NeedLeaderElection says whether clusters are joined by the leader alone.
+// NeedLeaderElection reports whether only the leader joins clusters.
 func (m *Manager) NeedLeaderElection() bool { return m.options.OnlyLeader }
 
-// Local is the manager of the local cluster, for runnables that concern no cluster in particular.
+// Local returns the manager of the local cluster, for runnables that concern no cluster in particular.
 func (m *Manager) Local() *manager.Manager { return m.local }
 
-// Scheme tells the kinds of Go types, in all clusters.
+// Scheme returns the scheme of all clusters.
 func (m *Manager) Scheme() *runtime.Scheme { return m.scheme }
 
-// GetCluster returns a cluster that is Live; that of name "" always is. It answers at once.
+// GetCluster returns a cluster that is Live. The local cluster, whose name is "", always is. GetCluster never waits.
 //
-// In a reconcile, the cluster of its request stays the one that it began with: while that drains it can be used, and
-// when another one takes its name it is ErrClusterGone all the same. Another cluster that a reconcile gets stays the
-// same until the reconcile returns, and does not go before.
+// In a reconcile, the name of the request's cluster means the incarnation that the reconcile began with. It can be used
+// while it drains. After it has departed the result is ErrClusterGone, even if another cluster has the name. A further
+// cluster that a reconcile gets stays the same until the reconcile returns, and does not depart before.
 //
 // Errors: a [ClusterError].
 func (m *Manager) GetCluster(ctx context.Context, name string) (*Cluster, error) {
@@ -147,7 +146,7 @@ func (m *Manager) GetCluster(ctx context.Context, name string) (*Cluster, error)
 	return u.incarnation.usable()
 }
 
-// incarnation returns the cluster that has the name now.
+// incarnation returns the incarnation that has the name now.
 func (m *Manager) incarnation(name string) (*incarnation, error) {
 	if name == LocalCluster {
 		return m.localCluster, nil
@@ -164,10 +163,11 @@ func (m *Manager) incarnation(name string) (*incarnation, error) {
 	return s.incarnation, nil
 }
 
-// IndexField makes cached lists of obj's kind selectable by client.MatchingFields with that field, in every cluster
-// that is there and in every one that comes, the local one included. extract returns the values of an object.
+// IndexField makes cached lists of obj's kind selectable by client.MatchingFields with that field. It applies to every
+// cluster that is there and to every one that joins later, the local one included. extract returns the values of an
+// object.
 //
-// Errors: informer.ErrIndexExists; one that says so, when the kind is not cached.
+// Errors: informer.ErrIndexExists; another error when the kind is not cached.
 func (m *Manager) IndexField(ctx context.Context, obj client.Object, field string,
 	extract func(client.Object) []string,
 ) error {
@@ -197,13 +197,13 @@ func (m *Manager) incarnationsLocked() (incarnations []*incarnation) {
 	return incarnations
 }
 
-// Run joins the clusters that the providers announce, until ctx is done; then it drains them, as the local manager
-// drains the controllers, and returns when all are gone. It may be called once, by the local manager.
+// Run joins the clusters that the providers announce until ctx is done. Then it drains them, as the local manager
+// drains its controllers, and returns when all are gone. Only the local manager may call it, once.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "fleet", m.options.Name))
 	work, release := workctx.From(ctx, max(m.options.DrainTimeout, 0))
 	defer release()
-	serving, endServing := context.WithCancel(context.WithoutCancel(ctx)) // ends when the owner knows that it will
+	serving, endServing := context.WithCancel(context.WithoutCancel(ctx)) // Ends after the owner was told to leave.
 	defer endServing()
 	var names, providers, owner sync.WaitGroup
 	if !m.open(func(s *clusterName) { names.Go(func() { s.run(serving, work) }) }) {
@@ -230,7 +230,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// open lets names run.
+// open sets the function that starts names. It reports false on a second run.
 func (m *Manager) open(start func(*clusterName)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,14 +241,14 @@ func (m *Manager) open(start func(*clusterName)) bool {
 	return true
 }
 
-// shut lets no further clusterName run.
+// shut prevents further names from starting.
 func (m *Manager) shut() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.start = nil
 }
 
-// runOwner runs the owner again when it fails.
+// runOwner runs the owner, again with backoff when it fails.
 func (m *Manager) runOwner(ctx context.Context) {
 	again := newRetries(m.options.JoinBackoff)
 	for {
@@ -263,7 +263,7 @@ func (m *Manager) runOwner(ctx context.Context) {
 	}
 }
 
-// admit makes a cluster known, and lets controllers keep the requests for it.
+// admit publishes an incarnation, and lets controllers take requests for it.
 func (m *Manager) admit(s *clusterName, inc *incarnation) {
 	inc.set(Joining, "being reached")
 	m.mu.Lock()
@@ -275,7 +275,8 @@ func (m *Manager) admit(s *clusterName, inc *incarnation) {
 	controllers := slices.Clone(m.controllers)
 	m.mu.Unlock()
 	for _, index := range indexes {
-		// Its kind was found when it was declared; another call may have made it since the cluster is known.
+		// The kind was checked when the index was declared. IndexField may have added it since the incarnation was
+		// published.
 		_ = inc.cluster.IndexField(context.Background(), index.object, index.field, index.extract)
 	}
 	for _, c := range controllers {
@@ -283,21 +284,21 @@ func (m *Manager) admit(s *clusterName, inc *incarnation) {
 	}
 }
 
-// engage lets controllers watch a cluster that has become Live.
+// engage makes the controllers watch a cluster that has become Live.
 func (m *Manager) engage(inc *incarnation) {
 	for _, c := range m.controllersNow() {
 		c.engage(inc)
 	}
 }
 
-// relabel has controllers look again whether they mean a cluster.
+// relabel makes the controllers apply their filters to a cluster again.
 func (m *Manager) relabel(inc *incarnation) {
 	for _, c := range m.controllersNow() {
 		c.relabel(inc)
 	}
 }
 
-// dismiss lets controllers forget a cluster.
+// dismiss makes the controllers forget a cluster.
 func (m *Manager) dismiss(inc *incarnation) {
 	for _, c := range m.controllersNow() {
 		c.dismiss(inc)

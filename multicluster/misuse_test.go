@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// forgotten is a provider that somebody forgot to make.
+// forgotten is a provider of which the test has only a nil pointer.
 type forgotten struct{ multicluster.Provider }
 
 func TestMisuse(t *testing.T) {

@@ -2,5 +2,5 @@ package multicluster
 
 import "strings"
 
-// splitPath cuts a cluster's name into the parts that prefixes were put before it by.
+// splitPath splits a cluster's name at the slashes that separate a provider's prefixes.
 func splitPath(name string) []string { return strings.Split(name, "/") }

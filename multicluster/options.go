@@ -12,49 +12,49 @@ import (
 
 // Options configures a [Manager]. The zero value is a fleet of no clusters, whose controllers may engage the local one.
 type Options struct {
-	// Name names the fleet in logs, health and metrics, where a process has several. Empty means "fleet".
+	// Name names the fleet in logs, health and metrics, for processes with several fleets. Empty means "fleet".
 	Name string
-	// Providers say which clusters there are.
+	// Providers announce the clusters.
 	Providers []Provider
-	// Owner decides which of them this replica serves; see package shard. Nil: all.
+	// Owner decides which clusters this replica serves; see package shard. Nil means all.
 	Owner Owner
-	// EngageLocal makes controllers watch the local cluster, too, unless their builder says otherwise.
+	// EngageLocal makes controllers also watch the local cluster, unless their builder says otherwise.
 	EngageLocal bool
-	// OnlyLeader has the clusters joined by the leader alone, if the local manager elects one. Otherwise followers
-	// join, too, and have warm caches when they take over.
+	// OnlyLeader makes only the leader join clusters, if the local manager elects one. Otherwise followers join them,
+	// too, and have warm caches when they take over.
 	OnlyLeader bool
 
 	// JoinTimeout bounds one attempt to reach a cluster. Zero means 10 s.
 	JoinTimeout time.Duration
-	// JoinBackoff is how long it is until the next attempt: it doubles from Min, 0 being 1 s, to Max, 0 being 1 min,
-	// each up to twice as long by chance.
+	// JoinBackoff is the pause between attempts. It doubles from Min (0 means 1 s) to Max (0 means 1 min). Each pause
+	// is extended by a random part of up to its own length.
 	JoinBackoff informer.Backoff
-	// DrainTimeout is how long what is in flight may go on when a cluster leaves, before it is cancelled. Zero means
-	// 10 s; negative: it is cancelled at once. When the process stops, the local manager's GracefulTimeout counts.
+	// DrainTimeout is how long reconciles in flight may go on when a cluster leaves, before they are cancelled. Zero
+	// means 10 s; negative cancels them at once. When the process stops, the local manager's GracefulTimeout applies.
 	DrainTimeout time.Duration
 	// UnreadyWithout makes this process unready while fewer clusters are Live than this share of those that should be
-	// (0.9 is nine of ten). Zero: dead clusters are told of, and change nothing.
+	// (0.9 is nine of ten). Zero: dead clusters are reported, but the process stays ready.
 	UnreadyWithout float64
 
-	// ClusterWorkers is how many workers of one controller one cluster keeps busy at most. Zero means half of them.
+	// ClusterWorkers is the most workers of one controller that one cluster may occupy. Zero means half of them.
 	ClusterWorkers int
-	// ReleaseAfter is how long a reconcile keeps a worker from the other clusters: if it takes longer, as it does
-	// when its cluster does not answer, its slot is released, and another worker takes its place (up to 64 of them).
-	// It counts for ClusterWorkers as before. Zero means 1 s; negative: the slot is released when the reconcile ends.
+	// ReleaseAfter is how long a reconcile keeps a worker from the other clusters. If it takes longer, as when its
+	// cluster does not answer, its slot is released and another worker takes its place (up to 64 of them). It still
+	// counts against ClusterWorkers. Zero means 1 s; negative: the slot is released when the reconcile ends.
 	ReleaseAfter time.Duration
-	// QPS and Burst limit the requests to one cluster by its clients, watches and lists of the informers included,
-	// where the cluster's config does not say. Zero means 20 and 30; a negative QPS is no limit.
+	// QPS and Burst limit the requests of all clients to one cluster, lists and watches of the informers included,
+	// unless the cluster's config sets a limit. Zero means 20 and 30; a negative QPS means no limit.
 	QPS   float32
 	Burst int
 
-	// Scheme tells the kinds of Go types; nil is the local manager's.
+	// Scheme maps Go types to kinds; nil means the local manager's.
 	Scheme *runtime.Scheme
-	// Mapper tells the resources of kinds in all clusters; nil asks each cluster. It spares a request per kind and
+	// Mapper maps kinds to resources in all clusters. It saves one request for each kind and cluster. Nil asks each
 	// cluster.
 	Mapper meta.RESTMapper
-	// Informers configures the informers of every cluster. Its Scheme and Mapper are those above.
+	// Informers configures the informers of every cluster. Its Scheme and Mapper are overwritten by those above.
 	Informers informer.FactoryOptions
-	// Caches restricts what is cached of some kinds in every cluster, as in manager.Options.
+	// Caches restricts which objects of some kinds are cached in every cluster, as in manager.Options.
 	Caches []client.CacheOf
 }
 

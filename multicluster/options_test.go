@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// Followers join clusters, too, and have warm caches when they lead, unless that is not wanted; reconciles begin with
-// the lease either way.
+// Followers join clusters, too, unless OnlyLeader is set, and have warm caches when they lead. Either way, reconciles
+// begin with the lease.
 func TestWhoLeadsAndWhoJoins(t *testing.T) {
 	for _, onlyLeader := range []bool{false, true} {
 		t.Run(fmt.Sprintf("only the leader: %v", onlyLeader), func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestWhoLeadsAndWhoJoins(t *testing.T) {
 	}
 }
 
-// What is cached of a kind can be restricted for all clusters, for controllers and readers alike.
+// Options.Caches restricts the cache of a kind in all clusters, for controllers and readers alike.
 func TestCachesAreRestricted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{Caches: []client.CacheOf{

@@ -5,46 +5,49 @@ import (
 	"errors"
 )
 
-// Owner decides which clusters this replica serves, where several replicas share a fleet. Without one, all are served.
+// Owner decides which clusters this replica serves when several replicas share a fleet. Without an Owner each replica
+// serves all.
 //
-// It may also have Leave(), which is called when the process stops, before clusters drain: the other replicas should
-// be ready to take what is released. It must not wait.
+// An Owner may also have a method Leave(). It is called when the process stops, before clusters drain, so that the
+// other replicas can prepare to take the clusters that will be released. It must not wait.
 //
-// The local cluster is not asked about. Package shard has an Owner.
+// An Owner is never asked about the local cluster. Package shard has an Owner.
 type Owner interface {
-	// Run does what is to be done for all clusters, until ctx is done: finds out who the other replicas are, say. Its
-	// context outlives those of the tenures: it ends when all of them are released.
+	// Run does the work that concerns all clusters until ctx is done, such as finding the other replicas. ctx outlives
+	// the tenures: it ends after all of them are released.
 	Run(ctx context.Context) error
-	// Acquire waits until this replica may serve the cluster, as long as it takes. It is called by the cluster's
-	// goroutine, again after every tenure, and given up by ctx when the cluster leaves or is not ready any more. say
-	// tells, as often as there is something new, why the cluster is not served here ("served by replica-2"); it is
-	// shown in the cluster's status.
+	// Acquire waits, as long as it takes, until this replica may serve the cluster. The cluster's goroutine calls it,
+	// again after every tenure, and cancels ctx when the cluster leaves or is not ready any more. Acquire calls say
+	// with the reason why the cluster is not served here ("served by replica-2"), as often as that changes. The
+	// cluster's status shows it.
 	//
-	// Errors: when it fails without ctx being done it is called again, with backoff.
+	// Errors: after a failure without ctx being done it is called again, with backoff.
 	Acquire(ctx context.Context, cluster ClusterInfo, say func(why string)) (Tenure, error)
 }
 
-// Tenure is a time in which this replica serves a cluster. Between two tenures of one cluster, by whichever replicas,
-// no work for it is in flight:
+// Tenure is a time in which this replica serves a cluster. Between two tenures of one cluster, by any replicas, no work
+// for it is in flight:
 //
 //	Ending ─▶ the cluster drains: nothing new is begun, what is in flight may end ─▶ Release
 //	Lost   ─▶ what is in flight is cancelled at once, no write begins any more    ─▶ Release
 //
-// The fleet asks Check before it hands out a request, and before every write: those through the cluster's own client
-// whatever their context, those to other clusters by the context of the reconcile.
+// The fleet calls Check before it hands out a request, and before every write. For writes through the cluster's own
+// client that holds whatever their context; for writes to other clusters the reconcile's context carries the check.
 type Tenure interface {
-	// Ending is closed when the cluster shall be served elsewhere: when it has drained, Release is called. Never nil.
+	// Ending is closed when another replica is to serve the cluster. Release is called after the cluster has drained.
+	// Never nil.
 	Ending() <-chan struct{}
-	// Lost is closed when this replica must not serve the cluster any more, or soon cannot know that it may. Never nil.
+	// Lost is closed when this replica must not serve the cluster any more, or soon cannot be sure that it may. Never
+	// nil.
 	Lost() <-chan struct{}
-	// Check is nil while a write may begin. It is called for each, so it must be cheap: a look at the clock, not a
-	// request.
+	// Check returns nil while a write may begin. It is called for each write, so it must be cheap: a look at the clock,
+	// not a request.
 	Check() error
-	// Release is called once, when nothing of this tenure is in flight: the cluster may be served by another replica.
-	// With an error, something is: reconciles that do not return. The lease is not to be given back then, it has to
-	// run out. ctx bounds the time it may take.
+	// Release is called once. Without an error nothing of this tenure is in flight, and another replica may serve the
+	// cluster. With an error some reconciles have not returned: then Release must not give the lease back, but let it
+	// expire. ctx bounds the call.
 	Release(ctx context.Context, stuck error)
 }
 
-// ErrNotOwner is what writes fail with whose cluster this replica does not serve any more.
+// ErrNotOwner is the error of writes to a cluster that this replica does not serve any more.
 var ErrNotOwner = errors.New("this replica does not serve the cluster any more")

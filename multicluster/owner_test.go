@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// registrar is an owner that the test moves.
+// registrar is an owner that the test controls.
 type registrar struct {
 	mu      sync.Mutex
 	grants  map[string]chan *lease // by cluster; capacity 1
@@ -79,7 +79,7 @@ func (g *registrar) Acquire(ctx context.Context, c multicluster.ClusterInfo,
 	}
 }
 
-// grant lets this replica serve a cluster.
+// grant allows this replica to serve a cluster.
 func (g *registrar) grant(name string) *lease {
 	l := &lease{owner: g, ending: make(chan struct{}), lost: make(chan struct{}), released: make(chan error, 1)}
 	g.of(name) <- l
@@ -89,7 +89,7 @@ func (g *registrar) grant(name string) *lease {
 type lease struct {
 	owner        *registrar
 	ending, lost chan struct{} // closed by the test
-	released     chan error    // gets what Release is told; capacity 1
+	released     chan error    // gets the error that Release is called with; capacity 1
 
 	mu  sync.Mutex
 	err error
@@ -115,7 +115,7 @@ func (l *lease) Release(_ context.Context, stuck error) {
 	l.released <- stuck
 }
 
-// was returns what Release was told, if it was called.
+// was returns the error that Release was called with, if it was called.
 func (l *lease) was() string {
 	synctest.Wait()
 	select {
@@ -126,7 +126,8 @@ func (l *lease) was() string {
 	}
 }
 
-// A cluster is served when this replica may, and another replica may when it has drained: the lease is released last.
+// A cluster is served while this replica may serve it. It drains before its lease is released, and another replica may
+// serve it then.
 func TestReleaseComesAfterTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owner := newRegistrar()
@@ -196,9 +197,9 @@ func TestReleaseComesAfterTheDrain(t *testing.T) {
 	})
 }
 
-// Source: multicluster-runtime v0.24.1, its sharded coordinator: two writers overlap. When a tenure is lost, what is
-// in flight is cancelled, and nothing is written any more: not with contexts that are not the reconcile's, and not
-// elsewhere in the name of the request.
+// Source: multicluster-runtime v0.24.1, its sharded coordinator: two writers overlap. Here a lost tenure cancels the
+// reconciles in flight, and stops all writes: those with contexts that are not the reconcile's, and those of the
+// reconcile to other clusters.
 func TestNoWriteWithoutTenure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owner := newRegistrar()
@@ -263,7 +264,7 @@ func TestNoWriteWithoutTenure(t *testing.T) {
 	})
 }
 
-// What does not return is told to the owner: its lease must run out by itself.
+// Release gets an error if a reconcile does not return: the lease must expire by itself.
 func TestReleaseIsToldOfStuckWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owner := newRegistrar()

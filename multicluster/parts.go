@@ -11,14 +11,14 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// parts are what a controller is made of, each time. Nothing in it changes once it is built.
+// parts are the configuration of a controller. Rebuild uses them again, so they never change.
 type parts struct {
 	fleet      *Manager
 	name       string
 	reconciler reconcile.Reconciler[Request]
 	options    reconcile.Options[Request]
 	inputs     []*input
-	object     *input // that of For; nil without it
+	object     *input // The input of For; nil without it.
 	filters    []ClusterFilter
 	clusters   []ClusterHandler
 	local      bool
@@ -26,10 +26,9 @@ type parts struct {
 	reportGone bool
 }
 
-// maxReleased is how many reconciles of one controller may go on without a slot, beside those that have one.
+// maxReleased is how many reconciles of one controller may run without a slot, in addition to those that have one.
 const maxReleased = 64
 
-// defaultWorkers is how many reconciles run at once, where the options do not say.
 const defaultWorkers = 8
 
 func (p *parts) workers() int {
@@ -46,8 +45,8 @@ func (p *parts) clusterWorkers() int {
 	return max(1, p.workers()/2)
 }
 
-// means says whether the controller works on a cluster. On the local one requests can always be made, whether or not
-// it is watched.
+// means reports whether the controller selects a cluster. It always takes requests for the local cluster, even when it
+// does not watch it.
 func (p *parts) means(inc *incarnation) bool {
 	if inc == p.fleet.localCluster {
 		return true
@@ -60,7 +59,7 @@ func (p *parts) means(inc *incarnation) bool {
 	return true
 }
 
-// inputsOf are what is watched in a cluster.
+// inputsOf returns the inputs that the controller watches in a cluster.
 func (p *parts) inputsOf(inc *incarnation) (inputs []*input) {
 	for _, in := range p.inputs {
 		switch {
@@ -71,7 +70,8 @@ func (p *parts) inputsOf(inc *incarnation) (inputs []*input) {
 	return inputs
 }
 
-// innerOptions are those of the loop below. What hangs or fails in one cluster must not make the process unready.
+// innerOptions returns the options of the loop below. FailingAfter is off, because a failure in one cluster must not
+// make the process unready.
 func (p *parts) innerOptions(order workqueue.Order[key]) reconcile.Options[key] {
 	o := p.options
 	inner := reconcile.Options[key]{
@@ -88,7 +88,7 @@ func (p *parts) innerOptions(order workqueue.Order[key]) reconcile.Options[key] 
 	return inner
 }
 
-// limiter is a rate limiter of requests for keys.
+// limiter adapts a rate limiter of requests to keys.
 type limiter struct {
 	of workqueue.RateLimiter[Request]
 }
@@ -103,19 +103,20 @@ type input struct {
 	object  informer.Object
 	kind    kind
 	options builder.WatchOptions
-	// onlyLocal: it is watched in the local cluster alone.
+	// onlyLocal reports whether only the local cluster is watched.
 	onlyLocal bool
 	owns      bool
-	// own turns events into requests of the same cluster, across into those of any. One of both is set, or owns.
+	// own turns events into requests for the same cluster, across into requests for any. Invariant: exactly one of own,
+	// across and owns is set.
 	own    *builder.Handler
 	across *Handler
-	// filters are those of the controller and of the call.
+	// filters are the predicates of the controller and of the call.
 	filters []builder.Predicate
-	// owner is the kind whose requests Owns makes.
+	// owner is the kind of the owners that Owns makes requests for.
 	owner kind
 }
 
-// handler is what the events are given to.
+// handler returns the handler of the input's events.
 func (in *input) handler(ownersInNamespaces bool) Handler {
 	var h Handler
 	switch {
@@ -133,7 +134,7 @@ func (in *input) handler(ownersInNamespaces bool) Handler {
 	return h
 }
 
-// lift makes requests of the cluster that the event is of.
+// lift adapts a handler of one cluster: its requests are for the cluster of the event.
 func lift(h builder.Handler) Handler {
 	var lifted Handler
 	if h.OnAdd != nil {
@@ -156,7 +157,7 @@ func lift(h builder.Handler) Handler {
 	return lifted
 }
 
-// here puts the name of the event's cluster to requests.
+// here adds the name of the event's cluster to requests.
 func here(ctx context.Context, q reconcile.Enqueuer[Request]) reconcile.Enqueuer[reconcile.Request] {
 	name := LocalCluster
 	if c, ok := ClusterFromContext(ctx); ok {

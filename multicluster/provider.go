@@ -9,67 +9,66 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Provider tells a fleet which clusters there are. It may also have Name() string, for logs and metrics (else it is
-// named by its type), and Health() error, which is shown in the readiness of the process without making it unready.
+// Provider tells a fleet which clusters there are. It may also have the methods Name() string, for logs and metrics
+// (the default is its type), and Health() error, which is shown in the readiness of the process without making it
+// unready.
 type Provider interface {
-	// Run announces clusters to fleet until ctx is done, and returns when all that it started has ended.
+	// Run announces clusters to fleet until ctx is done, and returns after everything that it started has ended.
 	//
-	// Returning does not make clusters leave: a provider that loses sight of its clusters, or stops with the process,
-	// does not take them away. After an error it is run again, with backoff, and announces what there is from the
-	// start; nil means that it has no more to say. The clusters that a provider announced before, and has not
-	// announced anew when it calls Synced, leave.
+	// Clusters do not leave when Run returns: a provider that stops with the process, or loses the connection to its
+	// source, does not take its clusters away. After an error Run is called again, with backoff, and announces its
+	// clusters from the start. Nil means that the provider has no more to announce. When Run calls Synced, the clusters
+	// leave that an earlier Run announced and this one did not.
 	Run(ctx context.Context, fleet Fleet) error
 }
 
-// Fleet is what a [Provider] announces clusters to.
+// Fleet receives the announcements of a [Provider].
 //
-// Concurrency: all methods may be called at any time, and from several goroutines. None waits for a cluster. After
-// the Run they were given to has returned they do nothing.
+// Concurrency: all methods may be called at any time, and from several goroutines. None waits for a cluster. They do
+// nothing after the Run that got the Fleet has returned.
 type Fleet interface {
-	// Join says that there is a cluster, and how it is. It is called as often as the provider likes:
+	// Join announces a cluster and its condition. The provider may call it as often as it likes:
 	//
 	//	a name that is new                         the cluster joins
 	//	same identity and endpoint                 labels and readiness are taken over; the rest goes on undisturbed
 	//	another Identity, or another Config        the old cluster is drained and is gone, then the new one joins
 	//
-	// Errors: a name that cannot be one, no config, a name that another provider has announced.
+	// Errors: an invalid name; no config; a name that another provider has announced.
 	Join(a Announcement) error
-	// Leave says that there is no cluster of that name (any more): it is drained, and then is gone. A name that was
-	// not announced by this provider is ignored.
+	// Leave says that there is no cluster of that name any more. It is drained and then gone. Names that this provider
+	// has not announced are ignored.
 	Leave(name string)
-	// Synced says that every cluster that there is at the moment has been announced. It is to be called once by every
-	// Run, when that is so: readiness waits for it, and what an earlier Run had announced and this one has not
-	// leaves.
+	// Synced says that every cluster that exists at the moment has been announced. Every Run must call it once.
+	// Readiness waits for it. The clusters leave that an earlier Run announced and this one did not.
 	Synced()
 }
 
-// Announcement is what a provider says of a cluster.
+// Announcement describes a cluster to the fleet.
 type Announcement struct {
-	// Name names the cluster in requests, metrics and logs. It is unique in the fleet, and a path of DNS labels or
-	// subdomains ("eu/shop"): the parts are joined by "/".
+	// Name names the cluster in requests, metrics and logs. It is unique in the fleet. It is a path of DNS labels or
+	// subdomains, joined by "/" ("eu/shop").
 	Name string
-	// Identity changes when the name stands for another cluster, or is to be reached in another way that Config does
-	// not show: a UID, a hash of credentials, or both. What is read about and written to the old one then never mixes
-	// with the new. Empty is an identity, too.
+	// Identity must change when the name stands for another cluster, or when the cluster is reached in another way that
+	// Config does not show. It can be a UID, a hash of credentials, or both. A change keeps data read from the old
+	// cluster, and writes to it, apart from the new one. Empty is an identity, too.
 	Identity string
-	// Config says how the cluster is reached. Its Transport, Dial, Proxy and wrappers are not looked at to find out
-	// whether it changed: functions cannot be compared. It is copied. It may be nil while NotReady.
+	// Config says how to reach the cluster. It is copied. It may be nil while NotReady is set. A change of its
+	// Transport, Dial, Proxy or wrappers goes unnoticed, because functions cannot be compared.
 	Config *rest.Config
-	// Namespace restricts the caches of namespaced kinds to one namespace, where namespaces of one server are
-	// clusters. It does not stop anybody from asking the server for more: that is up to Config. Another Namespace is
-	// another Config.
+	// Namespace restricts the caches of namespaced kinds to one namespace, for providers whose clusters are namespaces
+	// of one server. It does not prevent requests for other namespaces; the credentials in Config must do that. A
+	// change of Namespace counts as a change of Config.
 	Namespace string
-	// Labels are what clusters are selected by; see [MatchLabels]. The map is copied.
+	// Labels are the labels that filters select by; see [MatchLabels]. The map is copied.
 	Labels map[string]string
-	// NotReady is why the cluster cannot be used at the moment, in a few words for people ("being provisioned").
-	// Empty: it can. A cluster that becomes not ready is drained, and joins anew later.
+	// NotReady says, in a few words for people, why the cluster cannot be used at the moment ("being provisioned").
+	// Empty means that it can. A cluster that becomes not ready is drained, and joins anew later.
 	NotReady string
 }
 
 // ErrNameTaken is returned by Join for a name that another provider has announced.
 var ErrNameTaken = errors.New("another provider has announced a cluster of that name")
 
-// validate says what is wrong with an announcement.
 func (a *Announcement) validate() error {
 	if a.Name == LocalCluster {
 		return errors.New("the name is empty: that is the local cluster's")

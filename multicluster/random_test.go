@@ -18,10 +18,9 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestRandomFleets: names are announced, replaced, not ready, dead, slow and gone at random, while controllers come
-// and go. No two incarnations of a name are ever worked on at once, each request reaches the cluster that its event
-// came from, and when the storm is over every object of every cluster is reconciled. The bubble tells when a
-// goroutine is left.
+// At random, names are announced, replaced, made unready, dead or slow, and removed, while controllers come and go. No
+// two incarnations of a name are ever worked on at once, and each request reaches the cluster that its event came from.
+// In the end every object of every cluster is reconciled. The bubble fails the test if a goroutine is left.
 func TestRandomFleets(t *testing.T) {
 	for seed := range uint64(size(t, "FLYBALL_FLEET_SEEDS", 6)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -30,16 +29,16 @@ func TestRandomFleets(t *testing.T) {
 	}
 }
 
-// storm is what happens to a fleet.
+// storm is a fleet with random events, and the test's record of them.
 type storm struct {
 	*rand.Rand
 	world *world
 	sites []*site
 
 	mu sync.Mutex
-	// announced is the site of each name, by number; absent when the name left or is not ready.
+	// announced is the site of each name, by number. A name that left or is not ready has none.
 	announced map[string]int
-	// working is how many reconciles run for each name, by identity of the incarnation.
+	// working is the number of running reconciles for each name, by identity of the incarnation.
 	working map[string]map[string]int
 	done    map[string]bool
 	wrong   []string
@@ -116,7 +115,7 @@ func (s *storm) note(format string, args ...any) {
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 }
 
-// number is a random one, which reconciles draw, too.
+// number returns a random number. Reconciles draw from the same source.
 func (s *storm) number(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +132,7 @@ func (s *storm) run(t *testing.T) {
 	for _, site := range s.sites {
 		site.refuse(nil)
 	}
-	time.Sleep(5 * time.Minute) // whoever waits for another attempt has had one
+	time.Sleep(5 * time.Minute) // Every retry has happened by then.
 	for name := range s.announced {
 		s.announce(t, name, s.number(stormSites))
 	}
@@ -145,7 +144,7 @@ func (s *storm) run(t *testing.T) {
 	s.world.end(t)
 }
 
-// step does one thing to the fleet.
+// step makes one random change to the fleet.
 func (s *storm) step(t *testing.T) {
 	name, at := fmt.Sprint("c-", s.number(4)), s.number(stormSites)
 	switch s.number(9) {

@@ -9,14 +9,14 @@ import (
 // LocalCluster is the name of the cluster of the local manager.
 const LocalCluster = ""
 
-// Request names an object of a cluster. Two that are equal name the same object.
+// Request names an object of a cluster. Equal Requests name the same object.
 type Request struct {
-	// Cluster is the name the cluster was announced with; [LocalCluster] for the local manager's.
+	// Cluster is the name that the cluster was announced with, or [LocalCluster].
 	Cluster string
 	reconcile.Request
 }
 
-// RequestFor is the Request for the object of that name in a cluster.
+// RequestFor returns the Request for an object of a cluster.
 func RequestFor(cluster, namespace, name string) Request {
 	return Request{
 		Cluster: cluster,
@@ -24,7 +24,7 @@ func RequestFor(cluster, namespace, name string) Request {
 	}
 }
 
-// String is cluster://CLUSTER/NAMESPACE/NAME, and NAMESPACE/NAME in the local cluster.
+// String returns cluster://CLUSTER/NAMESPACE/NAME, or NAMESPACE/NAME for the local cluster.
 //
 // Source: Request.String of multicluster-runtime v0.24.1 pkg/reconcile.
 func (r Request) String() string {

@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// size is how many there are of something: a few, unless the environment asks for all.
+// size returns a small default, unless the environment asks for the full size.
 func size(t testing.TB, variable string, few int) int {
 	t.Helper()
 	value := os.Getenv(variable)
@@ -35,7 +35,7 @@ func size(t testing.TB, variable string, few int) int {
 	return n
 }
 
-// plain makes the server of a cluster with one config map, without the record of requests that others keep.
+// plain makes a cluster's server with one config map and no record of requests.
 func plain(t testing.TB, g gate.Gate) *localapi.Server {
 	t.Helper()
 	s, err := localapi.New(localapi.Options{NoKubernetesService: true, Gate: g})
@@ -91,7 +91,7 @@ func (c *tally) wait(t testing.TB, patience time.Duration) {
 	}
 }
 
-// memory is what lives on the heap and on stacks.
+// memory returns the size of heap and stacks, and the number of goroutines.
 func memory() (bytes uint64, goroutines int) {
 	runtime.GC()
 	runtime.GC()
@@ -100,8 +100,8 @@ func memory() (bytes uint64, goroutines int) {
 	return m.HeapAlloc + m.StackInuse, runtime.NumGoroutine()
 }
 
-// TestManyClustersJoin: clusters are reconciled soon after they were announced, a tenth of them dead or slow or not.
-// The full size is 500; the default is small enough to be run each time.
+// Clusters are reconciled soon after they were announced, even if a tenth of them is dead or slow. The full size is
+// 500; the default is small enough for every run.
 func TestManyClustersJoin(t *testing.T) {
 	n := size(t, "FLYBALL_FLEET_CLUSTERS", 40)
 	healthy := joinMany(t, n, 0)
@@ -110,14 +110,14 @@ func TestManyClustersJoin(t *testing.T) {
 	if bound := 10 * time.Second; mixed > bound && os.Getenv("FLYBALL_FLEET_CLUSTERS") != "" {
 		t.Errorf("it took %v, more than %v", mixed, bound)
 	}
-	// Neither is a measurement under load; clusters that waited for dead ones, ten seconds for each, would show.
+	// The bounds are loose, because the machine may be busy. But clusters that waited ten seconds for each dead one
+	// would exceed them.
 	if mixed > 3*healthy+20*time.Second {
 		t.Errorf("with dead clusters it took %v, without %v", mixed, healthy)
 	}
 }
 
-// joinMany announces n clusters, the first bad of which never answer, or late, and waits until the others are
-// reconciled.
+// joinMany announces n clusters and waits until all but the first bad are reconciled. Those answer late or never.
 func joinMany(t *testing.T, n, bad int) time.Duration {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	c := newTally(n - bad)
@@ -151,7 +151,8 @@ func joinMany(t *testing.T, n, bad int) time.Duration {
 	return took
 }
 
-// badly is the gate of a cluster: even ones of the first bad never answer, odd ones take 20 seconds for each answer.
+// badly returns the gate of a cluster. Of the first bad, even ones never answer, and odd ones take 20 seconds for each
+// answer.
 func badly(i, bad int) gate.Gate {
 	if i >= bad {
 		return nil
@@ -172,8 +173,8 @@ func badly(i, bad int) gate.Gate {
 	}}
 }
 
-// TestRoundsLeaveNothing: clusters join, are worked on and leave, again and again; goroutines and memory are as
-// before then. The full size is 50 rounds of 100 clusters.
+// Clusters join, are worked on and leave, again and again. Goroutines and memory stay the same. The full size is 50
+// rounds of 100 clusters.
 func TestRoundsLeaveNothing(t *testing.T) {
 	rounds, n := size(t, "FLYBALL_FLEET_ROUNDS", 4), size(t, "FLYBALL_FLEET_CLUSTERS", 10)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -215,7 +216,7 @@ func TestRoundsLeaveNothing(t *testing.T) {
 			runtime.Gosched()
 		}
 		w.logs.forget()
-		if last, running = memory(); round == min(2, rounds-2) { // Pools and maps have found their size by then.
+		if last, running = memory(); round == min(2, rounds-2) { // Pools and maps have grown to their size by then.
 			heap, goroutines = last, running
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// listen is a port whose connections nobody answers.
+// listen opens a port and answers no connection.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,7 +29,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// answers is the config of a server.
+// answers starts a server and returns its config.
 func answers(t *testing.T, f http.HandlerFunc, start func(*httptest.Server)) *rest.Config {
 	t.Helper()
 	s := httptest.NewUnstartedServer(f)
@@ -39,14 +39,14 @@ func answers(t *testing.T, f http.HandlerFunc, start func(*httptest.Server)) *re
 	return &rest.Config{Host: s.URL}
 }
 
-// with is a handler whose answers have a status.
+// with returns a handler that answers with a status.
 func with(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
 const mayNotList = `configmaps is forbidden: User "fleet" cannot list resource "configmaps" in API group "" at the cluster scope`
 
-// powerless is a server on which everybody may ask what there is, and nobody may have it.
+// powerless is a server that allows discovery to everybody, and nothing else to anybody.
 func powerless(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	var answer any = struct{}{}
@@ -69,7 +69,7 @@ func powerless(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// Servers that cannot work, over sockets: what is wrong with each is told in words, in its status.
+// Servers that cannot work, over sockets: the status of each cluster says in words what is wrong.
 func TestWhatIsWrongIsToldInWords(t *testing.T) {
 	o := multicluster.Options{
 		JoinTimeout: 5 * time.Second,

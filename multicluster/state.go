@@ -45,41 +45,42 @@ func (s State) String() string {
 	return "Gone"
 }
 
-// ClusterInfo is what a cluster is known by, without a connection to it.
+// ClusterInfo describes a cluster without a connection to it.
 type ClusterInfo struct {
-	// Name and Identity are as announced. The local cluster has neither.
+	// Name and Identity are those announced. The local cluster has neither.
 	Name, Identity string
 	// Labels are those announced last. Read-only.
 	Labels map[string]string
 }
 
-// ClusterStatus is how a cluster is.
+// ClusterStatus is the condition of a cluster.
 type ClusterStatus struct {
 	ClusterInfo
-	// Provider is who announced it.
+	// Provider names the provider that announced it.
 	Provider string
-	// State is where it is in its life, Since when it came there.
+	// State is where it is in its life. Since is when it entered that state.
 	State State
 	Since time.Time
-	// Reason is why it is not Live, or what is wrong although it is, in words for people; empty when nothing is.
+	// Reason says, in words for people, why the cluster is not Live, or what is wrong although it is. Empty when
+	// nothing is.
 	Reason string
-	// Attempts counts the attempts to reach it since it was Live last.
+	// Attempts counts the attempts to reach it since it was last Live.
 	Attempts int
-	// InFlight is how many reconciles use it at the moment.
+	// InFlight is the number of reconciles that use it now.
 	InFlight int
 }
 
-// ClusterFilter says whether a cluster is meant.
+// ClusterFilter reports whether a controller works on a cluster.
 //
-// Concurrency: called at any time, under no lock; it must be a function of its argument alone.
+// Concurrency: called at any time, with no lock held. It must be a function of its argument alone.
 type ClusterFilter func(c ClusterInfo) bool
 
-// MatchLabels is the filter of the clusters that have all these labels.
+// MatchLabels returns a filter that selects the clusters that have all these labels.
 func MatchLabels(want map[string]string) ClusterFilter {
 	return MatchSelector(labels.SelectorFromSet(maps.Clone(want)))
 }
 
-// MatchSelector is the filter of the clusters whose labels s selects.
+// MatchSelector returns a filter that selects the clusters whose labels match s.
 func MatchSelector(s labels.Selector) ClusterFilter {
 	if misuse.IsNil(s) {
 		panic("multicluster: MatchSelector: the selector is nil; labels.Everything means all clusters")
@@ -87,7 +88,7 @@ func MatchSelector(s labels.Selector) ClusterFilter {
 	return func(c ClusterInfo) bool { return s.Matches(labels.Set(c.Labels)) }
 }
 
-// MatchNames is the filter of the clusters of these names.
+// MatchNames returns a filter that selects the clusters with these names.
 func MatchNames(names ...string) ClusterFilter {
 	wanted := map[string]bool{}
 	for _, n := range names {
@@ -96,21 +97,21 @@ func MatchNames(names ...string) ClusterFilter {
 	return func(c ClusterInfo) bool { return wanted[c.Name] }
 }
 
-// Why there is no cluster to work with.
+// The reasons why a cluster cannot be used.
 var (
 	// ErrClusterNotFound: no cluster of that name is announced.
 	ErrClusterNotFound = errors.New("there is no such cluster")
 	// ErrClusterNotLive: it is announced, but cannot be used now.
 	ErrClusterNotLive = errors.New("the cluster is not live")
-	// ErrClusterGone: it has departed since the work began; another one of the same name does not count.
+	// ErrClusterGone: it has departed since the work began, even if another cluster has its name now.
 	ErrClusterGone = errors.New("the cluster has departed")
 )
 
-// ClusterError says which cluster cannot be used, and why. It is an ErrClusterNotFound, ErrClusterNotLive or
+// ClusterError says which cluster cannot be used, and why. It wraps ErrClusterNotFound, ErrClusterNotLive or
 // ErrClusterGone.
 type ClusterError struct {
 	Cluster string
-	// State and Reason are those of its status; Gone when there is none.
+	// State and Reason are those of the cluster's status; State is Gone when there is no such cluster.
 	State  State
 	Reason string
 	Err    error

@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Each change of state is one line of log, and counted with its reason and the time it took.
+// Each change of state is logged once, and counted with its reason and the time spent.
 func TestStatesAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -72,7 +72,7 @@ func TestStatesAreToldOnce(t *testing.T) {
 	})
 }
 
-// A cluster that is Live and does not answer any more is told of, in words, and does not make the process unready.
+// A Live cluster that stops answering gets a reason in words, and does not make the process unready.
 func TestClusterThatGoesAwayIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -120,7 +120,7 @@ func TestClusterThatGoesAwayIsTold(t *testing.T) {
 	})
 }
 
-// The process is unready without enough clusters when that is asked for.
+// UnreadyWithout makes the process unready while too few clusters are Live.
 func TestUnreadyWithout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{UnreadyWithout: 0.6}, manager.Options{})
@@ -145,7 +145,7 @@ func TestUnreadyWithout(t *testing.T) {
 	})
 }
 
-// At the end of the process all clusters drain, for as long as the local manager lets work go on.
+// At the end of the process all clusters drain for as long as the local manager's GracefulTimeout allows.
 func TestStopDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{DrainTimeout: time.Second},
@@ -182,7 +182,7 @@ func TestStopDrains(t *testing.T) {
 	})
 }
 
-// teller is a provider whose runs are functions.
+// teller is a provider that takes its runs from a list of functions.
 type teller struct {
 	mu   sync.Mutex
 	runs []func(ctx context.Context, fleet multicluster.Fleet) error
@@ -198,7 +198,8 @@ func (p *teller) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	return run(ctx, fleet)
 }
 
-// A provider that fails takes no cluster away, is run again, and what it does not find any more then leaves.
+// A provider that fails takes no cluster away and is run again. The clusters leave that it then does not announce any
+// more.
 func TestProviderIsRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sites := map[string]*site{"a": newSite(t), "b": newSite(t), "c": newSite(t)}
@@ -212,7 +213,7 @@ func TestProviderIsRunAgain(t *testing.T) {
 		}
 		again := make(chan struct{})
 		p := &teller{runs: []func(context.Context, multicluster.Fleet) error{
-			func(_ context.Context, fleet multicluster.Fleet) error { // it fails before it has told all
+			func(_ context.Context, fleet multicluster.Fleet) error { // It fails before it has announced all.
 				return errors.Join(join(fleet, "a"), errors.New("cannot list projects"))
 			},
 			func(_ context.Context, fleet multicluster.Fleet) error {
@@ -223,13 +224,13 @@ func TestProviderIsRunAgain(t *testing.T) {
 				return errors.Join(err, errors.New("the watch ended"))
 			},
 			func(_ context.Context, fleet multicluster.Fleet) error {
-				stale.Leave("b") // of a run that is over
+				stale.Leave("b") // Of a run that is over.
 				if err := stale.Join(multicluster.Announcement{Name: "z", NotReady: "ghost"}); err != nil {
 					return err
 				}
 				err := join(fleet, "b", "c")
 				fleet.Synced()
-				return err // it has no more to say
+				return err // It has no more clusters to announce.
 			},
 		}}
 		w := newWorld(t, multicluster.Options{Providers: []multicluster.Provider{p}}, manager.Options{})
@@ -265,7 +266,7 @@ func TestProviderIsRunAgain(t *testing.T) {
 	})
 }
 
-// What cannot be right is told when the fleet is made.
+// New reports options that cannot be right.
 func TestOptionsAreChecked(t *testing.T) {
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
 	for says, o := range map[string]multicluster.Options{

@@ -13,28 +13,28 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Transition is a change of state, and the reason for it, in one of few fixed wordings.
+// Transition is a change of state and its reason. Reasons have a few fixed wordings, so that they can be metric labels.
 type Transition struct {
 	To     State
 	Reason string
 }
 
-// Stats counts what became of a fleet's clusters.
+// Stats counts the states and requests of a fleet's clusters.
 type Stats struct {
-	// Clusters is how many are in each state now.
+	// Clusters is the number of clusters in each state now.
 	Clusters map[State]int
 	// Transitions counts changes of state since the start.
 	Transitions map[Transition]uint64
-	// Spent is how long clusters were in the states that they have left, all together, and Left how often they left it.
+	// Spent is the total time that clusters spent in the states they have left. Left is how often they left them.
 	Spent map[State]time.Duration
 	Left  map[State]uint64
-	// Attempts counts attempts to reach a cluster that failed.
+	// Attempts counts failed attempts to reach a cluster.
 	Attempts uint64
-	// Dropped counts requests that were not reconciled, because their cluster had departed or was not meant any more.
+	// Dropped counts requests that were not reconciled because their cluster had departed or was no longer selected.
 	Dropped uint64
 }
 
-// counts are those parts of Stats that are not found by looking. Guarded by the fleet's lock.
+// counts are the counters of Stats that are added up as things happen. Guarded by the fleet's lock.
 type counts struct {
 	transitions map[Transition]uint64
 	spent       map[State]time.Duration
@@ -46,7 +46,7 @@ func newCounts() counts {
 	return counts{transitions: map[Transition]uint64{}, spent: map[State]time.Duration{}, left: map[State]uint64{}}
 }
 
-// Stats is a snapshot.
+// Stats returns a snapshot of the counters.
 func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *Manager) Stats() Stats {
 	return s
 }
 
-// move takes a clusterName to a state, or changes why it is there; one line of log tells of a new state.
+// move moves a clusterName to a state, or changes the reason of its state. It logs each new state once.
 func (s *clusterName) move(ctx context.Context, to State, reason string) {
 	m := s.fleet
 	m.mu.Lock()
@@ -93,7 +93,7 @@ func (s *clusterName) move(ctx context.Context, to State, reason string) {
 	logger.Info("Cluster changed its state", "state", to, "reason", reason)
 }
 
-// fixed is the reason as it is counted: free text is not.
+// fixed returns the wording under which a reason is counted. Free text would make a metric series of its own each time.
 func fixed(to State, reason string) string {
 	switch to {
 	case Live:
@@ -106,10 +106,10 @@ func fixed(to State, reason string) string {
 		}
 		return "not served here"
 	}
-	return reason // of the few that causeOf gives
+	return reason // One of the few that causeOf returns.
 }
 
-// failed notes an attempt that failed. It logs what is new: a dead cluster is one line.
+// failed notes an attempt that failed. It logs a new error at level 0 and a repeated one at level 4.
 func (s *clusterName) failed(ctx context.Context, err error) {
 	m := s.fleet
 	m.mu.Lock()
@@ -129,7 +129,7 @@ func (s *clusterName) failed(ctx context.Context, err error) {
 	logger.Info("Cluster cannot be reached, and is tried again", "attempt", attempts, "err", err)
 }
 
-// Status tells how a cluster is.
+// Status returns the condition of a cluster.
 //
 // Errors: ErrClusterNotFound.
 func (m *Manager) Status(name string) (ClusterStatus, error) {
@@ -144,7 +144,7 @@ func (m *Manager) Status(name string) (ClusterStatus, error) {
 	return status.with(incarnation), nil
 }
 
-// Clusters tells how all are, ordered by name. The local cluster is not among them.
+// Clusters returns the conditions of all clusters but the local one, ordered by name.
 func (m *Manager) Clusters() []ClusterStatus {
 	m.mu.Lock()
 	statuses, incarnations := make([]ClusterStatus, 0, len(m.names)), make([]*incarnation, 0, len(m.names))
@@ -171,7 +171,8 @@ func (s *clusterName) statusLocked() ClusterStatus {
 	return status
 }
 
-// with adds what only the incarnation knows: that it is Live, and yet its server is away.
+// with adds the parts that only the incarnation knows, such as the error of a Live cluster whose server does not
+// answer.
 func (c ClusterStatus) with(m *incarnation) ClusterStatus {
 	if m == nil {
 		return c
@@ -189,8 +190,8 @@ func (c ClusterStatus) with(m *incarnation) ClusterStatus {
 	return c
 }
 
-// Health is nil when the fleet does what it can: every provider has told which clusters there are, and as many are
-// Live as Options.UnreadyWithout asks for. [Manager.Note] has the rest.
+// Health returns nil when every provider has announced its clusters, and as many are Live as Options.UnreadyWithout
+// asks for. [Manager.Note] reports the other problems.
 func (m *Manager) Health() error {
 	m.mu.Lock()
 	var wrong []error
@@ -225,8 +226,8 @@ func (m *Manager) Health() error {
 // mostNoted is how many clusters are named in a note.
 const mostNoted = 3
 
-// Note is how the clusters are, in one line for people: "48 of 50 clusters are live; a: Joining, connection refused;
-// b: …". It is shown at /readyz.
+// Note describes the clusters in one line for people: "48 of 50 clusters are live; a: Joining, connection refused; b:
+// …". /readyz shows it.
 func (m *Manager) Note() string {
 	all := m.Clusters()
 	live, unwell := 0, []string{}

@@ -19,7 +19,7 @@ type watch struct {
 	input *input
 	name  string
 	on    informed
-	// scoped asks whether owners live in namespaces; nil where nobody needs to know.
+	// scoped asks the cluster whether owners are namespaced; nil unless the input is of Owns.
 	scoped func(ctx context.Context) (bool, error)
 
 	mu sync.Mutex
@@ -27,7 +27,7 @@ type watch struct {
 	added *informer.Registration
 }
 
-// informed is an informer of whatever type.
+// informed is an informer of any object type.
 type informed interface {
 	add(h informer.Handler[informer.Object]) (*informer.Registration, error)
 	remove(r *informer.Registration)
@@ -36,7 +36,7 @@ type informed interface {
 	release()
 }
 
-// watch takes the informer of an input in a cluster.
+// watch acquires the informer of an input in a cluster.
 func (p *parts) watch(inc *incarnation, in *input) (*watch, error) {
 	example := in.object
 	if in.options.OnlyMetadata {
@@ -71,7 +71,7 @@ func (p *parts) watch(inc *incarnation, in *input) (*watch, error) {
 	return w, nil
 }
 
-// cacheOf is what is said about the caches of a kind in a cluster.
+// cacheOf returns the options for the cache of a kind in a cluster.
 func (m *Manager) cacheOf(inc *incarnation, example informer.Object) informer.InformerOptions {
 	if inc == m.localCluster {
 		return m.local.CacheOf(example)
@@ -98,7 +98,7 @@ func (w *watch) stats() informer.Stats { return w.on.stats() }
 
 func (w *watch) release() { w.on.release() }
 
-// add makes the events of the cluster requests of the clusterController.
+// add makes the watch's events requests of the clusterController.
 func (w *watch) add(ctx context.Context, e *clusterController) (*informer.Registration, error) {
 	namespaced := true
 	if w.scoped != nil {
@@ -117,7 +117,7 @@ func (w *watch) add(ctx context.Context, e *clusterController) (*informer.Regist
 	return r, nil
 }
 
-// remove takes the handler away. A call may be under way: what it asks for is ignored.
+// remove removes the handler. A call to it may still be under way; the requests it makes are dropped.
 func (w *watch) remove() {
 	w.mu.Lock()
 	r := w.added
@@ -128,7 +128,7 @@ func (w *watch) remove() {
 	}
 }
 
-// learn asks the cluster, until it answers, whether the owners live in namespaces.
+// learn asks the cluster, until it answers, whether the owners are namespaced.
 func (w *watch) learn(ctx context.Context) (namespaced bool, err error) {
 	again := newRetries(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
 	for {
@@ -141,12 +141,12 @@ func (w *watch) learn(ctx context.Context) (namespaced bool, err error) {
 	}
 }
 
-// lowPriority is that of what was there when the watch began, and of what did not change.
+// lowPriority is the priority of objects that were there when the watch began, and of those that did not change.
 //
 // Source: handler.LowPriority of controller-runtime v0.25.2.
 const lowPriority = -100
 
-// events makes an informer's handler of one that queues requests.
+// events adapts a handler that makes requests to an informer.
 func (w *watch) events(ctx context.Context, e *clusterController, h Handler) informer.Handler[informer.Object] {
 	q := func(event string, obj informer.Object, news bool) reconcile.Enqueuer[Request] {
 		e.controller.events.Add(1)
@@ -200,14 +200,14 @@ func (q *enqueuer) with(r Request, o workqueue.AddOptions) {
 	if q.priority != 0 {
 		o.Priority = &q.priority
 	}
-	if r.Cluster == q.clusterController.incarnation.name { // of this incarnation, whoever has the name now
+	if r.Cluster == q.clusterController.incarnation.name { // Of this incarnation, whichever has the name now.
 		q.clusterController.enqueue(key{q.clusterController.incarnation, r.Request}, o, q.priority == 0)
 		return
 	}
 	q.clusterController.controller.enqueueAcross(r, o)
 }
 
-// inform is the informer of a type.
+// inform returns the informer of a type.
 func inform[T informer.Object](f *informer.Factory, o informer.InformerOptions) (informed, error) {
 	inf, err := informer.ForOptions[T](f, o)
 	if err != nil {
@@ -227,7 +227,7 @@ func (i *informedOf[T]) release() { informer.Release(i.Informer) }
 func (i *informedOf[T]) remove(r *informer.Registration) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = i.RemoveHandler(now, r) // The error counts what nobody wants any more.
+	_ = i.RemoveHandler(now, r) // The error counts undelivered events, which nobody wants any more.
 }
 
 func (i *informedOf[T]) add(h informer.Handler[informer.Object]) (*informer.Registration, error) {

@@ -40,7 +40,7 @@ type site struct {
 	veto func(ctx context.Context, r *gate.Request) gate.Verdict
 }
 
-// newSite makes a cluster's server. It is closed at the end of the test.
+// newSite starts a cluster's server. It is closed at the end of the test.
 func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{log: &audit.Log{}}
@@ -82,7 +82,7 @@ func (s *site) judgeFrame(context.Context, *gate.Request, gate.Frame) gate.Verdi
 	return gate.Verdict{Action: gate.Close}
 }
 
-// refuse sets what becomes of requests from now on, and ends watches when something is to be sent; nil lets all pass.
+// refuse sets the verdict on all requests from now on; nil lets all pass. It ends watches when they next send an event.
 func (s *site) refuse(veto func(ctx context.Context, r *gate.Request) gate.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func dead(ctx context.Context, _ *gate.Request) gate.Verdict {
 // broken breaks every connection.
 func broken(context.Context, *gate.Request) gate.Verdict { return gate.Verdict{Action: gate.Drop} }
 
-// client is the test's own, beside the fleet.
+// client returns a client of the test's own, independent of the fleet.
 func (s *site) client(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(s.RESTConfig())
@@ -123,9 +123,9 @@ func (s *site) create(t testing.TB, names ...string) {
 	}
 }
 
-// hand is a provider that the test moves.
+// hand is a provider that the test controls.
 type hand struct {
-	// fleet gets what Run was given. Capacity 1: sent by Run, received by the test.
+	// fleet gets the Fleet that Run was given. Capacity 1: sent by Run, received by the test.
 	fleet chan multicluster.Fleet
 }
 
@@ -140,7 +140,7 @@ func (h *hand) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	return nil
 }
 
-// world is a local manager with a fleet, and what the test knows of it.
+// world is a local manager with a fleet, and the test's handles on both.
 type world struct {
 	*multicluster.Manager
 	local *manager.Manager
@@ -150,11 +150,11 @@ type world struct {
 	fleet multicluster.Fleet
 
 	stop context.CancelFunc
-	// done gets what the manager's Run returns. Capacity 1.
+	// done gets the result of the manager's Run. Capacity 1.
 	done chan error
 }
 
-// newWorld makes a fleet that the test announces clusters to. Complete controllers, then start it.
+// newWorld makes a fleet whose clusters the test announces. Complete controllers, then start it.
 func newWorld(t testing.TB, o multicluster.Options, m manager.Options) *world {
 	t.Helper()
 	w := &world{hub: newSite(t), hand: newHand(), logs: &logs{}, done: make(chan error, 1)}
@@ -169,7 +169,7 @@ func newWorld(t testing.TB, o multicluster.Options, m manager.Options) *world {
 	return w
 }
 
-// start runs the manager until the end of the test, or the call of end.
+// start runs the manager until the end of the test or a call of end.
 func (w *world) start(t testing.TB) {
 	t.Helper()
 	ctx, stop := context.WithCancel(
@@ -185,7 +185,8 @@ func (w *world) start(t testing.TB) {
 	})
 }
 
-// following is a started world whose one controller notes what it is given, and a cluster to join, with a config map x.
+// following returns a started world with one controller, which records its requests, and a site that can join, with a
+// config map x.
 func following(t testing.TB) (*world, *recorder, *site) {
 	t.Helper()
 	w, r := newWorld(t, multicluster.Options{}, manager.Options{}), &recorder{}
@@ -222,7 +223,7 @@ func (w *world) joinAs(t testing.TB, name, identity string, s *site, labels map[
 	}
 }
 
-// states are all clusters with their states: "a Live, b Joining".
+// states returns all clusters with their states: "a Live, b Joining".
 func (w *world) states() string {
 	var all []string
 	for _, c := range w.Clusters() {
@@ -231,7 +232,7 @@ func (w *world) states() string {
 	return strings.Join(all, ", ")
 }
 
-// wantStates compares, in a bubble, when nothing moves.
+// wantStates checks the states, in a bubble, once all goroutines are blocked.
 func (w *world) wantStates(t testing.TB, what, want string) {
 	t.Helper()
 	synctest.Wait()
@@ -240,7 +241,7 @@ func (w *world) wantStates(t testing.TB, what, want string) {
 	}
 }
 
-// logs are the lines of the process's log.
+// logs collects the lines of the process's log.
 type logs struct {
 	mu    sync.Mutex
 	lines []string
@@ -272,11 +273,11 @@ func (l *logs) with(parts ...string) (found []string) {
 	return found
 }
 
-// recorder is a reconciler that remembers what it was called for.
+// recorder is a reconciler that records its requests.
 type recorder struct {
 	mu   sync.Mutex
 	list []string
-	// then is what it does after that; nil: nothing.
+	// then is called after that, if not nil.
 	then func(ctx context.Context, r multicluster.Request) (reconcile.Result, error)
 }
 
@@ -291,7 +292,7 @@ func (r *recorder) Reconcile(ctx context.Context, request multicluster.Request) 
 	return reconcile.Result{}, nil
 }
 
-// take returns what came since it was last called, sorted, in a bubble.
+// take returns the requests since the last call, sorted, in a bubble.
 func (r *recorder) take() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -309,7 +310,7 @@ func (r *recorder) want(t testing.TB, what string, want ...string) {
 	}
 }
 
-// of is how often a request was reconciled. The caller holds the lock.
+// of returns how often a request was reconciled. The caller holds the lock.
 func (r *recorder) of(request string) (n int) {
 	for _, each := range r.list {
 		if each == request {
@@ -319,7 +320,7 @@ func (r *recorder) of(request string) (n int) {
 	return n
 }
 
-// clusterOf is the cluster in ctx.
+// clusterOf returns the cluster in ctx.
 func clusterOf(ctx context.Context) (*multicluster.Cluster, error) {
 	c, ok := multicluster.ClusterFromContext(ctx)
 	if !ok {
@@ -336,7 +337,7 @@ func (w *world) complete(t testing.TB, r reconcile.Reconciler[multicluster.Reque
 	}
 }
 
-// writes are the accepted writes in the cluster's audit log: "create default/a".
+// writes returns the accepted writes in the cluster's audit log: "create default/a".
 func (s *site) writes() (all []string) {
 	for _, e := range s.log.Writes() {
 		if e.Code < 300 {

@@ -12,24 +12,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Store is an informer, as this package needs it. The methods are those of informer.SharedInformer.
+// Store is the part of an informer that this package needs. The methods are those of informer.SharedInformer.
 type Store interface {
 	Get(namespace, name string) (metav1.Object, bool)
 	HasSynced() bool
 	NamespaceResourceVersion(namespace string) string
 	// Rebuilds counts how often the cache went back to an earlier resource version.
 	Rebuilds() int64
-	// Relist lists the objects of a namespace anew, and has the next list ask whether the server is another one.
+	// Relist lists the objects of a namespace anew, and makes the next list check whether another server has taken the
+	// place of this one.
 	Relist(namespace string)
 }
 
-// Cache is the cache of one informer, with what is expected of it and what the server says against it.
+// Cache is the cache of one informer, with the states expected of it and the server's contradictions.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Cache struct {
 	// Resource is the plural name with the group, for messages.
 	Resource string
-	// Selection says which objects the cache holds. A factory sets it before the informer is used.
+	// Selection is set by a factory before the informer is used.
 	Selection Selection
 
 	store          Store
@@ -44,15 +45,15 @@ func New(resource string, store Store) *Cache { return &Cache{Resource: resource
 type Caches struct {
 	All []*Cache
 	// History numbers the histories of the server, as far as the factory's informers have noticed. It rises when the
-	// history went back or another server took the place of the last one. Anything that was written while the number
-	// was lower is of an earlier history, and so are the resource versions of the answers.
+	// history went back or another server took the place of the last one. Writes made at a lower number belong to an
+	// earlier history, and so do the resource versions of their answers.
 	History int64
 }
 
 // Selection says which objects of a server a cache holds.
 type Selection struct {
 	Kind schema.GroupVersionKind
-	// Namespaces is a list with commas between; "" is all.
+	// Namespaces is a comma-separated list; "" means all.
 	Namespaces string
 	// The selectors are as in the requests to the server. "" selects all.
 	LabelSelector, FieldSelector, ShardSelector string
@@ -68,8 +69,8 @@ func (s *Selection) follows(namespace string) bool {
 	return namespace == "" || s.Namespaces == "" || slices.Contains(strings.Split(s.Namespaces, ","), namespace)
 }
 
-// selects reports whether the cache would hold the state. Only the server knows in which shard an object is, so nothing
-// is expected of a shard.
+// selects reports whether the cache would hold the state. Only the server knows an object's shard, so nothing is
+// expected of a cache with a shard selector.
 func (s *Selection) selects(e *Expected) bool {
 	if s.takesAll() || s.ShardSelector == "" && e.Selected == nil {
 		return true

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// contradictAfter is how long the server must have contradicted a cache until the cache is listed anew. A watch
-	// is rarely that late.
+	// contradictAfter is how long the server must contradict a cache before the cache is listed anew. A watch is rarely
+	// later than that.
 	contradictAfter = time.Second
-	// contradictFresh is how long nothing may have been said against a cache until what was said before is forgotten.
-	// It is longer than a reconcile that is contradicted is held back.
+	// contradictFresh is how long a contradiction is remembered after the server last repeated it. It is longer than a
+	// reconcile that is contradicted is held back.
 	contradictFresh = 2 * time.Minute
-	// contradictAgain is how long a cache is not listed again for another contradiction.
+	// contradictAgain is the shortest time between two lists of a cache because of contradictions.
 	contradictAgain = 30 * time.Second
-	// maxContradictions bounds what is remembered of one informer.
+	// maxContradictions bounds the contradictions remembered of one informer.
 	maxContradictions = 100
 )
 
-// ContradictionError says that the server answers that it has no such object, while the cache goes on holding it.
+// ContradictionError says that the server has no such object, while the cache still holds it.
 type ContradictionError struct {
-	// Resource is the plural name with the group, Key names one object.
+	// Resource is the plural name with the group. Key names one object.
 	Resource, Key string
 	// Since is when the server first said so.
 	Since time.Time
@@ -42,10 +42,10 @@ func (e *ContradictionError) Error() string {
 		e.Resource, e.Key, time.Since(e.Since).Round(time.Second))
 }
 
-// Contradicted is told that the server refused the request w because it has no such object, or another one under its
-// name. It returns nil when no cache holds the object; else what is known: soon after a deletion nothing is wrong.
-// When the answers go on for a second the cache is not believed: it is listed anew, and the server is asked whether
-// it is another one.
+// Contradicted is called when the server refused the request w because it has no such object, or another one under its
+// name. It returns nil when no cache holds the object, and otherwise an error that describes the contradiction. Soon
+// after a deletion a contradiction is normal. When it lasts for a second, Contradicted lists the cache anew and has it
+// check whether another server has taken the place of this one.
 //
 // Concurrency: at any time. It does not wait.
 func (c Caches) Contradicted(ctx context.Context, w Written) *ContradictionError {
@@ -65,12 +65,12 @@ func (c Caches) Contradicted(ctx context.Context, w Written) *ContradictionError
 	return found
 }
 
-// contradictions are the objects of one cache that the server says it does not have.
+// contradictions are the objects that one cache holds and the server says it does not have.
 type contradictions struct {
 	mu sync.Mutex
-	// said has when the server said so. Invariant: bounded by maxContradictions.
+	// said has the times of each contradiction. Invariant: it has at most maxContradictions elements.
 	said map[contradicted]said
-	// listed is when the cache was last listed for one.
+	// listed is when the cache was last listed because of a contradiction.
 	listed time.Time
 }
 
@@ -79,18 +79,17 @@ type contradicted struct {
 	uid             types.UID
 }
 
-// said is when the server first and last contradicted, since the cache was last rebuilt: it had been so many times
-// before.
+// said is when the server first and last contradicted the cache, which had been rebuilt so many times before.
 type said struct {
 	first, last time.Time
 	rebuilds    int64
 }
 
-// lasts reports whether this is more than a watch that is a little late.
+// lasts reports whether the contradiction is too old to come from a watch that is a little late.
 func (s said) lasts() bool { return s.last.Sub(s.first) >= contradictAfter }
 
-// contradicted notes that the server has no such object. It returns nil when the cache has none either; act says that
-// the cache is to be listed anew.
+// contradicted notes that the server has no such object. It returns nil when the cache has none either. act reports
+// whether to list the cache anew.
 func (c *Cache) contradicted(namespace, name string) (err *ContradictionError, act bool) {
 	obj, found := c.store.Get(namespace, name)
 	if !found {
@@ -131,7 +130,8 @@ func (c *Cache) holds(what contradicted) bool {
 	return found && obj.GetUID() == what.uid
 }
 
-// forgetLocked drops what is settled: the cache does not hold the object any more, or was rebuilt, or no more was said.
+// forgetLocked drops the contradictions that have ended: the cache no longer holds the object, was rebuilt, or was not
+// contradicted again for long.
 func (c *Cache) forgetLocked() {
 	for what, known := range c.contradictions.said {
 		if !c.holds(what) || c.store.Rebuilds() != known.rebuilds || time.Since(known.last) > contradictFresh {

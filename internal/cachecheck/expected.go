@@ -14,29 +14,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Expected is one state of one object, as the answer to a write described it. Caches that follow the object are
-// expected to show it.
+// Expected is one state of one object, as the answer to a write described it. Caches that follow the object should show
+// it.
 //
-// A cache may come past that state without ever having shown it. Its watch had a gap, and in the gap others changed or
-// deleted the object again: the list after the gap shows only what came of it. No handler then hears of the state, so
-// whoever knows it from the answer knows something that no event will ever correct.
+// A cache may pass that state without ever showing it. Its watch had a gap, and in the gap others changed or deleted
+// the object again: the list after the gap shows only the result. No handler is called with the state, so a caller that
+// knows it from the answer knows something that no event will ever correct.
 type Expected struct {
 	Namespace, Name string
 	UID             types.UID
-	// ResourceVersion is that of the state. Nothing is expected where it is not a number.
+	// ResourceVersion is that of the state. Nothing is expected if it is not a number.
 	ResourceVersion string
 	// Selected reports whether selectors select the state. It is called only for caches that have some. Nil: all do.
 	Selected func(labels.Selector, fieldselector.Selector) bool
-	// Missed is called by each cache that never showed the state, after the cache has come past it: with no lock held,
-	// by the goroutine that applies changes, which waits for it. Expect calls it itself where the cache is past the
-	// state already, or where too much is expected of the cache.
+	// Missed is called by each cache that passed the state without showing it, with no lock held. The goroutine that
+	// applies changes calls it and waits for it. Expect calls it itself if the cache has already passed the state, or
+	// if too much is expected of the cache.
 	Missed func()
 }
 
-// MaxExpected bounds what is expected of one cache.
+// MaxExpected bounds the states expected of one cache.
 const MaxExpected = 10_000
 
-// Expect calls e.Missed for every cache of the kind that comes past the state e and never shows it.
+// Expect makes every cache of the kind call e.Missed if it passes the state e without showing it.
 func (c Caches) Expect(kind schema.GroupKind, e *Expected) {
 	for _, cache := range c.All {
 		s := &cache.Selection
@@ -46,7 +46,7 @@ func (c Caches) Expect(kind schema.GroupKind, e *Expected) {
 	}
 }
 
-// Unexpect ends what [Caches.Expect] began.
+// Unexpect undoes [Caches.Expect].
 func (c Caches) Unexpect(kind schema.GroupKind, e *Expected) {
 	for _, cache := range c.All {
 		if cache.Selection.Kind.GroupKind() == kind {
@@ -55,10 +55,10 @@ func (c Caches) Unexpect(kind schema.GroupKind, e *Expected) {
 	}
 }
 
-// expectations are the states that a cache has not come to.
+// expectations are the states that a cache has not reached.
 type expectations struct {
 	mu sync.Mutex
-	// open has, with each state, the watermark of its namespace at the time. Nil until something is expected.
+	// open has each state, with the watermark of its namespace at the time. Nil until something is expected.
 	open map[*Expected]string
 }
 
@@ -75,7 +75,7 @@ func (c *Cache) Expected() int {
 	return len(c.expected.open)
 }
 
-// Expect waits for the state e, unless the cache has passed it.
+// Expect starts to wait for the state e, unless the cache has passed it.
 func (c *Cache) Expect(e *Expected) {
 	if _, err := resourceversion.CompareResourceVersion(e.ResourceVersion, e.ResourceVersion); err != nil {
 		return
@@ -85,14 +85,14 @@ func (c *Cache) Expect(e *Expected) {
 	}
 }
 
-// misses reports whether the cache will not be waited for to show e.
+// misses reports whether e counts as missed at once.
 func (c *Cache) misses(e *Expected) bool {
 	x := &c.expected
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	mark := c.store.NamespaceResourceVersion(e.Namespace)
 	switch {
-	case e.passedAt(mark): // A batch that is applied now is not looked at any more.
+	case e.passedAt(mark): // A batch that is being applied is not checked against e.
 		held, found := c.store.Get(e.Namespace, e.Name)
 		return !found || stateOf(held) != e.state()
 	case len(x.open) >= MaxExpected:
@@ -106,14 +106,14 @@ func (c *Cache) misses(e *Expected) bool {
 
 func (e *Expected) state() state { return state{e.UID, e.ResourceVersion} }
 
-// passedAt reports whether a cache with that watermark is at the state or past it.
+// passedAt reports whether a cache with that watermark has reached the state.
 func (e *Expected) passedAt(mark string) bool {
 	return mark == e.ResourceVersion || older(e.ResourceVersion, mark)
 }
 
-// Passed is told by the informer that a batch was applied, which showed these states. It calls Missed for the expected
-// states that the cache came past and did not show. A watermark that went back has passed everything: those states are
-// of a history that is no more.
+// Passed is called by the informer after it applied a batch that showed these states. It calls Missed for the expected
+// states that the cache passed and did not show. A watermark that went back has passed everything: those states belong
+// to a history that no longer exists.
 func (c *Cache) Passed(shown iter.Seq[metav1.Object]) {
 	due := c.due()
 	if len(due) == 0 {
@@ -126,7 +126,7 @@ func (c *Cache) Passed(shown iter.Seq[metav1.Object]) {
 	for _, twice := range due {
 		missed = append(missed, twice...)
 	}
-	slices.SortFunc(missed, func(a, b *Expected) int { // The order in which they are told of is not that of a map.
+	slices.SortFunc(missed, func(a, b *Expected) int { // Call Missed in a fixed order, unlike that of a map.
 		one, other := a.ResourceVersion, b.ResourceVersion
 		return cmp.Or(cmp.Compare(len(one), len(other)), cmp.Compare(one, other))
 	})
@@ -135,7 +135,7 @@ func (c *Cache) Passed(shown iter.Seq[metav1.Object]) {
 	}
 }
 
-// due takes the states that the cache is past.
+// due removes and returns the states that the cache has passed.
 func (c *Cache) due() map[state][]*Expected {
 	x := &c.expected
 	x.mu.Lock()

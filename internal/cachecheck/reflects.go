@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Written is what an answer says of a write.
+// Written is what an answer says about a write.
 type Written struct {
 	Resource        schema.GroupResource
 	Namespace, Name string
 	UID             types.UID // "" if the answer did not say
-	// ResourceVersion is that of the written state. "" after a deletion that was answered without one.
+	// ResourceVersion is that of the written state; "" after a deletion that was answered without one.
 	ResourceVersion string
 }
 
-// Reflects reports whether every cache that would hold the object is past the write.
+// Reflects reports whether every cache that would hold the object has reached the write.
 //
-// A cache whose selectors leave the object out cannot be told from one that is behind, until something else moves its
-// watermark. So do not wait for ever, but for what [Caches.WillReflect].
+// A cache whose selectors leave the object out looks like one that is behind until something else moves its watermark.
+// So callers must not wait without limit, except for [Caches.WillReflect].
 func (c Caches) Reflects(w Written) bool {
 	for _, cache := range c.holding(w) {
 		if !cache.store.HasSynced() || !cache.reflects(w) {
@@ -29,7 +29,7 @@ func (c Caches) Reflects(w Written) bool {
 	return true
 }
 
-// WillReflect reports whether a cache that is behind the write is sure to come past it, however slow the watch: it
+// WillReflect reports whether a cache that is behind the write is sure to reach it, however slow the watch: the cache
 // takes every object of the namespace, and the answer said what to look for.
 func (c Caches) WillReflect(w Written) bool {
 	for _, cache := range c.holding(w) {
@@ -61,12 +61,12 @@ func (c *Cache) reflects(w Written) bool {
 	if err == nil && order >= 0 {
 		return true
 	}
-	obj, found := c.store.Get(w.Namespace, w.Name) // a server whose versions cannot be compared
+	obj, found := c.store.Get(w.Namespace, w.Name) // A server whose versions cannot be compared.
 	return err != nil && found && obj.GetResourceVersion() == w.ResourceVersion
 }
 
-// willReflect reports whether there is a state in which reflects is true for ever after: not if the versions cannot
-// be compared, nor if an object of that name that was made since cannot be told from the one that was deleted.
+// willReflect reports whether reflects becomes true for good at some point. It does not if the versions cannot be
+// compared, nor if a new object of that name cannot be told from the deleted one.
 func (c *Cache) willReflect(w Written) bool {
 	if w.ResourceVersion == "" {
 		return w.UID != ""

@@ -1,6 +1,5 @@
-// Package loop is the way into a controller of package reconcile that is open to package multicluster, and to nobody
-// outside of this module: a controller of many clusters is fed and held back from without, and forgets the keys of a
-// cluster that left.
+// Package loop gives package multicluster access to a controller of package reconcile that users do not have. A
+// controller of many clusters adds keys from outside, holds keys back, and forgets the keys of a cluster that left.
 package loop
 
 import (
@@ -9,35 +8,35 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// NameKey is the key under which the context of a reconcile has its name: the controller and the key, as a string.
+// NameKey is the context key of a reconcile's name: the controller and the key, as a string.
 type NameKey struct{}
 
-// Settings are what is set before Run.
+// Settings are set before Run.
 type Settings[K comparable] struct {
-	// Admitted is called when a worker has taken a key, without a lock held. It reports whether the key may be
-	// reconciled. One that may not is done with: the callee has seen to it.
+	// Admitted is called with no lock held when a worker has taken a key. It reports whether the key may be reconciled.
+	// A key that may not is done: Admitted has arranged for it to come back, if it should.
 	Admitted func(key K) bool
 	// SlowAfter is how long a reconcile keeps its slot of the queue's concurrency limit, unless it ends earlier. Zero
-	// or less: as long as it takes.
+	// or less means until it ends.
 	SlowAfter time.Duration
 }
 
-// Handle is a controller seen from package multicluster.
+// Handle is a controller as package multicluster uses it.
 //
-// Concurrency: Set is called before Run, all others from any goroutine.
+// Concurrency: Set is called before Run, all other methods from any goroutine.
 type Handle[K comparable] interface {
 	Set(s Settings[K])
-	// Add queues key as o asks for.
+	// Add queues key with the options o.
 	Add(key K, o workqueue.AddOptions)
-	// Forget forgets what became of key: its failures, backoff and requeue delay. One that is in flight is forgotten
-	// when its run ends, whatever comes of it.
+	// Forget drops the history of key: its failures, backoff and requeue delay. The history of a key in flight is
+	// dropped when its run ends, whatever the result.
 	Forget(key K)
-	// ForgetAll forgets the keys that match, and their scheduled adds, too. match is called without a lock held. Keys
-	// that are ready come to Settings.Admitted once more.
+	// ForgetAll does the same for all keys that match, and drops their scheduled adds. match is called with no lock
+	// held. Keys that are ready are passed to Settings.Admitted once more.
 	ForgetAll(match func(key K) bool)
-	// Alive is nil while the controller runs and does not panic all the time.
+	// Alive returns nil while the controller runs and does not panic all the time.
 	Alive() error
-	// Hung returns since when those reconciles run that take longer than Options.HungAfter.
+	// Hung returns the reconciles that have run for longer than Options.HungAfter, with their start times.
 	Hung() map[K]time.Time
 }
 

@@ -1,4 +1,4 @@
-// Package ownwrites is the record of what this process wrote to a server and its caches may not show yet.
+// Package ownwrites records the writes of this process to a server that its caches may not show yet.
 //
 //	client, clientset, dynamic client ─▶ transport ─▶ API server
 //	                                         │ before: a Write in doubt; after: its Entry
@@ -7,14 +7,14 @@
 //	                                         ▲
 //	cached reads, gates, RunUntilIdle, missed states ask it
 //
-// A write in doubt is a request of which nobody knows whether it took effect: it is under way, its answer was lost, or
-// the answer does not say what became of the object. A minimum version is what a cache has to reach before it can be
-// read, where there is no entry to lay over it.
+// A write in doubt is a request whose effect is unknown: it is under way, its answer was lost, or the answer does not
+// say what became of the object. A minimum version is a version that a cache has to reach before it can be read, where
+// no entry can be laid over the cache.
 //
-// Reading order: record.go; context.go, what the context of a request says; transport.go, how writes come in;
+// Reading order: record.go; context.go, what the context of a request carries; transport.go, how writes are noted;
 // write.go, a write until its effect is known; entry.go, the effect; resource.go, both, until the caches show them;
-// missed.go, who is told of a state that no cache showed; resolve.go, asking the server; idle.go, waiting until all is
-// shown.
+// missed.go, callers of states that no cache showed; resolve.go, asking the server; idle.go, waiting until the caches
+// show all writes.
 //
-// Two rooms are for later: package wire reads requests and answers, package versions compares resource versions.
+// Two packages can be read last: wire reads requests and answers, versions compares resource versions.
 package ownwrites

@@ -16,21 +16,21 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 )
 
-// forgetDeletedAfter and forgetIncomparableAfter are how long an entry is kept whose end cannot be seen: a deletion
-// of something that no cache ever held, and objects of a server whose versions do not compare.
+// forgetDeletedAfter and forgetIncomparableAfter bound how long an entry is kept when nothing shows that it may go: for
+// a deleted object that no cache ever held, and for servers whose versions do not compare.
 const (
 	forgetDeletedAfter      = 10 * time.Minute
 	forgetIncomparableAfter = time.Minute
 )
 
-// Entry is what the server answered to the newest own write of one object. It is laid over every cache that has not
-// got so far. It does not change once it is in the record.
+// Entry is the server's answer to the newest own write of one object. It is laid over every cache that is behind it. It
+// does not change once it is in the record.
 type Entry struct {
 	Key ObjectKey
 	GVK schema.GroupVersionKind
-	// Gone says that the object with uid was deleted: it never comes back.
+	// Gone reports whether the object with uid was deleted: it never comes back.
 	Gone bool
-	// Version is that of the state in Body. Of what is gone, one at which it was there; "" if none is known.
+	// Version is that of the state in Body. If Gone, it is a version at which the object existed; "" if none is known.
 	Version string
 	// Body is the object as the server sent it, in ContentType; nil when it did not send the object itself.
 	Body        []byte
@@ -39,30 +39,30 @@ type Entry struct {
 	uid   types.UID
 	owner any
 	at    time.Time
-	// history is the number of the server's history that Version is of.
+	// history is the number of the server's history that Version belongs to.
 	history int64
-	// abandoned says that no [Set] waits for it. It is guarded by the resource's mu.
+	// abandoned reports that no [Set] waits for it. It is guarded by the resource's mu.
 	abandoned bool
 
-	// expected is what the informers know the state by; readers are woken if one of them never shows it.
+	// expected is the state that the informers look for. If one of them never shows it, readers are woken.
 	expected cachecheck.Expected
 	readers  readers
 
 	mu sync.Mutex
-	// views has the object as each cache would hold it.
+	// views has the object in the form in which each cache would hold it.
 	views map[Cache]informer.Object
 }
 
-// UID returns the object's.
+// UID returns the UID of the object.
 func (e *Entry) UID() types.UID { return e.uid }
 
-// Missed reports whether a cache came past the state and never showed it.
+// Missed reports whether a cache passed the state without showing it.
 func (e *Entry) Missed() bool { return e.readers.hasMissed() }
 
-// AheadOf reports whether the cache is of an earlier history of the server than the entry.
+// AheadOf reports whether the cache shows an earlier history of the server than the entry's.
 func (e *Entry) AheadOf(c Cache) bool { return c.History(e.Key.Namespace) < e.history }
 
-// View returns the object as c would hold it. hold decodes it, once for each cache.
+// View returns the object in the form in which c would hold it. It calls hold to decode it, once for each cache.
 func (e *Entry) View(c Cache,
 	hold func(contentType string, body []byte) (informer.Object, error),
 ) (informer.Object, error) {
@@ -82,7 +82,7 @@ func (e *Entry) View(c Cache,
 	return obj, nil
 }
 
-// coveredBy reports whether the cache has seen all that e tells.
+// coveredBy reports whether the cache has reached the state of e, or does not follow the object.
 func (e *Entry) coveredBy(c Cache) bool { return e.coveredAt(c, c.Watermark(e.Key.Namespace)) }
 
 // coveredAt is coveredBy for callers that know the watermark of e's namespace.
@@ -94,7 +94,7 @@ func (e *Entry) coveredAt(c Cache, mark string) bool {
 		return false
 	}
 	if held := c.History(e.Key.Namespace); held != e.history {
-		return held > e.history // A list of a later history shows what became of it, one of an earlier does not.
+		return held > e.history // A list of a later history shows the effect; one of an earlier does not.
 	}
 	if e.Gone {
 		if held, found := c.Get(e.Key); found && held.GetUID() == e.uid {
@@ -115,7 +115,7 @@ func (e *Entry) coveredAt(c Cache, mark string) bool {
 	return found && held.GetResourceVersion() == e.Version || time.Since(e.at) > forgetIncomparableAfter
 }
 
-// supersedes reports whether e is to replace old, an entry of the same key.
+// supersedes reports whether e replaces old, an entry of the same key.
 func (e *Entry) supersedes(old *Entry) bool {
 	if e.history != old.history {
 		return e.history > old.history
@@ -126,8 +126,8 @@ func (e *Entry) supersedes(old *Entry) bool {
 	return !versions.Earlier(e.Version, old.Version)
 }
 
-// written is the entry as [cachecheck.Caches] look for it. What is gone is looked for by its UID: the caches may
-// have shown its last version for long.
+// written returns the entry as [cachecheck.Caches] look for it. For a deleted object they look for the UID: they may
+// have shown its last version long before.
 func (e *Entry) written(resource schema.GroupResource) cachecheck.Written {
 	w := cachecheck.Written{Resource: resource, Namespace: e.Key.Namespace, Name: e.Key.Name, UID: e.uid}
 	if !e.Gone {
@@ -136,7 +136,7 @@ func (e *Entry) written(resource schema.GroupResource) cachecheck.Written {
 	return w
 }
 
-// selectedBy reports whether selectors select the state, whatever it is read as.
+// selectedBy reports whether selectors select the state, whatever Go type a cache decodes it into.
 func (e *Entry) selectedBy(byLabels labels.Selector, byFields fields.Selector) bool {
 	content, err := wire.Content(e.ContentType, e.Body)
 	if err != nil {

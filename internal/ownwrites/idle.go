@@ -9,18 +9,18 @@ import (
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
-// Set is the records of all servers that a process writes to, for a caller that waits until all caches show what was
-// written. The zero value has none.
+// Set is the records of all servers that a process writes to. Its caller waits until all caches show the writes. The
+// zero value is empty.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Set struct {
 	mu      sync.Mutex
 	records map[*Record]struct{}
-	// past is what was counted by records that were removed.
+	// past is the count of records that were removed.
 	past uint64
 }
 
-// Add has r keep what is written from now on until all caches of its factory show it.
+// Add makes r keep later writes until all caches of its factory show them.
 func (s *Set) Add(r *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *Set) Add(r *Record) {
 	r.awaited.Store(true)
 }
 
-// Remove ends what Add began.
+// Remove undoes Add.
 func (s *Set) Remove(r *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,12 +53,12 @@ func (s *Set) all() []*Record {
 	return all
 }
 
-// Moving reports whether a write is on its way.
+// Moving reports whether a write is under way.
 func (s *Set) Moving() bool {
 	return slices.ContainsFunc(s.all(), func(r *Record) bool { return r.begun.Load() != r.ended.Load() && !r.away() })
 }
 
-// Count returns the number of writes that were begun and that were ended. It only rises.
+// Count returns the number of writes begun plus the number ended. It only rises.
 func (s *Set) Count() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +69,8 @@ func (s *Set) Count() uint64 {
 	return n
 }
 
-// Behind reports whether there are writes that the caches do not show. It may ask servers. Writes whose answer was
-// lost are not waited for: their writers were told, and try again.
+// Behind reports whether there are writes that the caches do not show. It may send requests. It ignores writes whose
+// answer was lost: their writers got an error and try again.
 func (s *Set) Behind(ctx context.Context) (behind bool) {
 	for _, r := range s.all() {
 		if r.away() {
@@ -83,7 +83,7 @@ func (s *Set) Behind(ctx context.Context) (behind bool) {
 	return behind
 }
 
-// GiveUp no longer waits for the writes that the caches may never show, and returns them.
+// GiveUp stops waiting for the writes that the caches may never show, and returns them.
 func (s *Set) GiveUp() (abandoned []cachecheck.Written) {
 	for _, r := range s.all() {
 		for _, l := range r.All() {
@@ -112,7 +112,7 @@ func (l *Resource) behind(ctx context.Context) (behind bool) {
 	return behind || slices.ContainsFunc(l.order, l.awaitedLocked)
 }
 
-// untold returns the writes whose answers did not tell the effect.
+// untold returns the writes whose answers did not tell their effect.
 func (l *Resource) untold() (untold []*Write) {
 	if l.busy.Load() == 0 {
 		return nil
@@ -127,8 +127,8 @@ func (l *Resource) untold() (untold []*Write) {
 	return untold
 }
 
-// unknown reports whether the caches may not show the effect of w. It asks the server, once, unless they show that
-// all objects of a deletion are gone.
+// unknown reports whether the caches may not show the effect of w. It asks the server, once. It need not ask if the
+// caches show that all objects of a deletion are gone.
 func (l *Resource) unknown(ctx context.Context, w *Write) bool {
 	o := w.State()
 	if o.Until == "" && !o.silent && !(w.all && l.reflected(o)) {
@@ -150,25 +150,25 @@ func (l *Resource) unknown(ctx context.Context, w *Write) bool {
 	if len(o.objects) > 0 {
 		delete(l.inDoubt, w)
 	}
-	w.abandoned = true // Without a list of objects only reads have something to wait for.
+	w.abandoned = true // Without a list of objects only reads have to wait.
 	return false
 }
 
-// mute notes that the server does not say what became of w.
+// mute notes that the server does not tell the effect of w.
 func (w *Write) mute() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.outcome.silent = true
 }
 
-// reflected reports whether it is known which objects are meant, and all caches show what became of them.
+// reflected reports whether the objects of a write are known and all caches show its effect on them.
 func (l *Resource) reflected(o Outcome) bool {
 	caches := l.record.caches()
 	return len(o.objects) > 0 &&
 		!slices.ContainsFunc(o.objects, func(w cachecheck.Written) bool { return !caches.Reflects(w) })
 }
 
-// written is an object as [cachecheck.Caches] look for it.
+// written returns an object as [cachecheck.Caches] look for it.
 func (l *Resource) written(key ObjectKey) cachecheck.Written {
 	return cachecheck.Written{Resource: l.Name, Namespace: key.Namespace, Name: key.Name}
 }
@@ -202,7 +202,7 @@ type setKey struct{}
 // With returns a context that carries the set of a caller that waits.
 func With(ctx context.Context, s *Set) context.Context { return context.WithValue(ctx, setKey{}, s) }
 
-// From returns the set of a caller that waits; nil: nobody does.
+// From returns the set of a caller that waits; nil if nobody does.
 func From(ctx context.Context) *Set {
 	s, _ := ctx.Value(setKey{}).(*Set)
 	return s

@@ -21,16 +21,16 @@ import (
 // ObjectKey names an object within its resource.
 type ObjectKey = types.NamespacedName
 
-// Record has what was written to one server.
+// Record has the own writes to one server.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Record struct {
 	base url.URL
 	peer atomic.Pointer[Peer]
-	// awaited reports whether the record is in a [Set]: then entries are kept until all caches of the factory show
+	// awaited reports whether the record is in a [Set]. If so, entries are kept until all caches of the factory show
 	// them.
 	awaited atomic.Bool
-	// begun and ended count requests that write. Both only rise.
+	// begun and ended count write requests. Both only rise.
 	begun, ended atomic.Uint64
 
 	mu        sync.Mutex
@@ -39,28 +39,28 @@ type Record struct {
 	all []*Resource
 }
 
-// Peer is what is known of the server, beside what is written to it.
+// Peer describes the server and the caches of it.
 type Peer struct {
-	// Caches are those of the process. Nil: there are none.
+	// Caches are the caches of the process. Nil means none.
 	Caches *informer.Factory
 	// Server is asked for what an answer did not say.
 	Server rest.Interface
 	// RequestTimeout is how long the server may work on a request whose answer was lost.
 	RequestTimeout time.Duration
-	// AskTimeout bounds each question of a [Set]; zero: as long as it takes. A server that does not answer in time
-	// is not asked again.
+	// AskTimeout bounds each request of a [Set]; zero means no bound. A Set does not ask again when a server took
+	// longer.
 	AskTimeout time.Duration
-	// Away reports that the server cannot be reached at the moment, so that no Set waits for it. Nil: it always can.
+	// Away reports whether the server cannot be reached at the moment. If so, no Set waits for it. Nil: never.
 	Away func() bool
 }
 
 // defaultRequestTimeout is the kube-apiserver's --request-timeout.
 const defaultRequestTimeout = time.Minute
 
-// New returns a record of what is written to the server that config leads to. What clients made of the same config send
-// elsewhere, to another host or to a path that is not below the config's, is not noted.
+// New returns a record of the writes to the server that config leads to. It ignores requests of clients made of the
+// same config that go elsewhere: to another host, or to a path that is not below the config's.
 //
-// Errors: a config that leads nowhere.
+// Errors: a config with an invalid host.
 func New(config *rest.Config) (*Record, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -87,8 +87,8 @@ func Find(t http.RoundTripper) *Record {
 	return nil
 }
 
-// Connect tells the record what is known of the server. It reports false, and changes nothing, if the record is
-// connected to other caches already: the two would number the server's history differently.
+// Connect sets the server and the caches. It reports false, and changes nothing, if the record is connected to other
+// caches already: the two would number the server's history differently.
 func (r *Record) Connect(p Peer) bool {
 	if p.RequestTimeout <= 0 {
 		p.RequestTimeout = defaultRequestTimeout
@@ -105,7 +105,7 @@ func (r *Record) Connect(p Peer) bool {
 	}
 }
 
-// Bound sets what a [Set] needs to know of a server that may not answer.
+// Bound bounds how long a [Set] waits for a server that may not answer.
 func (r *Record) Bound(askTimeout time.Duration, away func() bool) {
 	p := *r.peer.Load()
 	p.AskTimeout, p.Away = askTimeout, away
@@ -123,7 +123,7 @@ func (r *Record) caches() cachecheck.Caches {
 // history returns the number of the server's history. Without caches there is one.
 func (r *Record) history() int64 { return r.caches().History }
 
-// Of returns the part of a resource: caches of all representations and of all versions of an API share it.
+// Of returns the writes of one resource. Caches of all representations and of all versions of an API share them.
 func (r *Record) Of(resource schema.GroupResource) *Resource {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,8 +136,8 @@ func (r *Record) Of(resource schema.GroupResource) *Resource {
 	return l
 }
 
-// All returns the parts of all resources that were written or read, in the order in which they first were. It is
-// not to be changed.
+// All returns all resources that were written or read, in the order of their first use. The caller must not change the
+// slice.
 func (r *Record) All() []*Resource {
 	r.mu.Lock()
 	defer r.mu.Unlock()

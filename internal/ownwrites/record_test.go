@@ -26,7 +26,7 @@ func (behindAll) Watermark(string) string               { return "1" }
 func (behindAll) History(string) int64                  { return 0 }
 func (behindAll) WentBack() bool                        { return false }
 
-// noted are the entries of the record that a cache does not show: "resource namespace/name version".
+// noted returns the entries of the record that a cache does not show: "resource namespace/name version".
 func noted(r *Record) (all []string) {
 	for _, l := range r.All() {
 		for _, e := range l.order {
@@ -36,7 +36,7 @@ func noted(r *Record) (all []string) {
 	return all
 }
 
-// Only what is written to objects of the server itself is noted.
+// Only writes to objects of the server itself are noted.
 func TestWhatIsNoted(t *testing.T) {
 	for url, object := range map[string]string{
 		"https://a/base/api/v1/namespaces/default/configmaps/n":            "configmaps default/n 7",
@@ -48,7 +48,7 @@ func TestWhatIsNoted(t *testing.T) {
 		"https://a/base/api/v1/namespaces/default/pods/n/proxy/api/v1":     "",
 		"https://b/base/api/v1/namespaces/default/configmaps/n":            "", // another server
 		"https://a/api/v1/namespaces/default/configmaps/n":                 "", // and another
-		"https://a/base/apis/g/v1/projects/p/control-plane/api/v1/x/n":     "", // and one behind a path of this one
+		"https://a/base/apis/g/v1/projects/p/control-plane/api/v1/x/n":     "", // and one behind a path of this server
 		"https://a/base/api/v1/namespaces/default/configmaps/n?dryRun=All": "",
 	} {
 		r, err := New(&rest.Config{Host: "https://a/base/"})
@@ -99,7 +99,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A server that says nothing is asked once what became of a write, for a while; one that is away is not waited for.
+// A server that does not answer is asked once about a write. A server that is away is not waited for.
 func TestAServerIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, away := 0, false
@@ -171,8 +171,8 @@ func TestAServerIsSilent(t *testing.T) {
 	})
 }
 
-// What is refused, or never reached the server, is in no doubt; a server error and a lost answer are, and the name
-// is known.
+// A write that was refused, or never reached the server, is not in doubt. After a server error or a lost answer it is
+// in doubt, and its name is known.
 func TestInDoubt(t *testing.T) {
 	for name, c := range map[string]struct {
 		code    int

@@ -15,13 +15,13 @@ import (
 )
 
 var (
-	// errSilent: the server did not answer in time.
+	// errSilent: the server did not answer in time, or may not be asked.
 	errSilent  = errors.New("the server does not answer in time")
 	errUnasked = errors.New("nobody knows how to ask the server")
 )
 
-// Resolve asks the server for a list of what w may have changed. The version of that list also tells of all other
-// writes whose time has come by now.
+// Resolve asks the server for a list of the objects that w may have changed. The version of that list also bounds the
+// effects of all other writes that are due by now.
 func (l *Resource) Resolve(ctx context.Context, w *Write) error {
 	start, history := time.Now(), l.record.history()
 	list, err := l.record.ask(ctx, w)
@@ -37,7 +37,8 @@ func (l *Resource) Resolve(ctx context.Context, w *Write) error {
 	return nil
 }
 
-// shownBy notes the version of a list that began at start, in that history of the server, if it shows the effect.
+// shownBy notes the version of a list if the list is sure to show the effect of w. The list was asked for at start, in
+// that history of the server.
 func (w *Write) shownBy(version string, history int64, start time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,7 +47,7 @@ func (w *Write) shownBy(version string, history int64, start time.Time) {
 	}
 }
 
-// found notes which of the objects are still there, and at which version.
+// found notes which of the objects still exist, and at which version.
 func (w *Write) found(items []metav1.PartialObjectMetadata) {
 	object := w.resource.written(w.Key())
 	w.mu.Lock()
@@ -69,8 +70,8 @@ func (w *Write) found(items []metav1.PartialObjectMetadata) {
 	w.outcome.objects = objects
 }
 
-// ask lists the metadata of what w may have changed: the object; those of a deletion of many that are left; of a
-// generated name nothing but the version of the list.
+// ask lists the metadata of the objects that w may have changed: the object; for a deletion of many, those that are
+// left. For a generated name it needs only the version of the list.
 func (r *Record) ask(ctx context.Context, w *Write) (list metav1.PartialObjectMetadataList, err error) {
 	peer := r.peer.Load()
 	if peer.Server == nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
 )
 
-// maxEntries bounds the entries of one resource, and maxUnread those of one that nobody reads by the record yet.
-// What is beyond is not laid over caches any more, but waited for.
+// maxEntries bounds the entries of one resource, and maxUnread those of a resource that nobody reads through the record
+// yet. Entries beyond become minimum versions: reads wait for them.
 const (
 	maxEntries = 10_000
 	maxUnread  = 100
 )
 
-// sweepEvery is how often writes in doubt that nobody asks about are searched for, at most.
+// sweepEvery is the shortest time between two searches for writes in doubt that nobody asks about.
 const sweepEvery = time.Minute
 
-// Cache is one that is read by somebody who relies on the record.
+// Cache is a cache whose readers rely on the record.
 type Cache interface {
 	// Follows reports whether the cache holds objects of the namespace ("" of no namespace, or of all it follows).
 	Follows(namespace string) bool
@@ -32,34 +32,33 @@ type Cache interface {
 	Watermark(namespace string) string
 	// History is as [informer.Informer].History.
 	History(namespace string) int64
-	// WentBack reports whether a watermark is lower than it was when this was last asked. It is called with a lock
-	// held.
+	// WentBack reports whether a watermark has fallen since the last call. It is called with a lock held.
 	WentBack() bool
 }
 
 // Resource has the own writes of one resource.
 //
-// Concurrency: no user's code runs under mu, and no request.
+// Concurrency: no user code runs under mu, and no request is sent.
 type Resource struct {
-	// Name is the resource's.
 	Name   schema.GroupResource
 	record *Record
-	// busy is the number of things below that a read has to look at. Reads of an idle resource do not take the lock.
+	// busy is the number of entries, writes in doubt and minimums that a read has to look at. Reads of an idle resource
+	// do not take the lock.
 	busy atomic.Int64
 
 	mu sync.Mutex
-	// entries has the newest own write of each object that some cache has not seen.
+	// entries has the newest own write of each object, until every cache has reached it.
 	entries map[ObjectKey]*Entry
-	// order has the entries, oldest first. Invariant: it has those of entries, each once.
+	// order has the entries, oldest first. Invariant: each value of entries occurs once.
 	order []*Entry
-	// inDoubt are the writes that are under way, and those whose effect is not known.
+	// inDoubt has the writes that are under way, and those whose effect is not known.
 	inDoubt map[*Write]struct{}
-	// swept is when inDoubt was last searched for what nobody has asked about for long.
+	// swept is when inDoubt was last searched for old writes.
 	swept time.Time
-	// minimums are of own writes that have no entry, in the server's history of number minimumHistory.
+	// minimums are the versions of own writes that have no entry, in the server's history of number minimumHistory.
 	minimums       versions.Minimums
 	minimumHistory int64
-	// caches are those that are read by users of this record. The slice is replaced, never changed.
+	// caches are the caches read through this record. The slice is replaced, never changed.
 	caches []Cache
 }
 
@@ -67,14 +66,14 @@ func newResource(r *Record, name schema.GroupResource) *Resource {
 	return &Resource{Name: name, record: r, entries: map[ObjectKey]*Entry{}, inDoubt: map[*Write]struct{}{}}
 }
 
-// Join makes a cache known: entries are kept until it has seen them.
+// Join adds a cache: entries are kept until it has reached them.
 func (l *Resource) Join(c Cache) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.caches = append(slices.Clip(l.caches), c)
 }
 
-// Leave ends what Join began.
+// Leave undoes Join.
 func (l *Resource) Leave(c Cache) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +93,7 @@ func (l *Resource) countLocked() {
 func (l *Resource) open(w *Write) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.swept) > sweepEvery { // Searching for each write would cost as much as all those in doubt.
+	if time.Since(l.swept) > sweepEvery { // A search costs as much as there are writes in doubt.
 		l.forgetOldLocked()
 	}
 	l.inDoubt[w] = struct{}{}
@@ -111,7 +110,7 @@ func (l *Resource) forgetOldLocked() {
 	}
 }
 
-// end ends the doubt about a write: with e as its effect, or with none if e is nil.
+// end ends the doubt about a write. e is its effect; nil means that it has none.
 func (l *Resource) end(w *Write, e *Entry) {
 	defer close(w.done)
 	if e != nil {
@@ -130,7 +129,7 @@ func (l *Resource) end(w *Write, e *Entry) {
 	l.record.caches().Expect(e.GVK.GroupKind(), &e.expected)
 }
 
-// enter puts the effect of w into the record, if that is not nil. It returns the entry that it superseded.
+// enter puts the effect of w, unless it is nil, into the record. It returns the entry that it superseded.
 func (l *Resource) enter(w *Write, e *Entry) (old *Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +139,7 @@ func (l *Resource) enter(w *Write, e *Entry) (old *Entry) {
 		return nil
 	}
 	e.history = l.record.history()
-	l.pruneLocked() // What is known by now is from before e.
+	l.pruneLocked() // The caches' lists so far are from before e.
 	if old = l.entries[e.Key]; old != nil {
 		if !e.supersedes(old) {
 			return nil
@@ -155,8 +154,7 @@ func (l *Resource) enter(w *Write, e *Entry) (old *Entry) {
 	return old
 }
 
-// pruneLocked drops the oldest entries as far as every cache has seen them; and all, when the server's history went
-// back.
+// pruneLocked drops the oldest entries that every cache has reached, and all entries if the server's history went back.
 func (l *Resource) pruneLocked() {
 	for _, c := range l.caches {
 		if c.WentBack() {
@@ -178,7 +176,7 @@ func (l *Resource) pruneLocked() {
 	l.order = nil
 }
 
-// raiseLocked makes the version of e a minimum. Those of an earlier history of the server tell nothing any more.
+// raiseLocked makes the version of e a minimum. Minimums of an earlier history of the server have no meaning any more.
 func (l *Resource) raiseLocked(e *Entry) {
 	if e.history != l.minimumHistory {
 		l.minimums, l.minimumHistory = versions.Minimums{}, e.history
@@ -186,7 +184,7 @@ func (l *Resource) raiseLocked(e *Entry) {
 	l.minimums.Raise(e.Key.Namespace, e.Version)
 }
 
-// limitLocked returns how many entries are kept.
+// limitLocked returns how many entries may be kept.
 func (l *Resource) limitLocked() int {
 	if len(l.caches) == 0 && !l.order[0].Gone && !l.record.awaited.Load() {
 		return maxUnread
@@ -194,8 +192,8 @@ func (l *Resource) limitLocked() int {
 	return maxEntries
 }
 
-// coveredLocked reports whether every cache has seen what e tells. Before anybody reads by the record those of the
-// factory count, and what is gone waits for the first.
+// coveredLocked reports whether every cache has reached e. While nobody reads through the record, the factory's caches
+// count instead, and deletions are kept for the first reader.
 func (l *Resource) coveredLocked(e *Entry) bool {
 	if len(l.caches) == 0 {
 		return !e.Gone && l.reflectedLocked(e)
@@ -216,16 +214,16 @@ func (l *Resource) reflectedLocked(e *Entry) bool {
 	return l.record.caches().Reflects(e.written(l.Name))
 }
 
-// Page is what a read has to know of the record.
+// Page is the part of the record that concerns a read.
 type Page struct {
 	Entries []*Entry
 	InDoubt []*Write
-	// Minimum is the version that the cache has to reach, "" none.
+	// Minimum is the version that the cache has to reach; "" if none.
 	Minimum string
 }
 
-// Look returns what concerns a read of c, which follows the namespaces (nil is all): of one object, or of a
-// namespace ("" is all) where the key has no name.
+// Look returns the part of the record that concerns a read of c, which follows the namespaces (nil means all). A key
+// without a name means a list of its namespace ("" means all).
 func (l *Resource) Look(c Cache, namespaces []string, key ObjectKey) (p Page) {
 	if l.busy.Load() == 0 {
 		return p
@@ -249,7 +247,7 @@ func (l *Resource) Look(c Cache, namespaces []string, key ObjectKey) (p Page) {
 	return p
 }
 
-// settleLocked drops the writes whose effect every cache shows.
+// settleLocked drops the writes in doubt whose effect every cache shows.
 func (l *Resource) settleLocked() {
 	for w := range l.inDoubt {
 		if w.settled(l.caches) {
@@ -258,10 +256,10 @@ func (l *Resource) settleLocked() {
 	}
 }
 
-// uncoveredLocked returns the entries of a namespace ("" is all) that c has not seen: in order, so that two looks
-// at the same record compare equal.
+// uncoveredLocked returns the entries of a namespace ("" means all) that c has not reached. Their order is fixed, so
+// that two looks at the same record compare equal.
 func (l *Resource) uncoveredLocked(c Cache, namespace string) (uncovered []*Entry) {
-	of, mark := "", "" // The watermark of the namespace of the entry before: most often it is the same.
+	of, mark := "", "" // The last entry's namespace, most often this one's too, and its watermark.
 	for i, e := range l.order {
 		if namespace != "" && namespace != e.Key.Namespace {
 			continue
@@ -276,9 +274,8 @@ func (l *Resource) uncoveredLocked(c Cache, namespace string) (uncovered []*Entr
 	return uncovered
 }
 
-// forgetLocked drops the entries after the server's history went back. The caches have a list of the new one, which
-// also shows what became of writes in doubt that a list of the old one was waited for. Writes that cannot be asked
-// about yet stay.
+// forgetLocked drops the entries after the server's history went back. The caches have a list of the new history. It
+// also shows the effect of the writes in doubt that waited for a list of the old one. Writes that are not due yet stay.
 func (l *Resource) forgetLocked() {
 	clear(l.entries)
 	l.order, l.minimums = nil, versions.Minimums{}
@@ -289,7 +286,7 @@ func (l *Resource) forgetLocked() {
 	}
 }
 
-// EntryOf returns what the record says about an object; nil if nothing.
+// EntryOf returns the entry of an object; nil if there is none.
 func (l *Resource) EntryOf(key ObjectKey) *Entry {
 	if l.busy.Load() == 0 {
 		return nil
@@ -299,7 +296,7 @@ func (l *Resource) EntryOf(key ObjectKey) *Entry {
 	return l.entries[key]
 }
 
-// identities returns the states of an object that this process has seen. The last is that of a cache, if one holds it.
+// identities returns the states of an object that this process has seen. The last comes from a cache, if one holds it.
 func (l *Resource) identities(key ObjectKey) (known []Identity) {
 	if e := l.EntryOf(key); e != nil {
 		known = append(known, Identity{e.uid, e.Version})
@@ -315,17 +312,17 @@ func (l *Resource) identities(key ObjectKey) (known []Identity) {
 	return known
 }
 
-// Pending is a write that some cache has not seen.
+// Pending is a write that some cache has not reached.
 type Pending struct {
 	Key ObjectKey
-	// Wanted is the version to wait for, and Seen the cache's; both are empty of a write in doubt.
+	// Wanted is the version to wait for, and Seen the cache's. Both are empty for a write in doubt.
 	Wanted, Seen string
-	// Lost is why nobody knows what came of it; nil if that is not so.
+	// Lost is why the effect is unknown; nil if the answer was not lost.
 	Lost error
 }
 
-// PendingOf returns a write of owner that some cache has not seen; nil if there is none. With doubts it may be one
-// in doubt, too.
+// PendingOf returns a write of owner that some cache has not reached; nil if there is none. If doubts is set, it may
+// also return a write in doubt.
 func (l *Resource) PendingOf(owner any, doubts bool) *Pending {
 	if l.busy.Load() == 0 {
 		return nil
@@ -351,7 +348,7 @@ func (l *Resource) PendingOf(owner any, doubts bool) *Pending {
 	return nil
 }
 
-// DueOf returns a write of owner whose effect the server can tell now; nil if there is none.
+// DueOf returns a write in doubt of owner that the server can be asked about now; nil if there is none.
 func (l *Resource) DueOf(owner any) *Write {
 	if l.busy.Load() == 0 {
 		return nil
@@ -366,7 +363,7 @@ func (l *Resource) DueOf(owner any) *Write {
 	return nil
 }
 
-// Sizes returns how many own writes some cache has not shown, and how many are in doubt.
+// Sizes returns how many own writes some cache has not reached, and how many are in doubt.
 func (l *Resource) Sizes() (unseen, inDoubt int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/trail"
 )
 
-// Wrap is a [rest.Config]'s wrapper of transports.
+// Wrap returns a transport that notes the writes that next sends. It fits [rest.Config].Wrap.
 func (r *Record) Wrap(next http.RoundTripper) http.RoundTripper {
 	return &transport{record: r, next: next}
 }
@@ -30,7 +30,7 @@ type transport struct {
 	next   http.RoundTripper
 }
 
-// WrappedRoundTripper is how client-go looks through wrappers.
+// WrappedRoundTripper lets client-go look through wrappers.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements [http.RoundTripper].
@@ -49,7 +49,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err := context.Cause(r.Context()); err != nil {
 		if r.Body != nil {
-			_ = r.Body.Close() // a transport always closes it
+			_ = r.Body.Close() // A transport always closes the body.
 		}
 		return nil, err
 	}
@@ -60,10 +60,11 @@ func reads(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// errPanicked is why nobody knows what came of a write whose goroutine panicked.
+// errPanicked is why the effect of a write is unknown whose goroutine panicked.
 var errPanicked = errors.New("the writer panicked")
 
-// send sends a write. It is in doubt before, and its effect is known after, unless the answer is lost or does not say.
+// send sends a write. The write is in doubt before. Afterwards its effect is known, unless the answer is lost or does
+// not tell it.
 func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripper) (*http.Response, error) {
 	r.begun.Add(1)
 	defer r.ended.Add(1)
@@ -82,7 +83,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 		}
 		return nil, err
 	}
-	if response.StatusCode < http.StatusOK { // The connection is somebody else's now, as after an exec.
+	if response.StatusCode < http.StatusOK { // The connection was handed over, as after an exec.
 		lost = nil
 		w.resource.end(w, nil)
 		return response, nil
@@ -115,8 +116,8 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	return response, nil
 }
 
-// failed returns why nobody knows whether a write that was answered with an error took effect; nil if it did not.
-// An admission webhook that failed is asked before anything is stored.
+// failed returns why it is unknown whether a write that was answered with an error took effect; nil if it did not. The
+// server calls admission webhooks before it stores anything, so a failed webhook means no effect.
 func failed(response *http.Response, body []byte) error {
 	if response.StatusCode < http.StatusInternalServerError ||
 		response.StatusCode == http.StatusInternalServerError &&
@@ -126,7 +127,8 @@ func failed(response *http.Response, body []byte) error {
 	return fmt.Errorf("the server answered %q", response.Status)
 }
 
-// mayHaveTakenEffect reports whether a request that failed with err may have been applied all the same, or still be.
+// mayHaveTakenEffect reports whether a request that failed with err may have been applied all the same, or may still
+// be.
 func mayHaveTakenEffect(err error) bool {
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return false
@@ -134,7 +136,7 @@ func mayHaveTakenEffect(err error) bool {
 	return !utilnet.IsConnectionRefused(err)
 }
 
-// asWrite is a request that was answered, for those who want to know whose change they hear of.
+// asWrite describes an answered request for readers that ask which write caused a change.
 func asWrite(r *http.Request, to wire.Place, a wire.Answer) trail.Write {
 	w := trail.Write{
 		Verb: r.Method, Resource: to.Resource.String(), Object: cmp.Or(to.Key.Name, a.Name), Version: a.ResourceVersion,
@@ -153,22 +155,22 @@ func asWrite(r *http.Request, to wire.Place, a wire.Answer) trail.Write {
 	return w
 }
 
-// below returns the path of a request below that of the server; ok is false when it goes elsewhere.
+// below returns the path of a request below the server's; ok is false when it goes elsewhere.
 func (r *Record) below(u *url.URL) (path string, ok bool) {
 	path, ok = strings.CutPrefix(u.Path, r.base.Path)
 	return path, ok && u.Host == r.base.Host
 }
 
-// preconditionUID is in the message of an answer that refuses a write because another object has the name.
+// preconditionUID is in the server's message when it refuses a write because another object has the name.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go, Preconditions.Check.
 const preconditionUID = "UID in precondition"
 
-// maxRefusal bounds what is read of an answer that refuses a request.
+// maxRefusal bounds how much of a refusing answer is read.
 const maxRefusal = 64 << 10
 
-// contradicted looks at an answer that refuses a request. When the server has no such object, and a cache has, then
-// the informers and the reconcile that asked are told.
+// contradicted looks at a refusing answer. If the server has no such object and a cache has one, it tells the informers
+// and the reconcile that sent the request.
 func (r *Record) contradicted(ctx context.Context, to wire.Place, response *http.Response) {
 	if to.Key.Name == "" || r.peer.Load().Caches == nil || !refusesAbsent(response) {
 		return
@@ -179,8 +181,8 @@ func (r *Record) contradicted(ctx context.Context, to wire.Place, response *http
 	}
 }
 
-// refusesAbsent reports whether the answer says that there is no such object, or another one. Its body can be read
-// again.
+// refusesAbsent reports whether the answer says that there is no such object, or another one. Its body can still be
+// read.
 func refusesAbsent(response *http.Response) bool {
 	switch response.StatusCode {
 	case http.StatusNotFound:

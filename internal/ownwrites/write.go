@@ -17,15 +17,15 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 )
 
-// Intent is what our client knows of a write, and its request does not say.
+// Intent is what our client knows about a write and the request does not say.
 type Intent struct {
-	// Name is that of the object that is created.
+	// Name is the name of the object to create.
 	Name string
-	// Deleted is the state of the object that is to be deleted, as the caller knows it.
+	// Deleted is the state of the object to delete, as the caller knows it.
 	Deleted Identity
-	// Precondition is the UID without which the object is not deleted; "" if any is.
+	// Precondition is the only UID that may be deleted; "" if any may.
 	Precondition types.UID
-	// Decode reads the answer, so that it is read once. It reports false for an answer of another kind.
+	// Decode decodes the answer, so that it is decoded once. It reports false for an answer of another kind.
 	Decode func(contentType string, body []byte) (wire.Answer, bool)
 }
 
@@ -45,9 +45,9 @@ func WithIntent(ctx context.Context, i *Intent) context.Context {
 // Write is a request that changes something, from before it is sent until its effect is known.
 type Write struct {
 	resource *Resource
-	// Owner is the one in whose name it is written.
+	// Owner is the owner of the request's context, such as a reconcile.
 	Owner any
-	// Deletes says that the object can only vanish, not change.
+	// Deletes reports whether the write can only remove the object, not change it.
 	Deletes bool
 
 	key         ObjectKey
@@ -57,16 +57,16 @@ type Write struct {
 	// sent returns the body of the request; nil where it is not the object.
 	sent        func() (io.ReadCloser, error)
 	contentType string
-	// all says that it concerns every object of the collection that the selectors select.
+	// all reports whether it concerns every object of the collection that the selectors select.
 	all        bool
 	collection string
 	selectors  url.Values
-	// known are the states in which this process has seen the object that is to be deleted.
+	// known are the states in which this process has seen the object to delete.
 	known        []Identity
 	precondition types.UID
 	// done is closed when the request is over. Nothing is sent.
 	done chan struct{}
-	// abandoned says that no Set waits for it. It is guarded by the resource's mu.
+	// abandoned reports that no Set waits for it. It is guarded by the resource's mu.
 	abandoned bool
 
 	mu sync.Mutex
@@ -74,20 +74,21 @@ type Write struct {
 	outcome Outcome
 }
 
-// Outcome is what is known of a write whose effect the answer did not tell.
+// Outcome is what is known of a write whose answer did not tell its effect.
 type Outcome struct {
-	// InDoubt says that it is not under way any more.
+	// InDoubt reports whether the request is over, but not its effect known.
 	InDoubt bool
-	// Lost is why nobody knows what came of it; nil while it is under way, and when it was applied in a way not told.
+	// Lost is why the effect is unknown; nil while the write is under way, and when an answer came that did not tell
+	// it.
 	Lost error
-	// After is when a list must begin to be sure to show its effect.
+	// After is the earliest start of a list that is sure to show the effect.
 	After time.Time
-	// Until is the version of such a list, in the server's history of that number; "" before.
+	// Until is the version of such a list, in the server's history of that number; "" before there is one.
 	Until   string
 	history int64
-	// name is that of the object, where only the request's body has it.
+	// name is the object's name when only the request's body has it.
 	name string
-	// objects are what caches show of the objects once they have it; silent says that the server does not say.
+	// objects are what caches show once they have the effect. silent reports that the server does not tell it.
 	objects []cachecheck.Written
 	silent  bool
 }
@@ -126,7 +127,6 @@ func (r *Record) begin(request *http.Request, to wire.Place) *Write {
 	return w
 }
 
-// read reads an answer.
 func (w *Write) read(contentType string, body []byte) wire.Answer {
 	if w.decode != nil {
 		if a, ok := w.decode(contentType, body); ok {
@@ -136,7 +136,7 @@ func (w *Write) read(contentType string, body []byte) wire.Answer {
 	return wire.Identify(contentType, body)
 }
 
-// effect returns what the answer says about the object. told is false when it does not say; a nil entry is no effect.
+// effect returns the effect that the answer tells; nil means none. told is false when the answer does not tell it.
 func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, told bool) {
 	key := ObjectKey{Namespace: a.Namespace, Name: a.Name}
 	switch {
@@ -154,7 +154,7 @@ func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, told bool) {
 		gone.Version = versions.Later(gone.Version, a.ResourceVersion)
 		return gone, true
 	case a.ResourceVersion == "":
-		return nil, true // A subresource that changes nothing, as a token, or a review.
+		return nil, true // A subresource that changes nothing, such as a token or a review.
 	case w.subresource != "" && key != w.key:
 		return nil, false
 	}
@@ -164,12 +164,12 @@ func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, told bool) {
 	}, true
 }
 
-// refused returns the effect of a write that was refused: a deletion learns from it which object is gone.
+// refused returns the effect of a refused write: a refused deletion can show which object is gone.
 func (w *Write) refused(code int, body []byte) *Entry {
 	switch {
 	case !w.Deletes || w.all:
 	case code == http.StatusNotFound:
-		for _, known := range slices.Backward(w.known) { // The last is that of a cache.
+		for _, known := range slices.Backward(w.known) { // The last comes from a cache.
 			if known.UID != "" {
 				return w.vanished(known.UID)
 			}
@@ -180,7 +180,7 @@ func (w *Write) refused(code int, body []byte) *Entry {
 	return nil
 }
 
-// vanished returns the entry of the object with that UID, which is no more.
+// vanished returns the entry of the deleted object with that UID.
 func (w *Write) vanished(uid types.UID) *Entry {
 	e := &Entry{Key: w.key, uid: uid, Gone: true, owner: w.Owner, at: time.Now()}
 	for _, known := range w.known {
@@ -191,7 +191,7 @@ func (w *Write) vanished(uid types.UID) *Entry {
 	return e
 }
 
-// deleted notes the objects that a deletion of many lists: as they were before it.
+// deleted notes the objects that the answer to a deletion of many lists, as they were before it.
 func (w *Write) deleted(items []wire.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,7 +202,7 @@ func (w *Write) deleted(items []wire.Answer) {
 	}
 }
 
-// lost notes that the answer to a write was lost. Of a creation that a clientset sent only the body has the name.
+// lost notes that the answer to a write was lost. If a clientset sent a creation, only the body has the object's name.
 func (w *Write) lost(why error, after time.Time) {
 	if contentType, body := w.Sent(); w.key.Name == "" && body != nil {
 		w.mu.Lock()
@@ -212,7 +212,7 @@ func (w *Write) lost(why error, after time.Time) {
 	w.doubt(why, after)
 }
 
-// Sent returns what the object is to become; nil if that is not known.
+// Sent returns the object that the request sent; nil if it is not known.
 func (w *Write) Sent() (contentType string, body []byte) {
 	if w.sent == nil {
 		return "", nil
@@ -228,7 +228,7 @@ func (w *Write) Sent() (contentType string, body []byte) {
 	return w.contentType, body
 }
 
-// Key returns the object's. Its name is empty for a generated name, and when many objects are meant.
+// Key returns the object's key. Its name is empty for a generated name, and for a deletion of many objects.
 func (w *Write) Key() ObjectKey {
 	key := w.key
 	if key.Name == "" {
@@ -237,7 +237,7 @@ func (w *Write) Key() ObjectKey {
 	return key
 }
 
-// doubt notes that the request is over and its effect not known: what a list shows that begins at after.
+// doubt notes that the request is over and its effect not known. A list that begins at after or later shows the effect.
 func (w *Write) doubt(lost error, after time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -255,20 +255,20 @@ func (w *Write) State() Outcome {
 	return w.outcome
 }
 
-// Concerns reports whether a cache has to wait for w before it can be read in a namespace ("" is all) in the name
-// of owner. What it could change there is for the reader to find out.
+// Concerns reports whether a cache has to wait for w before owner can read it in a namespace ("" means all). The reader
+// finds out what w could change there.
 func (w *Write) Concerns(c Cache, namespace string, owner any) bool {
 	if !c.Follows(w.key.Namespace) || (namespace != "" && w.key.Namespace != "" && namespace != w.key.Namespace) {
 		return false
 	}
-	// A write of another at the same time: the read may be before it as well as after it.
+	// A write of another owner that is still under way is concurrent: the read may come before it as well as after.
 	return w.State().InDoubt || w.Owner != nil && w.Owner == owner
 }
 
-// All reports whether it concerns every object of its namespace.
+// All reports whether w deletes a whole collection.
 func (w *Write) All() bool { return w.all }
 
-// settled reports whether each of the caches has reached a state in which the write's effect shows.
+// settled reports whether all caches show the write's effect.
 func (w *Write) settled(caches []Cache) bool {
 	o := w.State()
 	return o.Until != "" && !slices.ContainsFunc(caches, func(c Cache) bool {

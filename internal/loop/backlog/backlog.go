@@ -1,5 +1,5 @@
-// Package backlog holds keys back while nobody may work on them: those of a controller that is warmed up before it
-// runs, and those of a cluster whose caches are not filled yet.
+// Package backlog holds keys back until they may be worked on: those of a controller that is warmed up before it runs,
+// and those of a cluster whose caches are not filled yet.
 package backlog
 
 import (
@@ -9,43 +9,44 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Least is how many keys a [Backlog] may hold whatever there was at its start.
+// Least is how many keys a [Backlog] may hold however few its initial keys were.
 const Least = 10_000
 
-// Backlog stands before a queue and remembers what is to be done once somebody works: each key once, with its latest
-// cause. The keys of what changed come before those of what was there at the start, and of these the last change
-// first: a process that worked until now has seen to the others, most likely.
+// Backlog stands before a queue. It remembers each key once, with its latest cause. Keys of changed objects come before
+// keys of the initial objects, the latest change first: the process that worked until now has most likely handled the
+// others.
 //
-// A process may wait for months, and the keys of what came and went in that time would add up. Of those a controller
-// that starts without a backlog hears nothing, so they may be forgotten; but a key does not tell. So a backlog that
-// has become more than twice what there was at its start is outgrown: its owner makes a new one.
+// A process may wait for months, and the keys of objects that came and went in that time would add up. A controller
+// that starts without a backlog never hears of such objects, so their keys may be forgotten. But a key does not show
+// whether its object still exists. So a backlog that has more than twice as many keys as its initial objects made is
+// outgrown, and its owner makes a new one.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Backlog[K comparable] struct {
-	// outgrown is called once, without a lock, when the backlog is; nil if it may grow for ever.
+	// outgrown is called once, with no lock held, when the backlog is outgrown; nil if it may grow without limit.
 	outgrown func()
 
 	mu sync.Mutex
-	// pending has what is held, by key; nil once it was flushed.
+	// pending has the keys held back; nil once they were flushed.
 	pending map[K]*pending[K]
-	// ends is the ring's fixed link: after it comes what is first in line, before it what is last. Invariant: the
-	// ring has the elements of pending, and ends.
+	// ends is the ring's fixed element: the first in line comes after it, the last before it. Invariant: the ring has
+	// the elements of pending, and ends.
 	ends pending[K]
-	// listed is how many keys what was there at the start has made.
+	// listed is the number of keys of the initial objects.
 	listed int
-	// big: outgrown was called, or is being called. claimed: it will not be called any more.
+	// big reports that outgrown was called, or is being called. claimed reports that it will not be called any more.
 	big, claimed bool
 }
 
-// pending is what is to be done for one key.
+// pending is the merged requests for one key.
 type pending[K comparable] struct {
 	key           K
 	cause         workqueue.Cause
 	priority      *int
 	before, after *pending[K]
-	// now: the key is to run at once; limited: after the backoff of its failures.
+	// now: the key runs at once. limited: it runs after the backoff of its failures.
 	now, limited bool
-	// due is when it is to run at the latest whatever else it does; zero: nobody asked for that.
+	// due is when the key runs at the latest, in addition to now and limited; zero if nobody asked for that.
 	due time.Time
 }
 
@@ -56,8 +57,8 @@ func New[K comparable](outgrown func()) *Backlog[K] {
 	return b
 }
 
-// Add holds key back. It returns false once the backlog was flushed: the key belongs into the queue then. news means
-// that the key is added because of something that changed.
+// Add holds key back. It returns false once the backlog was flushed: then the caller adds the key to the queue. news
+// reports whether the key is added because something changed.
 func (b *Backlog[K]) Add(key K, o workqueue.AddOptions, news bool) bool {
 	b.mu.Lock()
 	if b.pending == nil {
@@ -121,7 +122,7 @@ func (b *Backlog[K]) insertLocked(p, place *pending[K]) {
 
 func (p *pending[K]) unlink() { p.before.after, p.after.before = p.after, p.before }
 
-// Claim announces that the backlog will be flushed. It returns false if the backlog is outgrown: then it must not be.
+// Claim announces a flush. It returns false if the backlog is outgrown: then it must not be flushed.
 func (b *Backlog[K]) Claim() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,8 +137,8 @@ func (b *Backlog[K]) Len() int {
 	return len(b.pending)
 }
 
-// Flush adds everything, without a lock, as it would have been added at this moment. From its beginning on nothing is
-// held back.
+// Flush adds everything, with no lock held, as it would be added at this moment. From the start of Flush on, Add holds
+// nothing back.
 func (b *Backlog[K]) Flush(add func(key K, o workqueue.AddOptions)) {
 	b.mu.Lock()
 	first := b.ends.after

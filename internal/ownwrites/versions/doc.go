@@ -1,4 +1,4 @@
 // Package versions compares resource versions.
 //
-// Reading order: versions.go, two of them; minimums.go, those that a cache has to reach.
+// Reading order: versions.go, comparing two; minimums.go, the versions that a cache has to reach.
 package versions

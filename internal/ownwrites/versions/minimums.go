@@ -1,19 +1,18 @@
 package versions
 
-// maxMinimums bounds for how many namespaces minimum versions are kept apart.
+// maxMinimums bounds the namespaces with a minimum version of their own.
 const maxMinimums = 1000
 
-// Minimums are the highest versions of own writes that have no entry: a cache has to reach that of a namespace
-// before it can be read. They are kept by namespace, so that a cache of one where nothing happens does not wait for
-// what was written to another.
+// Minimums are the highest versions of own writes that have no entry. A cache has to reach that of a namespace before
+// it can be read. They are kept by namespace, so that a cache of a quiet namespace does not wait for writes to another.
 type Minimums struct {
-	// of has them by namespace, "" being that of what has none.
+	// of has them by namespace; "" is for cluster-scoped objects.
 	of map[string]string
-	// everywhere is one that holds for all namespaces.
+	// everywhere is the minimum of all namespaces.
 	everywhere string
 }
 
-// None reports whether there is none.
+// None reports whether there are no minimums.
 func (m *Minimums) None() bool { return len(m.of) == 0 && m.everywhere == "" }
 
 // Raise notes that version was written to a namespace.
@@ -33,8 +32,8 @@ func (m *Minimums) Raise(namespace, version string) {
 	}
 }
 
-// Below returns what a cache of the followed namespaces (nil is all) has to reach before it can be read in a
-// namespace, "" being all that it follows. It is "" if there is nothing to reach.
+// Below returns the version that a cache of the followed namespaces (nil means all) has to reach before it can be read
+// in a namespace ("" means all that it follows). It is "" if there is none.
 func (m *Minimums) Below(namespace string, followed []string) string {
 	highest := m.of[namespace]
 	switch {
@@ -51,7 +50,7 @@ func (m *Minimums) Below(namespace string, followed []string) string {
 	return higher(m.everywhere, highest)
 }
 
-// higher returns the later of two versions, of which either may be "".
+// higher returns the later of two versions. Either may be "".
 func higher(a, b string) string {
 	if b == "" {
 		return a

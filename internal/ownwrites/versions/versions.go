@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Reached reports whether a cache at watermark mark holds everything up to version. Versions that do not compare
-// are reached only exactly.
+// Reached reports whether a cache at watermark mark holds everything up to version. Versions that do not compare are
+// reached only if they are equal.
 //
 // Source: KEP-5504, resource versions of one resource are comparable as integers.
 func Reached(mark, version string) bool {
@@ -31,7 +31,7 @@ func Comparable(version string) bool {
 	return err == nil
 }
 
-// Later returns the later of two versions; "", and what does not compare, is before all.
+// Later returns the later of two versions. "", and versions that do not compare, come before all others.
 func Later(a, b string) string {
 	if !Comparable(b) {
 		return a

@@ -9,22 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Answer is what an answer says of the object in it. Of a Status it is what the Status says of an object.
+// Answer is what an answer says about the object in it, or about the object that a Status names.
 type Answer struct {
 	APIVersion, Kind string
 	Namespace, Name  string
 	UID              types.UID
 	ResourceVersion  string
-	// What follows tells whether there is an object still.
+	// These fields tell whether the object still exists.
 	Deleting    bool
 	GracePeriod *int64
 	Finalizers  int
 
-	// ContentType is that of the answer.
 	ContentType string
 }
 
-// AnswerOf returns what obj, of that kind, says as an answer.
+// AnswerOf returns the Answer that describes obj.
 func AnswerOf(gvk schema.GroupVersionKind, obj metav1.Object, contentType string) Answer {
 	return Answer{
 		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, ContentType: contentType,
@@ -40,15 +39,15 @@ func (a Answer) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(a.APIVersion, a.Kind)
 }
 
-// Gone reports whether the object is no more: the write was what its deletion had waited for. (A server sets the
-// grace period of what it deletes, but for Namespaces, which stay until they are empty.)
+// Gone reports whether the object no longer exists, because this write removed what its deletion waited for. (A server
+// sets the grace period of objects it deletes, but not of Namespaces, which stay until they are empty.)
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/registry/generic/registry/store.go, ShouldDeleteDuringUpdate.
 func (a Answer) Gone() bool {
 	return a.Deleting && a.Finalizers == 0 && a.GracePeriod != nil && *a.GracePeriod == 0
 }
 
-// jsonMeta is the metadata that an answer is read for, or the details of a Status.
+// jsonMeta is the part of an object's metadata, or of a Status's details, that Answer needs.
 type jsonMeta struct {
 	Namespace         string    `json:"namespace"`
 	Name              string    `json:"name"`
@@ -69,7 +68,7 @@ func (m jsonMeta) answer() Answer {
 // KindOf returns the kind of the object in an answer.
 func KindOf(contentType string, body []byte) string { return Identify(contentType, body).Kind }
 
-// Identify reads an object, or a Status that names one. It reads no more of it than it must.
+// Identify reads an object, or a Status that names one. It decodes no more than it must.
 func Identify(contentType string, body []byte) (a Answer) {
 	if IsProtobuf(contentType) {
 		a = identifyProtobuf(body)
@@ -93,7 +92,7 @@ func Identify(contentType string, body []byte) (a Answer) {
 	return a
 }
 
-// Items reads a list: of each object no more than it must. It is empty for what is no list.
+// Items reads a list. It decodes no more of each object than it must. It returns nil for anything but a list.
 func Items(contentType string, body []byte) (items []Answer) {
 	if IsProtobuf(contentType) {
 		raw, _, kind := OpenProtobuf(body)

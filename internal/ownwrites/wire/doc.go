@@ -1,5 +1,5 @@
-// Package wire reads what a request and its answer say of an object, no more of it than it must.
+// Package wire reads what requests and answers say about an object. It decodes no more than it must.
 //
-// Reading order: place.go, what the path of a request says; answers.go, what an answer says; protobuf.go, the same
-// where it is not JSON; selects.go, whether selectors select an object.
+// Reading order: place.go, the path of a request; answers.go, an answer; protobuf.go, the same for protobuf;
+// selects.go, whether selectors select an object.
 package wire

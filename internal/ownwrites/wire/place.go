@@ -7,17 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Place is what the path of a request says.
+// Place is what the path of a request says about its object.
 type Place struct {
 	Resource schema.GroupResource
-	// Key is the object's; its name is empty for a collection.
+	// Key names the object; its name is empty for a collection.
 	Key         types.NamespacedName
 	Subresource string
-	// Collection is the path of the collection that the object is in.
+	// Collection is the path of the object's collection.
 	Collection string
 }
 
-// PlaceAt reads a path. What lies below a subresource (a proxy, another server's API) is no object of this server.
+// PlaceAt reads a path. A path below a subresource (a proxy, another server's API) names no object of this server.
 func PlaceAt(path string) (p Place, isObject bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	at := 2

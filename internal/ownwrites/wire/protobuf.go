@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// IsProtobuf reports whether a content type is that of Kubernetes' protobuf.
+// IsProtobuf reports whether a content type is Kubernetes' protobuf.
 func IsProtobuf(contentType string) bool {
 	return strings.HasPrefix(contentType, runtime.ContentTypeProtobuf)
 }
@@ -18,7 +18,7 @@ func IsProtobuf(contentType string) bool {
 // ProtobufPrefix begins every object that Kubernetes encodes as protobuf. An envelope follows: message runtime.Unknown.
 const ProtobufPrefix = "k8s\x00"
 
-// The numbers of fields in Kubernetes' protobuf.
+// The field numbers in Kubernetes' protobuf messages.
 //
 // Source: apimachinery v0.37.2 pkg/runtime/generated.proto Unknown, TypeMeta; pkg/apis/meta/v1/generated.proto
 // ObjectMeta, Status, StatusDetails.
@@ -52,7 +52,7 @@ func identifyProtobuf(body []byte) (a Answer) {
 	return a
 }
 
-// OpenProtobuf takes an object out of what it is sent in.
+// OpenProtobuf unwraps an object from its envelope.
 func OpenProtobuf(body []byte) (raw []byte, apiVersion, kind string) {
 	body, ok := bytes.CutPrefix(body, []byte(ProtobufPrefix))
 	if !ok {
@@ -101,7 +101,7 @@ func fields(message []byte, number uint64) iter.Seq[[]byte] {
 			switch tag & 7 {
 			case varint:
 				_, n := binary.Uvarint(message)
-				size = uint64(max(n, 0)) // no more than ten
+				size = uint64(max(n, 0)) // A varint has at most ten bytes.
 			case fixed64:
 				size = 8
 			case fixed32:
@@ -123,7 +123,7 @@ func fields(message []byte, number uint64) iter.Seq[[]byte] {
 	}
 }
 
-// listItems is the field that holds the items, in every list of the API.
+// listItems is the number of the items field in every list of the API.
 //
 // Source: k8s.io/api v0.37.2 core/v1/generated.proto, ConfigMapList and all others.
 const listItems = 2

@@ -19,9 +19,9 @@ import (
 type Options struct {
 	// EveryContext makes every context of every file of a directory a cluster, FILE/CONTEXT, not only the current ones.
 	EveryContext bool
-	// Name names the cluster of a context; file is the name without directory and extension, "" where a single file
-	// is watched. "" leaves it out. Nil: see EveryContext and the package comment, with "-" for what a cluster's name
-	// cannot have.
+	// Name returns the name for the cluster of a context; "" ignores the context. file is the name without directory
+	// and extension, "" if a single file is watched. Nil: see EveryContext and the package comment, with "-" for
+	// characters that a cluster's name cannot have.
 	Name func(file, context string) string
 	// Labels are the labels of the cluster of a context; nil: none.
 	Labels func(file, context string) map[string]string
@@ -36,7 +36,7 @@ type Provider struct {
 	roster roster.Roster
 }
 
-// New returns the provider of the kubeconfig at path, or of those in the directory at path. It need not be there yet.
+// New returns the provider of the kubeconfig at path, or of those in the directory at path. It need not exist yet.
 func New(path string, o Options) *Provider {
 	if o.Interval <= 0 {
 		o.Interval = time.Second
@@ -44,7 +44,7 @@ func New(path string, o Options) *Provider {
 	return &Provider{path: path, o: o}
 }
 
-// Name implements what multicluster.Provider may have.
+// Name implements the optional method of multicluster.Provider.
 func (p *Provider) Name() string { return "kubeconfig" }
 
 // Health reports which files or contexts cannot be used, and why.
@@ -74,14 +74,14 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	}
 }
 
-// watched are the files that there are, as they were at the last look.
+// watched are the files as the last check found them.
 type watched struct {
 	files map[string]file
-	// looked says that there was a look that found them.
+	// looked reports whether a check has found the files.
 	looked bool
 }
 
-// file is how a file was at the last look, and whether that was read.
+// file is the state of a file at the last check, and whether that state was read.
 type file struct {
 	info os.FileInfo
 	read bool
@@ -93,11 +93,11 @@ func same(a, b os.FileInfo) bool {
 	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }
 
-// look reads what has changed. It returns false when it cannot be known which files there are.
+// look reads the changed files. It returns false when the files cannot be listed.
 func (p *Provider) look(ctx context.Context, w *watched) bool {
 	paths, directory, err := p.list()
 	if err != nil {
-		w.files = nil // what comes back is read
+		w.files = nil // A file that comes back is read.
 		p.roster.Broken(ctx, p.path, err)
 		return false
 	}
@@ -121,7 +121,7 @@ func (p *Provider) look(ctx context.Context, w *watched) bool {
 		}
 		old, known := w.files[path]
 		still := known && same(old.info, info)
-		// The first look reads everything, the next one again: what was half written is whole then.
+		// The first check reads everything, and the next one again, because a file may have been half written.
 		if still && !old.read || !w.looked {
 			p.read(ctx, path, directory)
 		}
@@ -131,7 +131,7 @@ func (p *Provider) look(ctx context.Context, w *watched) bool {
 	return true
 }
 
-// list returns the files to look at.
+// list returns the files to check.
 func (p *Provider) list() (paths []string, directory bool, err error) {
 	info, err := os.Stat(p.path)
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *Provider) list() (paths []string, directory bool, err error) {
 	return paths, true, nil
 }
 
-// read announces what is in a file.
+// read announces the clusters in a file.
 func (p *Provider) read(ctx context.Context, path string, directory bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -207,7 +207,7 @@ func (p *Provider) name(file, context string) string {
 	return kubeconf.ClusterName(file)
 }
 
-// plain is an error of the file system without the path, which stands before it anyway.
+// plain returns an error of the file system without the path, which precedes it anyway.
 func plain(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return fmt.Errorf("%s: %w", e.Op, e.Err)

@@ -19,8 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/kubeconfig"
 )
 
-// config is a kubeconfig with these contexts, each followed by the host of its cluster. The first one is the current
-// one.
+// config returns a kubeconfig with these contexts, each followed by the host of its cluster. The first context is the
+// current one.
 func config(contextsAndHosts ...string) string {
 	var contexts, clusters string
 	for i := 0; i < len(contextsAndHosts); i += 2 {
@@ -48,7 +48,7 @@ func ExampleNew() {
 	// Output: <nil> admin-us eu
 }
 
-// world is a provider that runs, and a folder.
+// world is a running provider and a folder.
 type world struct {
 	t     *testing.T
 	dir   string
@@ -57,7 +57,7 @@ type world struct {
 	log   bytes.Buffer
 }
 
-// inWorld runs test in a bubble. prepare makes what is there at the start, and returns what the provider looks at.
+// inWorld runs test in a bubble. prepare makes the initial files and returns the path to watch.
 func inWorld(t *testing.T, o kubeconfig.Options, prepare func(w *world) string, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, dir: t.TempDir(), fleet: &fleettest.Fleet{}}
@@ -97,7 +97,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// wants says what the fleet has heard since it was asked for last, three looks later.
+// wants checks the fleet's records since the last call, three checks of the files later.
 func (w *world) wants(want string) {
 	w.t.Helper()
 	time.Sleep(3*time.Second + time.Millisecond)
@@ -107,7 +107,7 @@ func (w *world) wants(want string) {
 	}
 }
 
-// wantsHealth says that each line of Health contains one of these texts.
+// wantsHealth checks that each line of Health contains one of these texts.
 func (w *world) wantsHealth(texts ...string) {
 	w.t.Helper()
 	var lines []string
@@ -129,7 +129,7 @@ func TestContextsOfAFileAreClusters(t *testing.T) {
 		return "config"
 	}, func(w *world) {
 		w.wants("join eu; join us; synced")
-		w.put("config", config("eu", "1", "us", "2")) // the same in other clothes
+		w.put("config", config("eu", "1", "us", "2")) // the same content in another form
 		w.wants("")
 		w.put("config", config("eu", "1", "us", "9", "ap", "3"))
 		w.wants("join ap; change us: identity, host")
@@ -163,7 +163,7 @@ func TestAMalformedFileTakesNothingAway(t *testing.T) {
 	})
 }
 
-// One context that makes no sense does not spoil the others, and stays as it was.
+// An invalid context does not affect the others, and its cluster stays as it was.
 func TestAMalformedContextTakesNothingAway(t *testing.T) {
 	inWorld(t, kubeconfig.Options{}, func(w *world) string {
 		w.put("config", config("eu", "1", "us", "2"))
@@ -229,8 +229,8 @@ func TestNothingIsThereYet(t *testing.T) {
 	})
 }
 
-// The kubelet writes what it mounts into a new folder, and then has the link ..data lead there: all files change at
-// once.
+// The kubelet writes a mounted volume into a new folder, and then makes the link ..data point there: all files change
+// at once.
 //
 // Source: AtomicWriter of Kubernetes v1.37, pkg/volume/util.
 func TestMountedSecret(t *testing.T) {
@@ -254,7 +254,7 @@ func TestMountedSecret(t *testing.T) {
 	})
 }
 
-// Whoever writes a file in place has a shorter one there for a while, which may make sense.
+// A program that writes a file in place leaves a shorter one for a while, which may be valid.
 func TestAHalfWrittenFileIsNotRead(t *testing.T) {
 	inWorld(t, kubeconfig.Options{}, func(w *world) string {
 		w.put("config", config("eu", "1", "us", "2"))
@@ -263,7 +263,7 @@ func TestAHalfWrittenFileIsNotRead(t *testing.T) {
 		w.wants("join eu; join us; synced")
 		path := filepath.Join(w.dir, "config")
 		w.must(os.WriteFile(path, []byte(config("eu", "1")), 0o600))
-		time.Sleep(time.Second) // one look
+		time.Sleep(time.Second) // one check
 		w.must(os.WriteFile(path, []byte(config("eu", "1", "us", "2", "ap", "3")), 0o600))
 		w.wants("join ap")
 		w.wantsHealth()

@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// In a fleet, a namespace's cache holds what is in it, and cluster-scoped kinds whole.
+// In a fleet, a namespace's cache holds the objects of the namespace, and all cluster-scoped objects.
 func TestFleetOfNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := func(ns string) *corev1.ConfigMap {

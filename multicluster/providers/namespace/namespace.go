@@ -31,7 +31,7 @@ import (
 type Options struct {
 	// LabelSelector selects them, evaluated by the server.
 	LabelSelector string
-	// Name names the cluster of a namespace; "" leaves it out. Nil: after the namespace.
+	// Name returns the name for the cluster of a namespace; "" ignores the namespace. Nil means the namespace's name.
 	Name func(*metav1.PartialObjectMetadata) string
 }
 
@@ -44,7 +44,7 @@ type Provider struct {
 
 // New returns the provider of the namespaces of local's cluster that o describes.
 //
-// Errors: a selector that is none.
+// Errors: an invalid selector.
 func New(local *manager.Manager, o Options) (*Provider, error) {
 	if _, err := labels.Parse(o.LabelSelector); err != nil {
 		return nil, fmt.Errorf("namespace provider: Options.LabelSelector: %w", err)
@@ -55,7 +55,7 @@ func New(local *manager.Manager, o Options) (*Provider, error) {
 	return &Provider{local: local, o: o}, nil
 }
 
-// Name implements what multicluster.Provider may have.
+// Name implements the optional method of multicluster.Provider.
 func (p *Provider) Name() string { return "namespace" }
 
 // Health names the namespaces that the fleet has rejected, and why.

@@ -20,7 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/namespace"
 )
 
-// tenant is a namespace with the label tenant=yes.
+// tenant returns a namespace with the label tenant=yes.
 func tenant(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"tenant": "yes"}}}
 }
@@ -80,7 +80,7 @@ func inWorld(t *testing.T, test func(ctx context.Context, c kubernetes.Interface
 	})
 }
 
-// wants says what the fleet has heard since it was asked for last.
+// wants checks the fleet's records since the last call.
 func wants(t *testing.T, fleet *fleettest.Fleet, want string) {
 	t.Helper()
 	time.Sleep(time.Second)
@@ -118,7 +118,8 @@ func TestNamespacesAreClusters(t *testing.T) {
 	})
 }
 
-// Finalizers in a namespace have to be taken off before it can go, by a controller to which it is a cluster.
+// A controller must be able to remove finalizers in a namespace that is being deleted, so the namespace stays a
+// cluster.
 func TestATerminatingNamespaceStaysUntilItIsGone(t *testing.T) {
 	inWorld(t, func(ctx context.Context, c kubernetes.Interface, fleet *fleettest.Fleet) {
 		namespaces := c.CoreV1().Namespaces()

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Discovery is how control planes are found.
+// Discovery says how to find control planes.
 type Discovery struct {
-	// Kind is that of the objects.
+	// Kind is the kind of the objects.
 	Kind schema.GroupVersionKind
 	// ReadyCondition is the type of the condition in their status.conditions that must be True.
 	ReadyCondition string
@@ -21,17 +21,18 @@ type Discovery struct {
 	Endpoint string
 }
 
-// endpoint is what a template of endpoints can use.
+// endpoint is the data of an endpoint template.
 type endpoint struct {
 	// Base is the URL of the server that Options.Config leads to, without a slash at its end.
 	Base string
 	// Name, Namespace and UID are those of the object.
 	Name, Namespace, UID string
-	// Object is all of it: {{.Object.status.endpoint}}, where control planes move.
+	// Object is the whole object. A template can use any field: {{.Object.status.endpoint}}, for control planes that
+	// move.
 	Object map[string]any
 }
 
-// External finds control planes from outside: behind the path that the API server of the Projects routes to them.
+// External finds control planes from outside, behind the path that the API server of the Projects routes to them.
 func External() Discovery {
 	return Discovery{
 		Kind: schema.GroupVersionKind{
@@ -43,7 +44,7 @@ func External() Discovery {
 	}
 }
 
-// Internal finds control planes from inside the cluster that they run in: by their Services.
+// Internal finds control planes from inside the cluster that they run in, by their Services.
 func Internal() Discovery {
 	return Discovery{
 		Kind: schema.GroupVersionKind{
@@ -74,12 +75,12 @@ func newEndpoints(text string, config *rest.Config) (*endpoints, error) {
 	e := &endpoints{template: t, base: strings.TrimSuffix(base.String(), "/")}
 	if _, err = e.of(endpoint{Name: "name", Namespace: "namespace", UID: "uid"}); err != nil &&
 		strings.Contains(err.Error(), "no entry for key") {
-		err = nil // what is in objects is seen when there are some
+		err = nil // Errors about fields show up with the first object.
 	}
 	return e, err
 }
 
-// of is the URL for an object.
+// of returns the URL for an object.
 func (e *endpoints) of(o endpoint) (string, error) {
 	o.Base = e.base
 	var b strings.Builder

@@ -116,7 +116,7 @@ func inFleet(t *testing.T, o project.Options, setup func(f *fleet), test func(f 
 	})
 }
 
-// reconcile writes the name of the cluster into the config map, in the cluster.
+// reconcile writes the cluster's name into the config map in the cluster.
 func (f *fleet) reconcile(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 	f.mu.Lock()
 	f.requests = append(f.requests, r.String())
@@ -133,7 +133,7 @@ func (f *fleet) reconcile(ctx context.Context, r multicluster.Request) (reconcil
 	return reconcile.Result{}, c.Update(ctx, &m)
 }
 
-// reconciled are the requests since it was asked last, sorted, each once.
+// reconciled returns the requests since the last call, sorted, each once.
 func (f *fleet) reconciled() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,13 +150,13 @@ func (f *fleet) must(err error) {
 	}
 }
 
-// settle lets everything happen that follows, in less than a second.
+// settle waits, for less than a second, until everything that follows has happened.
 func (f *fleet) settle() {
 	time.Sleep(900 * time.Millisecond)
 	synctest.Wait()
 }
 
-// states are all clusters with their states.
+// states returns all clusters with their states.
 func (f *fleet) states() string {
 	f.settle()
 	var all []string
@@ -199,7 +199,7 @@ func (f *fleet) announce(name, status string, labels ...string) *unstructured.Un
 	return u
 }
 
-// held is what the config map says.
+// held returns the content of the config map.
 func held(f *fleet, server *localapi.Server, name string) string {
 	f.t.Helper()
 	c, err := kubernetes.NewForConfig(server.RESTConfig())
@@ -246,8 +246,8 @@ func TestSameNamesInThreeProjects(t *testing.T) {
 	})
 }
 
-// The provider of Milo holds a lock while a cluster's caches sync, without a timeout: one project that does not
-// answer keeps all others from being engaged, and Get from answering.
+// Milo's provider holds a lock, without a timeout, while a cluster's caches sync. One project that does not answer
+// prevents all others from being engaged, and blocks Get.
 func TestAnUnreachableProjectDelaysNobody(t *testing.T) {
 	inFleet(t, project.Options{}, nil, func(f *fleet) {
 		f.planes.servers["dead"] = nil
@@ -379,8 +379,8 @@ func TestIndexesBeforeAndAfterProjectsAreEngaged(t *testing.T) {
 	})
 }
 
-// Neither a project that was there, nor one that was never reached, leaves anything behind. Milo's provider keeps the
-// cancel function of the one, and the started cluster of the other.
+// Neither a project that was engaged, nor one that was never reached, leaves anything behind. Milo's provider keeps the
+// cancel function of the first, and the started cluster of the second.
 func TestProjectsThatGoLeaveNothingBehind(t *testing.T) {
 	inFleet(t, project.Options{}, nil, func(f *fleet) {
 		round := func() {

@@ -18,8 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Control planes behind a path of the API server of the Projects are reached with the same config, and count versions
-// of their own: what is written to them is not looked for among the Projects.
+// Control planes behind a path of the Projects' API server are reached with the same config, but have versions of their
+// own. So writes to them must not be looked for among the Projects.
 func TestProjectsUntilIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{
@@ -45,7 +45,7 @@ func TestProjectsUntilIdle(t *testing.T) {
 			),
 		)
 		var names []string
-		for i := range 100 { // so many that its versions are ahead
+		for i := range 100 { // Enough to put its versions ahead.
 			names = append(names, fmt.Sprint("x-", i))
 		}
 		plane := f.serve("a", names...)

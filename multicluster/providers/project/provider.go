@@ -26,9 +26,9 @@ type Options struct {
 	// LabelSelector selects the projects. The server evaluates it, so others are not read; the provider checks the
 	// answers again.
 	LabelSelector string
-	// Namespace restricts it to the objects of a namespace, where they have one.
+	// Namespace restricts the provider to one namespace, if the objects are namespaced.
 	Namespace string
-	// Name names the cluster of an object; "" leaves it out. Nil: after the object.
+	// Name returns the name for the cluster of an object; "" ignores the object. Nil means the object's name.
 	Name func(*unstructured.Unstructured) string
 }
 
@@ -41,9 +41,9 @@ type Provider struct {
 	roster    roster.Roster
 }
 
-// New returns the provider of the control planes that objects of local's cluster tell of.
+// New returns the provider of the control planes that objects of local's cluster announce.
 //
-// Errors: a selector or a template that is none.
+// Errors: an invalid selector or template.
 func New(local *manager.Manager, o Options) (*Provider, error) {
 	if o.Discovery == (Discovery{}) {
 		o.Discovery = External()
@@ -65,11 +65,11 @@ func New(local *manager.Manager, o Options) (*Provider, error) {
 	return p, nil
 }
 
-// Name implements what multicluster.Provider may have.
+// Name implements the optional method of multicluster.Provider.
 func (p *Provider) Name() string { return "project" }
 
-// Health names the projects that cannot be announced, and why. That a control plane is not ready, or does not answer,
-// is in the status of its cluster.
+// Health names the projects that cannot be announced, and why. The status of a cluster reports that its control plane
+// is not ready or does not answer.
 func (p *Provider) Health() error { return p.roster.Health() }
 
 // Run implements multicluster.Provider. The local manager runs the informer.
@@ -88,7 +88,7 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, see)
 }
 
-// announce is the cluster of an object, or none when it is not meant.
+// announce returns the cluster of an object, or none if the options ignore the object.
 func (p *Provider) announce(obj *unstructured.Unstructured) ([]multicluster.Announcement, error) {
 	name := p.o.Name(obj)
 	if name == "" || !p.selector.Matches(labels.Set(obj.GetLabels())) {
@@ -107,7 +107,7 @@ func (p *Provider) announce(obj *unstructured.Unstructured) ([]multicluster.Anno
 // ConfigFor returns the configuration for the control plane of an object, ready or not: for code that prepares the
 // control plane, or cleans it up.
 //
-// Errors: a template that makes no URL of this object.
+// Errors: the template makes no URL of this object.
 func (p *Provider) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, error) {
 	host, err := p.endpoints.of(endpoint{
 		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID()), Object: obj.Object,
@@ -125,7 +125,7 @@ func (p *Provider) notReady(obj *unstructured.Unstructured) string {
 	if obj.GetDeletionTimestamp() != nil {
 		return "it is being deleted"
 	}
-	// Without, or with other things there: not ready.
+	// A missing or malformed condition means not ready.
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, ok := c.(map[string]any)

@@ -23,7 +23,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
-// definition is the CustomResourceDefinition of a kind.
+// definition returns the CustomResourceDefinition of a kind.
 func definition(d project.Discovery, plural, scope string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -42,7 +42,7 @@ func definition(d project.Discovery, plural, scope string) *unstructured.Unstruc
 	}}
 }
 
-// objectOf is an object of the kind, with labels of the form "a=b".
+// objectOf returns an object of the kind, with labels of the form "a=b".
 func objectOf(d project.Discovery, name string, labels ...string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(d.Kind)
@@ -56,7 +56,7 @@ func objectOf(d project.Discovery, name string, labels ...string) *unstructured.
 	return u
 }
 
-// ready puts the condition into the status; no status takes it away.
+// ready sets the condition in the status; an empty status removes it.
 func ready(u *unstructured.Unstructured, d project.Discovery, status string) *unstructured.Unstructured {
 	var conditions []any
 	if status != "" {
@@ -105,7 +105,7 @@ func ExampleNew() {
 	// http://localapi/apis/resourcemanager.miloapis.com/v1alpha1/projects/shop/control-plane <nil>
 }
 
-// world is a server with projects, and a provider that runs.
+// world is a server with projects and a running provider.
 type world struct {
 	t     *testing.T
 	ctx   context.Context
@@ -171,7 +171,7 @@ func (w *world) create(name string, labels ...string) *unstructured.Unstructured
 	return u
 }
 
-// update writes u, and its status.
+// update writes u and its status.
 func (w *world) update(u *unstructured.Unstructured) {
 	w.t.Helper()
 	status := u.Object["status"]
@@ -180,7 +180,7 @@ func (w *world) update(u *unstructured.Unstructured) {
 	w.must(w.them.Status().Update(w.ctx, u))
 }
 
-// wants says what the fleet has heard since it was asked for last.
+// wants checks the fleet's records since the last call.
 func (w *world) wants(want string) {
 	w.t.Helper()
 	time.Sleep(time.Second)
@@ -242,7 +242,7 @@ func TestAProjectThatIsBeingDeletedIsDisengaged(t *testing.T) {
 	})
 }
 
-// A project that was deleted and made anew between two looks is another cluster.
+// A project that was deleted and created again between two checks is another cluster.
 func TestAProjectMadeAnewIsAnotherCluster(t *testing.T) {
 	inWorld(t, project.Options{}, func(w *world) {
 		shop := w.create("shop")
@@ -259,8 +259,7 @@ func TestAProjectMadeAnewIsAnotherCluster(t *testing.T) {
 	})
 }
 
-// The same, while the provider could not see anything: its watch was away, and then its first list shows the
-// successor only.
+// The same, while the provider saw nothing: its watch had failed, and its next list shows only the successor.
 func TestAProjectMadeAnewUnseenIsAnotherCluster(t *testing.T) {
 	inWorld(t, project.Options{}, func(w *world) {
 		shop, gone := w.create("shop"), w.create("gone")
@@ -273,7 +272,7 @@ func TestAProjectMadeAnewUnseenIsAnotherCluster(t *testing.T) {
 		heal := w.api.Intercept(
 			localapi.Rule{Resource: "projects", Verb: "list", Err: apierrors.NewServiceUnavailable("away")},
 		)
-		w.restart() // The informer starts afresh and sees nothing: what was known is announced.
+		w.restart() // The informer starts anew and sees nothing: the known clusters are announced.
 		w.wants("")
 		w.must(w.them.Delete(w.ctx, shop))
 		w.must(w.them.Delete(w.ctx, gone))
@@ -294,7 +293,7 @@ func TestAProjectThatMovedIsAnotherCluster(t *testing.T) {
 		shop := w.create("shop")
 		w.wants("join shop (it has no condition Ready)")
 		w.update(ready(shop, w.d, "True"))
-		w.wants("") // It is ready, and nowhere: what was known stays.
+		w.wants("") // It is ready, but has no endpoint: its cluster stays as it was.
 		if err := w.p.Health(); err == nil || !strings.Contains(err.Error(), `shop: endpoint`) {
 			t.Errorf("health is %v", err)
 		}
@@ -349,7 +348,7 @@ func TestLabelSelector(t *testing.T) {
 	})
 }
 
-// A hundred projects of which none can be reached cost the others nothing: nothing is reached here.
+// A hundred projects that cannot be reached cost the others nothing: the provider connects to none.
 func TestNothingIsReached(t *testing.T) {
 	inWorld(t, project.Options{Config: &rest.Config{Host: "https://192.0.2.1"}}, func(w *world) {
 		for i := range 20 {
@@ -363,7 +362,7 @@ func TestNothingIsReached(t *testing.T) {
 	})
 }
 
-// The kind is defined later than the provider starts.
+// The kind is defined after the provider has started.
 func TestTheKindIsNotServedYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := localapi.NewTest(t)

@@ -4,9 +4,9 @@
 // If a Secret's kubeconfig is invalid, its cluster stays as it was until the Secret is repaired or deleted. Health and
 // an event on the Secret report the error.
 //
-// Whoever may write such a Secret decides where this process connects to. By default they can do no more than that: a
-// kubeconfig that names a command, or a file of this process, is rejected. It could make the process run something, or
-// send its own token to another server.
+// Anybody who may write such a Secret decides where this process connects to. By default they can do no more than that:
+// the provider rejects a kubeconfig that names a command, or a file of this process. It could make the process run
+// something, or send its own token to another server.
 package secret
 
 import (
@@ -41,7 +41,7 @@ type Options struct {
 	LabelSelector string
 	// Key is where in a Secret's data the kubeconfig is. Empty means DefaultKey.
 	Key string
-	// Name names the cluster of a Secret; "" leaves it out. Nil: after the Secret.
+	// Name returns the name for the cluster of a Secret; "" ignores the Secret. Nil means the Secret's name.
 	Name func(*corev1.Secret) string
 	// Trusted allows kubeconfigs that run commands and read files. See the package comment.
 	Trusted bool
@@ -76,7 +76,7 @@ func New(local *manager.Manager, o Options) (*Provider, error) {
 	return &Provider{local: local, o: o}, nil
 }
 
-// Name implements what multicluster.Provider may have.
+// Name implements the optional method of multicluster.Provider.
 func (p *Provider) Name() string { return "secret" }
 
 // Health reports which Secrets cannot be used, and why.
@@ -97,7 +97,7 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, see)
 }
 
-// read returns the cluster of a Secret, or none where that is wanted.
+// read returns the cluster of a Secret, or none if the options ignore the Secret.
 func (p *Provider) read(s *corev1.Secret) ([]multicluster.Announcement, error) {
 	name := p.o.Name(s)
 	if name == "" {

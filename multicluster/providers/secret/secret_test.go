@@ -22,13 +22,13 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/secret"
 )
 
-// kubeconfig leads to a host.
+// kubeconfig returns a kubeconfig for a host.
 func kubeconfig(host string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n" +
 		"clusters: [{name: k, cluster: {server: https://" + host + "}}]\nusers: [{name: u, user: {token: t}}]\n"
 }
 
-// secretOf is a Secret with a kubeconfig.
+// secretOf returns a Secret with a kubeconfig.
 func secretOf(name, text string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -64,7 +64,7 @@ func ExampleNew() {
 	// Output: <nil> <nil> eu
 }
 
-// world is a server, and a provider that runs.
+// world is a server and a running provider.
 type world struct {
 	t     *testing.T
 	ctx   context.Context
@@ -118,7 +118,7 @@ func (w *world) remove(name string) {
 	}
 }
 
-// wants says what the fleet has heard since it was asked for last.
+// wants checks the fleet's records since the last call.
 func (w *world) wants(want string) {
 	w.t.Helper()
 	time.Sleep(time.Second)
@@ -128,7 +128,7 @@ func (w *world) wants(want string) {
 	}
 }
 
-// wantsHealth says what Health contains; "" for nothing at all.
+// wantsHealth checks that Health contains a text; "" means that it returns nil.
 func (w *world) wantsHealth(want string) {
 	w.t.Helper()
 	switch err := w.p.Health(); {
@@ -172,7 +172,7 @@ func TestAMalformedSecretTakesNothingAway(t *testing.T) {
 		w.wantsHealth("fleet/us: kubeconfig: it is empty")
 		again := secretOf("eu", "{{{")
 		again.Labels["more"] = "labels"
-		w.put(again) // the same fault
+		w.put(again) // the same error
 		w.wants("")
 		events, err := w.them.CoreV1().Events("fleet").List(w.ctx,
 			metav1.ListOptions{FieldSelector: "involvedObject.name=eu"})
@@ -192,7 +192,7 @@ func TestAMalformedSecretTakesNothingAway(t *testing.T) {
 	})
 }
 
-// Who may write a Secret must not get at the process's own token by it, nor have it run something.
+// A writer of Secrets must not be able to read the process's own token, or to make the process run a command.
 func TestASecretIsNotTrusted(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {

@@ -21,10 +21,10 @@ func New(clusters ...multicluster.Announcement) *Provider {
 	return &Provider{clusters: slices.Clone(clusters)}
 }
 
-// Name implements what multicluster.Provider may have.
+// Name implements the optional method of multicluster.Provider.
 func (p *Provider) Name() string { return "static" }
 
-// Health names the clusters that the fleet has not taken, and why.
+// Health names the clusters that the fleet has rejected, and why.
 func (p *Provider) Health() error { return p.roster.Health() }
 
 // Run implements multicluster.Provider.

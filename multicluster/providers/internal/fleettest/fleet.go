@@ -1,4 +1,4 @@
-// Package fleettest is a fleet that connects to nothing and notes what a provider tells it.
+// Package fleettest has a fleet for tests. It connects to nothing and records the calls of a provider.
 package fleettest
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// Fleet notes what it is told.
+// Fleet records the calls of a provider.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Fleet struct {
-	// OnSynced is called by Synced; nil: nothing.
+	// OnSynced, if not nil, is called by Synced.
 	OnSynced func()
 
 	mu       sync.Mutex
@@ -24,7 +24,8 @@ type Fleet struct {
 	taken    map[string]bool
 }
 
-// Take has the names refused, as those of another provider are; with no names, nothing is any more.
+// Take makes Join refuse these names, as if another provider had announced them. With no names it refuses none any
+// more.
 func (f *Fleet) Take(names ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,8 +35,8 @@ func (f *Fleet) Take(names ...string) {
 	}
 }
 
-// Join implements multicluster.Fleet. It notes "join NAME", and "change NAME: …" for an announcement that is not as
-// the one before.
+// Join implements multicluster.Fleet. It records "join NAME", or "change NAME: …" if the announcement differs from the
+// one before.
 func (f *Fleet) Join(a multicluster.Announcement) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +75,7 @@ func (f *Fleet) Join(a multicluster.Announcement) error {
 	return nil
 }
 
-// Leave implements multicluster.Fleet. It notes "leave NAME".
+// Leave implements multicluster.Fleet. It records "leave NAME".
 func (f *Fleet) Leave(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +85,7 @@ func (f *Fleet) Leave(name string) {
 	}
 }
 
-// Synced implements multicluster.Fleet. It notes "synced".
+// Synced implements multicluster.Fleet. It records "synced".
 func (f *Fleet) Synced() {
 	f.mu.Lock()
 	f.log = append(f.log, "synced")
@@ -94,7 +95,7 @@ func (f *Fleet) Synced() {
 	}
 }
 
-// Log is what happened since it was asked for last, joined by "; ".
+// Log returns the records since the last call, joined by "; ".
 func (f *Fleet) Log() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,7 +104,7 @@ func (f *Fleet) Log() string {
 	return log
 }
 
-// Cluster is the last announcement of a cluster.
+// Cluster returns the last announcement of a cluster.
 func (f *Fleet) Cluster(name string) (multicluster.Announcement, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +115,7 @@ func (f *Fleet) Cluster(name string) (multicluster.Announcement, error) {
 	return a, nil
 }
 
-// Names are those of the clusters, in order, joined by spaces.
+// Names returns the names of the clusters, sorted and joined by spaces.
 func (f *Fleet) Names() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package kubeconf reads kubeconfigs as providers need them: every context by itself, with what tells its clusters
-// apart.
+// Package kubeconf reads kubeconfigs for providers: every context by itself, with an identity that distinguishes its
+// cluster from others.
 package kubeconf
 
 import (
@@ -21,18 +21,17 @@ import (
 
 // Context is a context of a kubeconfig.
 type Context struct {
-	// Name is the context's.
 	Name string
-	// Config is how its cluster is reached as its user. It is nil when Err says why that cannot be told.
+	// Config says how to reach its cluster as its user. It is nil when Err says why the context cannot be used.
 	Config *rest.Config
-	// Identity changes with anything that is said of the cluster and the user.
+	// Identity changes with everything that the kubeconfig says about the cluster and the user.
 	Identity string
 	Err      error
 }
 
 // Source is where a kubeconfig comes from.
 type Source struct {
-	// Path is the file it was read from, which names of other files in it are relative to; "" if it was none.
+	// Path is the file that it was read from; "" if it was none. File names in the kubeconfig are relative to it.
 	Path string
 	// Untrusted refuses kubeconfigs that run a command, or read a file, of this process.
 	Untrusted bool
@@ -40,7 +39,7 @@ type Source struct {
 
 // Read returns the contexts of a kubeconfig, by name, and the name of the current one.
 //
-// Errors: what is no kubeconfig, or an empty one, as of a file that is being written.
+// Errors: an invalid kubeconfig, or an empty one, such as a file that is still being written.
 func Read(data []byte, from Source) (contexts []Context, current string, err error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, "", errors.New("it is empty")
@@ -73,7 +72,7 @@ func read(config *api.Config, name string, from Source) Context {
 		return c
 	}
 	context := config.Contexts[name]
-	// client-go would come as nobody
+	// Without this check client-go would send anonymous requests.
 	if _, known := config.AuthInfos[context.AuthInfo]; context.AuthInfo != "" && !known {
 		return fail(fmt.Errorf("its user %q is not in it", context.AuthInfo))
 	}
@@ -100,7 +99,7 @@ func read(config *api.Config, name string, from Source) Context {
 	return c
 }
 
-// single is the part of a kubeconfig that a context needs, without what is not about its cluster or user.
+// single returns the part of a kubeconfig that is about a context's cluster and user.
 func single(config *api.Config, name string) *api.Config {
 	alone := api.NewConfig()
 	alone.CurrentContext = name
@@ -119,8 +118,8 @@ func single(config *api.Config, name string) *api.Config {
 	return alone
 }
 
-// harmless refuses what would make this process run a command, or send one of its files to a server of somebody's
-// choice.
+// harmless refuses a kubeconfig that would make this process run a command, or send one of its files to a server that
+// the kubeconfig names.
 func harmless(config *api.Config) error {
 	for _, c := range config.Clusters {
 		if c.CertificateAuthority != "" {
@@ -142,8 +141,7 @@ func harmless(config *api.Config) error {
 	return nil
 }
 
-// ClusterName makes a name that a fleet takes of one that anybody may have chosen: lower case, with "-" for what is
-// not allowed. Slashes stay.
+// ClusterName turns any name into one that a fleet accepts: lower case, with "-" for invalid characters. Slashes stay.
 func ClusterName(name string) string {
 	var parts []string
 	for part := range strings.SplitSeq(strings.ToLower(name), "/") {

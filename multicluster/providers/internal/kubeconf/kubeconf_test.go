@@ -9,7 +9,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/internal/kubeconf"
 )
 
-// text is a kubeconfig with one context, c, whose cluster and user have these lines.
+// text returns a kubeconfig with one context, c, whose cluster and user have these lines.
 func text(cluster, user string) []byte {
 	return []byte(`apiVersion: v1
 kind: Config

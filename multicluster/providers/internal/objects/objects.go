@@ -1,6 +1,6 @@
-// Package objects is the common part of providers whose clusters are described by objects of the local cluster. They
-// are handlers of an informer. They need no queue and no worker because they wait for nothing: the fleet itself
-// connects to clusters.
+// Package objects is the common part of providers whose clusters are described by objects of the local cluster. Such
+// providers are handlers of an informer. They need no queue and no worker because they wait for nothing: the fleet
+// itself connects to clusters.
 package objects
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// Follow is the Run of such a provider. see is called for every object there is, and for every new state of one; it
-// tells the roster what is in it, under the object's key, which the roster forgets when the object is gone.
+// Follow is the Run of such a provider. It calls see for every object and for every new state of one. see reports the
+// object's clusters to the roster, with the object's key as the place. Follow makes the roster forget the place when
+// the object is gone.
 func Follow[T informer.Object](ctx context.Context, f *informer.Factory, o informer.InformerOptions, r *roster.Roster,
 	fleet multicluster.Fleet, see func(key string, obj T),
 ) error {
@@ -31,12 +32,12 @@ func Follow[T informer.Object](ctx context.Context, f *informer.Factory, o infor
 	if err != nil {
 		return fmt.Errorf("watch clusters: %w", err)
 	}
-	// What was seen is told to the end: then nobody is in a call of see any more.
+	// Pending events are delivered first. After that no call of see is under way.
 	defer func() { err = objects.RemoveHandler(context.WithoutCancel(ctx), registration) }()
 	select {
 	case <-registration.Synced():
 		r.Complete(true)
-	case <-registration.Done(): // the factory has stopped
+	case <-registration.Done(): // The factory has stopped.
 		return informer.ErrStopped
 	case <-ctx.Done():
 		return nil

@@ -24,33 +24,33 @@ import (
 // retryInterval is how often rejected clusters are announced again: another provider may have given up the name.
 const retryInterval = 10 * time.Second
 
-// Roster tells a fleet what a provider has found. It outlives the provider's runs: what is broken in one may have
-// been well in the one before. The zero value is empty.
+// Roster announces the clusters that a provider has found. It outlives the provider's runs: a place that cannot be read
+// in one run may have been read in the one before. The zero value is empty.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Roster struct {
-	// mu is held while the fleet is told, whose methods do not wait: it keeps what is told in the order of what was
-	// found.
+	// mu is held during calls of the fleet, so that they come in the order of the provider's findings. The fleet's
+	// methods do not wait.
 	mu     sync.Mutex
 	fleet  multicluster.Fleet
 	places map[string]*place
-	// holders are the places whose announcements the fleet was told, by the name of the cluster.
+	// holders are the places whose announcements went to the fleet, by the name of the cluster.
 	holders map[string]string
 }
 
 // place is where clusters are found.
 type place struct {
 	clusters map[string]multicluster.Announcement
-	// wrong is what the place itself suffers from; refused, by cluster, why the fleet does not take it.
+	// wrong is the error of the place itself. refused is why the fleet rejected a cluster, by its name.
 	wrong   error
 	refused map[string]error
-	// said is what was logged last.
+	// said is the error that was last logged.
 	said string
-	// seen says that the place was read, with or without success, since the run began.
+	// seen reports whether the place was read, with or without success, since the run began.
 	seen bool
 }
 
-// Begin begins a run: the fleet is told of all clusters that are known. [Roster.Complete] ends its first round.
+// Begin begins a run: it announces all known clusters to the fleet. [Roster.Complete] ends the first round.
 func (r *Roster) Begin(fleet multicluster.Fleet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,8 +66,8 @@ func (r *Roster) Begin(fleet multicluster.Fleet) {
 	}
 }
 
-// Complete says that the fleet knows all clusters. With all, every place that there is was read since the run began:
-// the others are gone.
+// Complete tells the fleet that all clusters are announced. If all is set, every existing place was read since the run
+// began, and Complete forgets the other places.
 func (r *Roster) Complete(all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *Roster) Complete(all bool) {
 	r.fleet.Synced()
 }
 
-// placeLocked is the place of that name, which was read just now.
+// placeLocked returns the place of that name and marks it as seen.
 func (r *Roster) placeLocked(where string) *place {
 	p := r.places[where]
 	if p == nil {
@@ -90,13 +90,13 @@ func (r *Roster) placeLocked(where string) *place {
 	return p
 }
 
-// Unusable is a cluster of which only the name could be found out.
+// Unusable is a cluster of which only the name is known.
 type Unusable struct {
 	Name string
 	Err  error
 }
 
-// Found says which clusters are in a place. Those that are unusable stay as they were, if they were known.
+// Found reports the clusters in a place. Unusable clusters stay as they were, if they were known.
 func (r *Roster) Found(ctx context.Context, where string, clusters []multicluster.Announcement, unusable ...Unusable) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *Roster) Found(ctx context.Context, where string, clusters []multicluste
 	r.report(ctx, where)
 }
 
-// Broken says that what is in a place cannot be understood. It returns whether that is news.
+// Broken reports that a place cannot be read. It returns whether the error is new.
 func (r *Roster) Broken(ctx context.Context, where string, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +129,7 @@ func (r *Roster) Broken(ctx context.Context, where string, err error) bool {
 	return r.report(ctx, where)
 }
 
-// Gone says that a place is no more.
+// Gone reports that a place does not exist any more.
 func (r *Roster) Gone(where string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,14 +143,14 @@ func (r *Roster) goneLocked(where string) {
 	}
 }
 
-// Places are those that are known, in order.
+// Places returns the known places, sorted.
 func (r *Roster) Places() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.places))
 }
 
-// Run announces again, now and then, what the fleet has refused, until ctx is done.
+// Run announces rejected clusters again from time to time, until ctx is done.
 func (r *Roster) Run(ctx context.Context) {
 	tick := time.NewTicker(retryInterval)
 	defer tick.Stop()
@@ -178,7 +178,7 @@ func (r *Roster) retry(ctx context.Context) {
 	}
 }
 
-// settle tells the fleet how it stands with all these names.
+// settle announces these names, or their departure, to the fleet.
 func (r *Roster) settle(some, more map[string]multicluster.Announcement) {
 	names := slices.Collect(maps.Keys(some))
 	names = slices.AppendSeq(names, maps.Keys(more))
@@ -226,7 +226,7 @@ func (r *Roster) has(where, name string) bool {
 	return ok
 }
 
-// report logs what is wrong with a place when that is new, and that it is well again.
+// report logs a new error of a place, and the end of an error.
 func (r *Roster) report(ctx context.Context, where string) bool {
 	p, err := r.places[where], r.health(where)
 	text := ""

@@ -120,7 +120,7 @@ func TestWhatTheFleetRefusesIsAnnouncedAgain(t *testing.T) {
 	})
 }
 
-// A run knows what the one before knew, and gives up what it does not find again.
+// A run announces the clusters of the run before, and drops those that it does not find again.
 func TestAnotherRunBeginsWithWhatWasKnown(t *testing.T) {
 	var r roster.Roster
 	r.Begin(&fleettest.Fleet{})
