@@ -71,7 +71,7 @@ func (b *Builder) WatchesAcross(object informer.Object, h Handler, o ...builder.
 }
 
 // WatchesLocal watches objects of the local cluster, whether or not the controller engages it. h turns their events
-// into requests for any clusters. It serves controllers that apply to other clusters what is declared in the local one.
+// into requests for any clusters. Controllers use it to apply declarations in the local cluster to others.
 func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...builder.WatchOptions) *Builder {
 	return b.across("WatchesLocal", true, object, h, o)
 }
@@ -86,8 +86,8 @@ func (b *Builder) across(call string, onlyLocal bool, object informer.Object, h 
 }
 
 // ClusterHandler turns the arrival and departure of clusters into requests, for these clusters or for others. A
-// controller that applies what is declared in the local cluster needs it: it has to apply it to a cluster that joins,
-// and to report anew when one has left. A nil function ignores the event.
+// controller that applies declarations in the local cluster to others needs it: a cluster that joins needs them, too,
+// and one that has left no longer belongs in their status. A nil function ignores the event.
 //
 // Concurrency: the functions should only compute requests. Work that takes long belongs in the reconciler.
 type ClusterHandler struct {
@@ -109,7 +109,7 @@ func (b *Builder) WatchesClusters(h ClusterHandler) *Builder {
 	return b
 }
 
-// WithEventFilter drops the events that p does not let pass. After several calls an event must pass all predicates.
+// WithEventFilter drops the events that p rejects. After several calls an event must pass all predicates.
 func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
 	if b.calls.Given("WithEventFilter", "predicate", p) {
 		b.predicates = append(b.predicates, p)

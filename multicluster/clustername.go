@@ -21,7 +21,7 @@ type clusterName struct {
 	fleet *Manager
 	name  string
 
-	// What follows is guarded by the fleet's lock.
+	// Guarded by the fleet's lock.
 
 	by *announcer
 	// want is the last announcement; nil when the cluster left.
@@ -126,8 +126,8 @@ func (s *clusterName) run(ctx, work context.Context) {
 	}
 }
 
-// next returns the announcement to serve; nil when there is none. When the cluster left, and no state but Gone was
-// reported last, the name is free: next deletes it from the fleet.
+// next returns the announcement to serve; nil when there is none. When the cluster left, and is Gone or never had a
+// state, the name is free: next deletes it from the fleet.
 func (s *clusterName) next() (a *Announcement, free bool) {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
@@ -259,7 +259,7 @@ func (s *clusterName) live(life, work context.Context, a *Announcement, tenure T
 	return left
 }
 
-// work lets controllers watch the cluster until life is over.
+// work makes the controllers watch the cluster until life is over.
 func (s *clusterName) work(life context.Context, inc *incarnation) {
 	select {
 	case <-s.relabeled: // No controller watched yet.

@@ -23,14 +23,14 @@ type incarnation struct {
 	tenure Tenure
 	// cluster is the incarnation as users see it. It is set before anything else knows the incarnation.
 	cluster *Cluster
-	// record has the process's own writes to the cluster, which the client and RunUntilIdle need.
+	// record has the process's own writes to the cluster.
 	record *ownwrites.Record
 
 	// tombstone takes its place in requests that are reported after it has departed. It holds no memory of the cluster.
 	// A tombstone has none itself.
 	tombstone *incarnation
 
-	// closed reports whether all further requests to the server fail.
+	// closed reports whether the cluster has departed: every request to its server fails.
 	closed atomic.Bool
 	// stays reports that the process stops using the cluster, although the cluster has not departed. It is set before
 	// controllers dismiss the cluster.
@@ -44,7 +44,7 @@ type incarnation struct {
 	// only while the cluster is Live.
 	uses map[uint64]context.CancelCauseFunc
 	last uint64
-	// idle is closed when uses is empty after the draining began, which makes the channel. Nobody sends.
+	// idle is made when the draining begins, and closed once uses is empty. Nobody sends.
 	idle chan struct{}
 }
 

@@ -154,7 +154,7 @@ func TestVanishedChildWakesItsOwner(t *testing.T) {
 			return gate.Verdict{}
 		}
 		r := &recorder{}
-		var mu sync.Mutex // guards what follows
+		var mu sync.Mutex // guards the variables below
 		blinded, why := false, []string{}
 		r.then = func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 			c, err := clusterOf(ctx)

@@ -202,7 +202,7 @@ func TestFurtherClustersStayForTheReconcile(t *testing.T) {
 	})
 }
 
-// A declaration in the local cluster is applied to clusters that join later, and reports those that left.
+// A declaration in the local cluster is applied to clusters that join later, and its status reports those that left.
 func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})

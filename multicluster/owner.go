@@ -28,8 +28,8 @@ type Owner interface {
 // Tenure is a time in which this replica serves a cluster. Between two tenures of one cluster, by any replicas, no work
 // for it is in flight:
 //
-//	Ending ─▶ the cluster drains: nothing new is begun, what is in flight may end ─▶ Release
-//	Lost   ─▶ what is in flight is cancelled at once, no write begins any more    ─▶ Release
+//	Ending ─▶ the cluster drains: no reconcile starts, those in flight may finish   ─▶ Release
+//	Lost   ─▶ reconciles in flight are cancelled at once, no further write begins   ─▶ Release
 //
 // The fleet calls Check before it hands out a request, and before every write. For writes through the cluster's own
 // client that holds whatever their context; for writes to other clusters the reconcile's context carries the check.

@@ -56,7 +56,7 @@ type Announcement struct {
 	// Transport, Dial, Proxy or wrappers goes unnoticed, because functions cannot be compared.
 	Config *rest.Config
 	// Namespace restricts the caches of namespaced kinds to one namespace, for providers whose clusters are namespaces
-	// of one server. It does not prevent requests for other namespaces; the credentials in Config must do that. A
+	// of one server. It does not prevent requests for other namespaces; Config must do that. A
 	// change of Namespace counts as a change of Config.
 	Namespace string
 	// Labels are the labels that filters select by; see [MatchLabels]. The map is copied.

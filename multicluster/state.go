@@ -22,7 +22,7 @@ const (
 	Joining
 	// Live: it answered. Controllers watch it and reconcile.
 	Live
-	// Draining: nothing new is begun; what is in flight may end.
+	// Draining: no reconcile starts; those in flight may finish.
 	Draining
 	// Gone: nothing is left of it.
 	Gone

@@ -32,7 +32,7 @@ func Follow[T informer.Object](ctx context.Context, f *informer.Factory, o infor
 	if err != nil {
 		return fmt.Errorf("watch clusters: %w", err)
 	}
-	// Pending events are delivered first. After that no call of see is under way.
+	// RemoveHandler delivers pending events first. When it returns, no call of see is under way.
 	defer func() { err = objects.RemoveHandler(context.WithoutCancel(ctx), registration) }()
 	select {
 	case <-registration.Synced():

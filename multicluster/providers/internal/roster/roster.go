@@ -1,8 +1,9 @@
-// Package roster keeps track of the clusters of a provider that finds them in several places: files, or objects.
+// Package roster keeps track of the clusters of a provider that finds them in several places: files, or objects. For
+// each place:
 //
-//	a place is read ─▶ Found    ─▶ what is new in it joins, what is not in it any more leaves
-//	it makes no sense ─▶ Broken ─▶ what it held stays, and Health says what is wrong
-//	it is gone ─▶ Gone          ─▶ what it held leaves
+//	it is read ─▶ Found           ─▶ its new clusters join, and those no longer in it leave
+//	it cannot be read ─▶ Broken   ─▶ its clusters stay, and Health reports the error
+//	it is gone ─▶ Gone            ─▶ its clusters leave
 //
 // If two places use the same name, it belongs to the first one. The other one gets it when the first one gives it up.
 package roster
