@@ -85,7 +85,7 @@ func ExampleBuilder_Complete() {
 	fmt.Println(multicluster.ControllerManagedBy(fleet).Owns(&corev1.Pod{}).Complete(nil))
 	// Output:
 	// build controller without a name: the reconciler is nil
-	// Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler
+	// a call of Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler
 }
 
 // quiet takes the place of a test in an example.

@@ -163,7 +163,7 @@ func (c *Calls) missing(reconciler any, others int) (wrong []error) {
 	case c.hasFor:
 	case c.owns:
 		wrong = append(wrong,
-			errors.New("Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler"))
+			errors.New("a call of Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler"))
 	case c.inputs == 0 && others == 0:
 		wrong = append(wrong, errors.New("nothing would ever be reconciled: call For(&Kind{})"))
 	case !c.named:

@@ -71,7 +71,7 @@ func ExampleBuilder_Complete() {
 	fmt.Println(err)
 	// Output:
 	// build controller without a name: the reconciler is nil
-	// Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler
+	// a call of Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler
 }
 
 // quiet stands for a test in an example.

@@ -93,7 +93,7 @@ func (o Options) validate() error {
 		return fmt.Errorf("fleet name %q is longer than %d characters", o.Fleet, maxFleetLength)
 	}
 	if o.Patience < 0 {
-		return errors.New("Patience is negative")
+		return errors.New("option Patience is negative")
 	}
 	if strings.ContainsAny(o.Identity, sessionMark+stuckMark) {
 		return fmt.Errorf("identity %q contains %q or %q", o.Identity, sessionMark, stuckMark)
