@@ -162,8 +162,8 @@ func (c *Calls) missing(reconciler any, others int) (wrong []error) {
 	switch {
 	case c.hasFor:
 	case c.owns:
-		wrong = append(wrong,
-			errors.New("a call of Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler"))
+		wrong = append(wrong, errors.New("a call of Owns without For: whose owner is meant? "+
+			"Call For(&Owner{}), or use Watches with a handler"))
 	case c.inputs == 0 && others == 0:
 		wrong = append(wrong, errors.New("nothing would ever be reconciled: call For(&Kind{})"))
 	case !c.named:
