@@ -2,7 +2,10 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"testing"
+
+	"k8s.io/klog/v2"
 )
 
 // BenchmarkReconcile is one key's way through the loop when its reconciler does nothing: add, get, reconcile, settle,
@@ -10,12 +13,50 @@ import (
 func BenchmarkReconcile(b *testing.B) {
 	c := New("greeter", Func[Request](func(context.Context, Request) (Result, error) { return Result{}, nil }),
 		Options[Request]{})
-	var key Request
-	key.Namespace, key.Name = "default", "greeting"
+	keys := make([]Request, 1000) // One that runs again and again would be watched for writes.
+	for n := range keys {
+		keys[n].Namespace, keys[n].Name = "default", fmt.Sprint("greeting-", n)
+	}
 	ctx := b.Context()
 	b.ReportAllocs()
-	for b.Loop() {
-		c.Enqueue(key)
-		c.processNextWorkItem(ctx, ctx)
+	for n := 0; b.Loop(); n++ {
+		c.Enqueue(keys[n%len(keys)])
+		item, err := c.queue.Get(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.processNextWorkItem(ctx, &item)
+		c.queue.Done(item.Key)
+	}
+}
+
+// BenchmarkEnqueue adds 10,000 keys in turn, beside workers whose reconciler does nothing.
+func BenchmarkEnqueue(b *testing.B) {
+	keys := make([]Request, 10_000)
+	for n := range keys {
+		keys[n].Namespace, keys[n].Name = "default", fmt.Sprint("greeting-", n)
+	}
+	for _, workers := range []int{0, 1, 16} {
+		b.Run(fmt.Sprint(workers, "_workers"), func(b *testing.B) {
+			c := New("greeter", Func[Request](func(context.Context, Request) (Result, error) { return Result{}, nil }),
+				Options[Request]{Workers: workers})
+			ctx, stop := context.WithCancel(klog.NewContext(b.Context(), klog.NewKlogr().V(9)))
+			defer stop()
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				if workers > 0 {
+					_ = c.Run(ctx)
+				}
+			}()
+			n := 0
+			for b.Loop() {
+				c.Enqueue(keys[n%len(keys)])
+				n++
+			}
+			b.StopTimer()
+			stop()
+			<-over
+		})
 	}
 }

@@ -133,10 +133,7 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	if c.feeds.WaitSynced(intake) {
 		logger.Info("Starting workers", "workers", c.options.Workers)
 		for range c.options.Workers {
-			workers.Go(func() {
-				for c.processNextWorkItem(intake, work) {
-				}
-			})
+			workers.Go(func() { c.runWorker(intake, work) })
 		}
 		c.feeds.Flush(c.queue.AddWith)
 	}

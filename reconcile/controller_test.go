@@ -82,7 +82,7 @@ func start(t *testing.T, r Reconciler[string], o Options[string], sources ...Sou
 // runOf is a run of a key that c has taken.
 func runOf(t *testing.T, c *Controller[string], key string) *run[string] {
 	t.Helper()
-	r, ok := c.admitted(quiet(t.Context()), workqueue.Item[string]{Key: key})
+	r, ok := c.admitted(quiet(t.Context()), &workqueue.Item[string]{Key: key})
 	if !ok {
 		t.Fatalf("%s was not admitted", key)
 	}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"time"
 
 	"github.com/flyball-dev/flyball/reconcile/internal/contradiction"
@@ -19,16 +20,14 @@ type entry[K comparable] struct {
 	place int
 	// run is the reconcile that goes on; zero if no worker has the key.
 	run deadline.Run
-	// forgotten: the key was forgotten while a worker has it, so that what the run leaves behind is to be forgotten,
-	// too.
+	// forgotten: the key was forgotten while a worker has it, so what the run leaves behind is to be forgotten.
 	forgotten bool
 
 	// failing is when the key failed first since it last succeeded; zero if it is not being retried.
 	failing time.Time
 	// failure is how the last reconcile failed; nil if it did not. Of keys that were given up it stays.
 	failure *Failing
-	// permission is what the key lacks; empty if nothing. Invariant: Controller.forbidden has the key under it, and
-	// nowhere else.
+	// permission is what the key lacks, or empty. Invariant: rooms.forbidden has the key under it and nowhere else.
 	permission string
 	// contradiction is set if the server contradicts what the key's reconciles read in a cache.
 	contradiction *contradiction.State
@@ -41,8 +40,12 @@ const none = -1
 
 // idle reports whether nothing would change if the entry were dropped.
 func (e *entry[K]) idle(l *debounce.Limits, now time.Time) bool {
-	return e.place == none && e.failing.IsZero() && e.failure == nil && e.permission == "" && e.contradiction == nil &&
-		(e.debounce == nil || e.debounce.Idle(l, now))
+	return e.place == none && e.well() && (e.debounce == nil || e.debounce.Idle(l, now))
+}
+
+// well reports whether nothing is wrong with the key.
+func (e *entry[K]) well() bool {
+	return e.failing.IsZero() && e.failure == nil && e.permission == "" && e.contradiction == nil
 }
 
 // table holds the entries.
@@ -122,11 +125,7 @@ func (t *table[K]) drop(e *entry[K]) {
 // sweep drops the entries that are idle. It costs a constant per key added.
 func (t *table[K]) sweep() {
 	now := time.Now()
-	for key, e := range t.entries {
-		if e.idle(&t.limits, now) {
-			delete(t.entries, key)
-		}
-	}
+	maps.DeleteFunc(t.entries, func(_ K, e *entry[K]) bool { return e.idle(&t.limits, now) })
 	t.sweepAt = max(minSweep, 2*len(t.entries))
 }
 
@@ -147,13 +146,11 @@ func (t *table[K]) fail(e *entry[K], how *Failing) {
 	e.failure = how
 }
 
-// since copies the time that of returns for each entry, where it is not zero.
-func (t *table[K]) since(of func(e *entry[K]) time.Time) map[K]time.Time {
-	times := map[K]time.Time{}
-	for key, e := range t.entries {
-		if at := of(e); !at.IsZero() {
-			times[key] = at
-		}
+// began returns, for each key that a worker has, when its reconcile began.
+func (t *table[K]) began() map[K]time.Time {
+	times := make(map[K]time.Time, len(t.running))
+	for _, e := range t.running {
+		times[e.key] = e.run.Began
 	}
 	return times
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // ErrStopped is returned when something is asked of a controller that has been run already.
-var ErrStopped = errors.New("the controller has been run already, and runs only once")
+var ErrStopped = errors.New("the controller was already run, and can run only once")
 
 // errTimeout is the cause of a reconcile's context that ended by Options.Timeout. It is a deadline like any other.
-var errTimeout = fmt.Errorf("the reconcile takes longer than it may: %w", context.DeadlineExceeded)
+var errTimeout = fmt.Errorf("the reconcile timed out: %w", context.DeadlineExceeded)
 
 // StuckError names the reconciles that did not return although their context was cancelled. Their
 // goroutines still run: the process should end.
@@ -60,7 +60,7 @@ func (e *SelfTriggeredError) Error() string {
 	if e.Duration == 0 {
 		took = "while no time passed"
 	}
-	return fmt.Sprintf("controller %s: key %s was reconciled %d times in a row, %s, and is triggered again each time "+
+	return fmt.Sprintf("controller %s: key %s was reconciled %d times in a row, %s, and was triggered again each time "+
 		"by %s: "+
 		"write only what differs, or leave the event out with a predicate", e.Controller, e.Key, e.Runs, took,
 		e.Trigger)

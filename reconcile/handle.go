@@ -35,7 +35,13 @@ func (h handle[K]) Alive() error { return h.alive() }
 func (h handle[K]) Hung() map[K]time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.keys.since(func(e *entry[K]) time.Time { return e.run.HungSince() })
+	hung := map[K]time.Time{}
+	for _, e := range h.keys.running {
+		if e.run.Hung {
+			hung[e.key] = e.run.Began
+		}
+	}
+	return hung
 }
 
 // Forget implements loop.Handle.

@@ -40,13 +40,14 @@ func (c *Controller[K]) panicking() error {
 	return nil
 }
 
-// unwell returns what is wrong with keys, in words for people; nil when nothing is.
+// unwell returns what is wrong with keys, in words for people. Elements may be nil.
 func (c *Controller[K]) unwell() (complaints []error) {
 	c.mu.Lock()
-	running := c.keys.since(func(e *entry[K]) time.Time { return e.run.Began })
-	failing := c.keys.since(func(e *entry[K]) time.Time { return e.failing })
-	contradicted := map[K]*contradiction.State{}
+	running, failing, contradicted := c.keys.began(), map[K]time.Time{}, map[K]*contradiction.State{}
 	for key, e := range c.keys.entries {
+		if !e.failing.IsZero() {
+			failing[key] = e.failing
+		}
 		if e.contradiction != nil {
 			contradicted[key] = e.contradiction
 		}
@@ -78,7 +79,7 @@ func (c *Controller[K]) passDeadlines(ctx context.Context, now time.Time) {
 	c.mu.Unlock()
 	for key, took := range hanging {
 		c.stats.hung.Add(1)
-		klog.FromContext(ctx).Error(nil, "Reconcile hangs: its key is blocked, and one worker", "key", key,
+		klog.FromContext(ctx).Error(nil, "Reconcile hangs; its key and a worker are blocked", "key", key,
 			"duration", took)
 	}
 }

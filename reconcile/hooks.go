@@ -28,9 +28,8 @@ type rooms[K comparable] struct {
 
 // admitted is the first hook: a worker has taken a key. It reports whether the key is to be reconciled now. If not,
 // it was put off.
-func (c *Controller[K]) admitted(work context.Context, item workqueue.Item[K]) (*run[K], bool) {
+func (c *Controller[K]) admitted(work context.Context, item *workqueue.Item[K]) (*run[K], bool) {
 	if admit := c.rooms.outer.Admitted; admit != nil && !admit(item.Key) {
-		c.queue.Done(item.Key)
 		return nil, false
 	}
 	now := time.Now()
@@ -38,18 +37,19 @@ func (c *Controller[K]) admitted(work context.Context, item workqueue.Item[K]) (
 	e := c.keys.begin(item.Key, now)
 	c.rooms.deadlines.Begin(now)
 	c.mu.Unlock()
-	if wait, cause := c.wait(e, &item, now); wait > 0 {
+	if wait, cause := c.wait(e, item, now); wait > 0 {
 		c.stats.deferred.Add(1)
 		c.queue.AddWith(item.Key,
 			workqueue.AddOptions{After: wait, Requeue: true, Priority: &item.Priority, Cause: cause})
-		c.done(e)
+		c.over(e)
 		return nil, false
 	}
-	ctx, found := c.rooms.hotloop.Begin(work, &item, now)
-	if found != nil {
+	r := &run[K]{controller: c, entry: e, item: *item, number: c.stats.started.Add(1)}
+	ctx, found := c.rooms.hotloop.Begin(work, &r.item, now)
+	if r.Context = ctx; found != nil {
 		c.selfTriggered(work, found)
 	}
-	return &run[K]{Context: ctx, controller: c, entry: e, item: item, number: c.stats.started.Add(1)}, true
+	return r, true
 }
 
 // wait returns how long a key that a worker has taken still has to wait, and the cause of that; zero if it may run now.
@@ -71,7 +71,7 @@ func (c *Controller[K]) wait(e *entry[K], item *workqueue.Item[K], now time.Time
 func (c *Controller[K]) selfTriggered(work context.Context, found *hotloop.Loop) {
 	err := c.loopError(found)
 	if !found.Endless {
-		klog.FromContext(work).Error(err, "A reconcile triggers itself", "controller", c.name, "key", found.Key)
+		klog.FromContext(work).Error(err, "Reconcile triggers itself", "controller", c.name, "key", found.Key)
 		return
 	}
 	c.stop(err)
@@ -101,6 +101,8 @@ func (c *Controller[K]) settled(r *run[K], how outcome, err error) (n note) {
 	known := e.contradiction
 	if known != nil || why != nil {
 		known = known.Next(why)
+	} else if how == succeeded && e.well() {
+		return n // Nothing changes, so the lock is not needed.
 	}
 	var failure *Failing
 	if how == retried || how == givenUp {

@@ -28,7 +28,7 @@ func TestLoopWithoutTimeEndsTheController(t *testing.T) {
 		if !errors.As(err, &loop) || loop.Key != "a" || runs > hotloop.EndlessAfter+1 {
 			t.Fatalf("ended after %d runs with %v", runs, err)
 		}
-		const want = "controller greeter: key a was reconciled 5000 times in a row, while no time passed, and is " +
+		const want = "controller greeter: key a was reconciled 5000 times in a row, while no time passed, and was " +
 			"triggered again each time by manual Enqueue: "
 		if !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("said %q", err)

@@ -67,7 +67,7 @@ func TestMisuse(t *testing.T) {
 			"a function that returns keys"),
 		misusetest.Of("Every at once",
 			runs("a", &pointed{}, source.Every(0, func(context.Context) []reconcile.Request { return nil })),
-			"an interval above 0"),
+			"a positive interval"),
 		misusetest.Of("Kind", runs("a", &pointed{}, source.Kind(nil, handler.EnqueueMapped(any))),
 			"watch *v1.Pod: the informer is nil"),
 		misusetest.Of("Kind without functions",

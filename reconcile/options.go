@@ -46,12 +46,10 @@ type Options[K comparable] struct {
 	DrainTimeout time.Duration
 	// RateLimiter sets the backoff of failing keys. Nil means [workqueue.DefaultControllerRateLimiter].
 	RateLimiter workqueue.RateLimiter[K]
-	// Order decides which key is reconciled next. Nil means first in, first out. It must not be shared with another
-	// controller.
+	// Order decides which key is reconciled next; no other controller may use it. Nil means first in, first out.
 	Order workqueue.Order[K]
-	// Metrics receives the queue's metrics, under the controller's name. If it has a method ReconcileTimes(controller
-	// string) func(took time.Duration), that returns what is told, by several goroutines, how long each reconcile took.
-	// Nil: none.
+	// Metrics receives the queue's metrics, under the controller's name; nil means none. If it has a method
+	// ReconcileTimes(controller string) func(took time.Duration), workers call what that returns after each reconcile.
 	Metrics workqueue.MetricsProvider
 }
 
@@ -71,8 +69,7 @@ const (
 	defaultDrainTimeout = 30 * time.Second
 	// abandonAfter is how long a worker may take to return once its context is cancelled.
 	abandonAfter = 2 * time.Second
-	// staleRetry is how soon a reconcile is tried again that found the cache stale, if no event comes before.
-	//
+	// staleRetry is how soon a reconcile that found the cache stale is tried again, if no event comes before.
 	// Source: util/controller of Cluster API waits as long.
 	staleRetry = 100 * time.Millisecond
 )

@@ -34,11 +34,6 @@ type run[K comparable] struct {
 // runKey is the key under which a context has the run it belongs to.
 type runKey struct{}
 
-// reconciling is a run of whatever type of key.
-type reconciling interface {
-	causes() []workqueue.Cause
-}
-
 // Value implements context.Context.
 func (r *run[K]) Value(key any) any {
 	switch key {
@@ -64,8 +59,7 @@ func (r *run[K]) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-func (r *run[K]) id() string { return r.controller.name + "-" + strconv.FormatUint(r.number, 10) }
-
+func (r *run[K]) id() string                { return r.controller.name + "-" + strconv.FormatUint(r.number, 10) }
 func (r *run[K]) causes() []workqueue.Cause { return r.item.Causes }
 
 // owner is the owner, as package client means it, of what the reconciles of one key write.
@@ -78,7 +72,7 @@ type owner[K comparable] struct {
 // last ran, oldest first, bounded in length. It returns nil outside a reconcile. The slice is the queue's: it is
 // valid until the reconcile returns.
 func Causes(ctx context.Context) []workqueue.Cause {
-	if r, ok := ctx.Value(runKey{}).(reconciling); ok {
+	if r, ok := ctx.Value(runKey{}).(interface{ causes() []workqueue.Cause }); ok {
 		return r.causes()
 	}
 	return nil

@@ -89,7 +89,7 @@ func (e *enqueuer[K]) add(key K, o workqueue.AddOptions) {
 // to a running controller starts at once.
 func (c *Controller[K]) Watch(s Source[K]) error {
 	if misuse.IsNil(s) {
-		return fmt.Errorf("controller %s: watch: the source is nil: package source makes some", c.name)
+		return fmt.Errorf("controller %s: watch: the source is nil: package source has constructors", c.name)
 	}
 	if !c.feeds.Add(fed[K]{s, c}) {
 		return fmt.Errorf("controller %s: watch %s: %w", c.name, s, ErrStopped)

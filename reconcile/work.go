@@ -65,8 +65,9 @@ type Failing struct {
 // Work tells what there is to do. It costs as much as there are delayed keys: ask after Stats says that nothing else
 // is left.
 func (c *Controller[K]) Work() Work {
+	w := Work{Started: c.feeds.Fed()} // Read first: the queue read below then has all that the sources handed over.
 	c.mu.Lock()
-	w := Work{InFlight: len(c.keys.running)}
+	w.InFlight = len(c.keys.running)
 	for _, e := range c.keys.entries {
 		if e.failure != nil {
 			w.Failing = append(w.Failing, *e.failure)
@@ -74,7 +75,6 @@ func (c *Controller[K]) Work() Work {
 	}
 	c.mu.Unlock()
 	queue := c.queue.Stats()
-	w.Started = c.feeds.Fed()
 	w.Ready, w.InFlight = queue.Depth, max(w.InFlight, queue.Processing)
 	for _, d := range c.queue.View(queue.Delayed).Delayed {
 		w.Delayed = append(w.Delayed,
@@ -127,7 +127,7 @@ const mostFailures = 10_000
 // many there are is in [Stats], too.
 func (c *Controller[K]) InFlight() []string {
 	c.mu.Lock()
-	running := c.keys.since(func(e *entry[K]) time.Time { return e.run.Began })
+	running := c.keys.began()
 	c.mu.Unlock()
 	keys := make([]string, 0, len(running))
 	for key, began := range running {

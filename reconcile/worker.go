@@ -13,31 +13,38 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// processNextWorkItem takes one key, reconciles it and settles what becomes of it. It returns false when
-// intake is done: the key that would have come next stays in the queue.
-func (c *Controller[K]) processNextWorkItem(intake, work context.Context) bool {
-	if intake.Err() != nil {
-		return false
-	}
+// runWorker takes one key after the other until intake is done: the key that would have come next stays in the queue.
+func (c *Controller[K]) runWorker(intake, work context.Context) {
 	item, err := c.queue.Get(intake)
-	if err != nil {
-		return false
+	for err == nil {
+		c.processNextWorkItem(work, &item)
+		done := item.Key
+		item = workqueue.Item[K]{} // A worker that waits keeps nothing alive that its last key refers to.
+		item, err = c.queue.Next(intake, done)
 	}
+}
+
+// processNextWorkItem reconciles one key, and settles what becomes of it.
+func (c *Controller[K]) processNextWorkItem(work context.Context, item *workqueue.Item[K]) {
 	r, ok := c.admitted(work, item)
 	if !ok {
-		return true
+		return
 	}
+	settled := false
 	defer func() {
 		c.stats.syncs.Add(1)
-		c.done(r.entry)
+		c.over(r.entry)
+		if !settled { // The reconciler called runtime.Goexit, as a test does that fails.
+			c.queue.Done(r.item.Key)
+		}
 	}()
 	result, err := c.syncHandler(r)
 	c.settle(r, result, err)
-	return true
+	settled = true
 }
 
-// done gives the key back to the queue, last of all: until then nobody else may have it.
-func (c *Controller[K]) done(e *entry[K]) {
+// over notes that the worker is about to give the key back to the queue. Until then nobody else may have it.
+func (c *Controller[K]) over(e *entry[K]) {
 	c.mu.Lock()
 	key, forgotten := e.key, e.forgotten
 	c.keys.end(e)
@@ -45,7 +52,6 @@ func (c *Controller[K]) done(e *entry[K]) {
 	if forgotten {
 		c.forgotten(key)
 	}
-	c.queue.Done(key)
 }
 
 // syncHandler calls the reconciler with a context that carries a logger, the causes and the timeout. A
@@ -96,7 +102,9 @@ func (c *Controller[K]) settle(r *run[K], result Result, err error) {
 	case stale:
 		c.again(r, err)
 	case succeeded:
-		c.queue.Forget(r.item.Key)
+		if r.item.Attempt > 0 {
+			c.queue.Forget(r.item.Key)
+		}
 		if result.RequeueAfter <= 0 {
 			c.stats.done.Add(1)
 			return
@@ -129,10 +137,10 @@ func (c *Controller[K]) judge(r *run[K], err error) outcome {
 	switch {
 	case IsTerminal(err):
 		c.stats.terminal.Add(1)
-		c.logger(r, err).Error(err, "Reconcile failed and is not retried: the error is terminal")
+		c.logger(r, err).Error(err, "Reconcile failed with a terminal error; not retrying")
 		return givenUp
 	case c.options.MaxRetries > 0 && retries >= c.options.MaxRetries:
-		c.logger(r, err).Error(err, "Reconcile failed and is given up until the key is added anew", "retries", retries)
+		c.logger(r, err).Error(err, "Reconcile failed; giving up until the key is added again", "retries", retries)
 		return givenUp
 	}
 	return retried
@@ -156,7 +164,7 @@ func (c *Controller[K]) again(r *run[K], err error) {
 	if behind := (*client.StaleError)(nil); errors.As(err, &behind) {
 		wait = max(wait, behind.RetryAfter)
 	}
-	klog.FromContext(r.Context).V(4).Info("Reconcile waits for the cache",
+	klog.FromContext(r.Context).V(4).Info("Reconcile is waiting for the cache",
 		"controller", c.name, "key", r.item.Key, "delay", wait, "reason", err)
 	c.queue.AddWith(r.item.Key, workqueue.AddOptions{
 		After: wait, Requeue: true, Priority: &r.item.Priority, Cause: c.cause(WhyStale),
@@ -171,16 +179,15 @@ func (c *Controller[K]) retry(r *run[K], result Result, err error, n note) {
 	}
 	switch {
 	case n.permission == "":
-		logger.Error(err, "Reconcile failed and is retried with backoff")
+		logger.Error(err, "Reconcile failed; retrying with backoff")
 	case n.first:
-		logger.Error(err, "Reconcile is forbidden, as are all that need the permission; it is retried with backoff")
+		logger.Error(err, "Reconcile is forbidden for all keys that need the permission; retrying with backoff")
 	default:
-		logger.V(4).Info("Reconcile is forbidden and retried with backoff", "err", err)
+		logger.V(4).Info("Reconcile is forbidden; retrying with backoff", "err", err)
 	}
 	c.stats.retries.Add(1)
 	again := workqueue.AddOptions{
-		RateLimited: true, Priority: result.priority(r.item.Priority),
-		Cause: c.cause(WhyRetry),
+		RateLimited: true, Priority: result.priority(r.item.Priority), Cause: c.cause(WhyRetry),
 	}
 	c.queue.AddWith(r.item.Key, again)
 	if n.probe {

@@ -46,6 +46,7 @@
 //   - stats.go and view.go: what a queue reports about itself.
 //   - table.go: the hash table that finds the entry of a key. A first reading can skip it.
 //
-// The packages of internal hold data structures and algorithms that know nothing of the queue: ring, delayheap, order
-// and ratelimit. testdata shows each rule of the queue as a short script with its outcome.
+// The packages of internal hold the queue's data structures and algorithms: ring, delayheap, order, waitlist,
+// ratelimit, and combining, which is its lock. testdata shows each rule of the queue as a short script with its
+// outcome.
 package workqueue

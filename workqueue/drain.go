@@ -67,7 +67,7 @@ func (q *Queue[K]) stopIntakeLocked() {
 	q.endDueLocked()
 	q.shutdown.begun = true
 	q.stopDelaysLocked()
-	q.wakeAllLocked()
+	q.waiting.WakeAll()
 }
 
 // reportDrainedLocked releases the waiting Drains if no key is left. None comes after that.

@@ -14,7 +14,7 @@ func TestMisuse(t *testing.T) {
 	misusetest.Run(t, []misusetest.Call{
 		misusetest.Of("NewMaxOfRateLimiter",
 			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string]() }),
-			"there is no limiter"),
+			"no limiters given"),
 		misusetest.Of("NewMaxOfRateLimiter of nil",
 			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string](nobody) }),
 			"limiter 1 is nil"),

@@ -132,10 +132,20 @@ func step(t *testing.T, q *workqueue.Queue[string], m *model, op byte, key strin
 			t.Fatalf("Get: got %s, want %s", got, want)
 		}
 		return "Get, before which came"
-	case 4, 5:
+	case 4:
 		q.Done(key)
 		m.done(key)
 		return "Done"
+	case 5:
+		if m.done(key); len(m.ready) == 0 {
+			q.Done(key)
+			return "Done"
+		}
+		got, err := q.Next(t.Context(), key)
+		if want := m.get(); err != nil || got.Key != want {
+			t.Fatalf("Next: got %s, %v, want %s", got.Key, err, want)
+		}
+		return "Next, given"
 	case 6:
 		time.Sleep(after)
 		synctest.Wait()

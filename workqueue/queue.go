@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"sync"
 	"time"
 
+	"github.com/flyball-dev/flyball/workqueue/internal/combining"
 	"github.com/flyball-dev/flyball/workqueue/internal/delayheap"
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 	"github.com/flyball-dev/flyball/workqueue/internal/ring"
+	"github.com/flyball-dev/flyball/workqueue/internal/waitlist"
 )
 
 // Queue hands keys to workers. Every key that is added is handed out, once for all the adds it received while it
@@ -27,8 +28,8 @@ type Queue[K comparable] struct {
 	// start is the origin of the queue's clock; see now.
 	start time.Time
 
-	// mu guards everything below.
-	mu sync.Mutex
+	// mu guards everything below. Adds are left to whoever holds it.
+	mu combining.Mutex[admission[K]]
 
 	// entries has one entry for each key that is ready, processing or delayed, and for some keys that recently were.
 	entries table[K]
@@ -52,8 +53,8 @@ type Queue[K comparable] struct {
 	// delayed holds the pending delays, earliest first.
 	delayed delays
 
-	// waiters are the Get calls that wait for a key.
-	waiters waiters
+	// waiting are the Get calls that wait for a key.
+	waiting waitlist.List
 
 	shutdown shutdown
 
@@ -84,6 +85,7 @@ func New[K comparable](o Options[K]) *Queue[K] {
 		start:     time.Now(),
 		entries:   newTable[K](),
 	}
+	q.mu.Do = q.executeLocked
 	q.delayed = delays{heap: delayheap.New(q.placeDelay), fires: never}
 	q.limits, _ = o.Order.(order.Limiter[K])
 	if groups, ok := o.Order.(order.Grouper[K]); ok {
@@ -101,50 +103,87 @@ func New[K comparable](o Options[K]) *Queue[K] {
 // Get waits for a key and hands it out; the caller must call [Queue.Done] for it. Errors: [ErrShutDown] when the queue
 // is shut down and empty; ctx's error when ctx is done, even if keys are ready.
 func (q *Queue[K]) Get(ctx context.Context) (item Item[K], err error) {
-	if err = ctx.Err(); err != nil {
-		return item, err
-	}
 	q.mu.Lock()
-	for !q.openLocked() {
-		if q.shutdown.begun && q.readyLocked() == 0 {
-			err = ErrShutDown
-		} else {
-			err = q.waitLocked(ctx)
-		}
-		if err != nil {
-			q.mu.Unlock()
-			return item, err
-		}
-	}
-	q.takeLocked(&item)
-	q.wakeLocked()
-	if q.limits != nil && q.shutdown.begun && q.readyLocked() == 0 {
-		q.wakeAllLocked() // They waited for keys that were held back.
-	}
+	err = q.getLocked(ctx, &item)
 	q.mu.Unlock()
-	if q.metrics != nil {
+	if err == nil && q.metrics != nil {
 		q.metrics.ObserveQueueDuration(item.Queued)
 	}
-	return item, nil
+	return item, err
 }
 
 // Done marks the processing of a key as finished. If the key was added in the meantime, it becomes ready. Done does
 // nothing for a key that is not being processed.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
+	worked := q.doneLocked(key)
+	q.mu.Unlock()
+	q.observeWork(worked)
+}
+
+// Next is Done of a key and then Get. While keys are ready it takes the lock once, so a worker that uses it contends
+// for the lock with the others half as often.
+func (q *Queue[K]) Next(ctx context.Context, done K) (item Item[K], err error) {
+	q.mu.Lock()
+	worked := q.doneLocked(done)
+	if worked != notMeasured && !q.openLocked() { // A worker that waits has reported what it did before.
+		q.mu.Unlock()
+		q.observeWork(worked)
+		worked = notMeasured
+		q.mu.Lock()
+	}
+	err = q.getLocked(ctx, &item)
+	q.mu.Unlock()
+	q.observeWork(worked)
+	if err == nil && q.metrics != nil {
+		q.metrics.ObserveQueueDuration(item.Queued)
+	}
+	return item, err
+}
+
+func (q *Queue[K]) getLocked(ctx context.Context, item *Item[K]) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for !q.openLocked() {
+		if q.shutdown.begun && q.readyLocked() == 0 {
+			return ErrShutDown
+		}
+		if err := q.waitLocked(ctx); err != nil {
+			return err
+		}
+	}
+	q.takeLocked(item)
+	q.wakeLocked()
+	if q.limits != nil && q.shutdown.begun && q.readyLocked() == 0 {
+		q.waiting.WakeAll() // They waited for keys that were held back.
+	}
+	return nil
+}
+
+// doneLocked ends the processing of a key, and returns how long it took; notMeasured if the queue does not measure that
+// or no worker has the key.
+func (q *Queue[K]) doneLocked(key K) (worked time.Duration) {
 	place := q.placeLocked(key)
 	if place == none {
-		q.mu.Unlock()
-		return
+		return notMeasured
 	}
-	began := q.finishLocked(place)
+	worked = notMeasured
+	if began := q.finishLocked(place); q.metrics != nil {
+		worked = q.now() - began
+	}
 	if q.limits != nil {
 		q.wakeLocked() // a key may have been held back
 	}
 	q.reportDrainedLocked()
-	q.mu.Unlock()
-	if q.metrics != nil {
-		q.metrics.ObserveWorkDuration(q.now() - began)
+	return worked
+}
+
+const notMeasured = -1
+
+func (q *Queue[K]) observeWork(worked time.Duration) {
+	if worked != notMeasured {
+		q.metrics.ObserveWorkDuration(worked)
 	}
 }
 
@@ -164,32 +203,7 @@ func (q *Queue[K]) Forget(key K) {
 // NumRequeues returns how many failures the rate limiter has counted since the last Forget.
 func (q *Queue[K]) NumRequeues(key K) int { return q.limiter.NumRequeues(key) }
 
-// request is the common form of what the Add methods ask for.
-type request struct {
-	after    time.Duration
-	kind     delayKind
-	priority int
-	cause    *Cause
-	// failed: processing the key failed, so it is retried.
-	failed bool
-	// earliest: do not replace a requeue delay that expires earlier.
-	earliest bool
-}
-
-// admit implements all Add methods.
-func (q *Queue[K]) admit(key K, r request) {
-	h := q.entries.hash(key) // before locking: it panics for a key that cannot be hashed
-	group := ""              // not in request: the compiler would move all that a request points to onto the heap
-	if q.group != nil {
-		group = q.group(key)
-	}
-	q.mu.Lock()
-	if !q.shutdown.begun {
-		q.admitLocked(key, h, r, group)
-	}
-	q.mu.Unlock()
-}
-
+// admitLocked adds a key as r says.
 func (q *Queue[K]) admitLocked(key K, h uint64, r request, group string) {
 	id, e := q.entries.obtain(key, h)
 	if r.priority != 0 || e.run != nil || r.cause != nil || q.group != nil {

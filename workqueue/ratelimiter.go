@@ -95,7 +95,7 @@ func NewBucketRateLimiter[K comparable](o BucketOptions) RateLimiter[K] {
 // their waits. It panics if there is none, or if one is nil.
 func NewMaxOfRateLimiter[K comparable](limiters ...RateLimiter[K]) RateLimiter[K] {
 	if len(limiters) == 0 {
-		panic("workqueue: NewMaxOfRateLimiter: there is no limiter: keys that fail would be retried at once, for ever")
+		panic("workqueue: NewMaxOfRateLimiter: no limiters given: failed keys would be retried immediately, forever")
 	}
 	all := make(ratelimit.MaxOf[K], 0, len(limiters))
 	for i, limiter := range limiters {

@@ -9,8 +9,6 @@ import (
 
 	"k8s.io/klog/v2"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -25,7 +23,7 @@ func Kind[T informer.Object, K comparable](inf informer.Informer[T], h handler.E
 	switch {
 	case misuse.IsNil(inf):
 		k.name = reflect.TypeFor[T]().String()
-		k.wrong = errors.New("the informer is nil: informer.For makes one")
+		k.wrong = errors.New("the informer is nil: informer.For returns one")
 	case h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil:
 		k.name = inf.Health().Resource
 		k.wrong = errors.New("the handler has no function: EnqueueObject, EnqueueOwner and EnqueueMapped make handlers")
@@ -55,7 +53,7 @@ func (k *kind[T, K]) Health() error {
 		return h.Err
 	}
 	if !k.informer.HasSynced() {
-		return fmt.Errorf("%s: the first list has not been read yet", k.name)
+		return fmt.Errorf("%s: waiting for the initial list", k.name)
 	}
 	return nil
 }
@@ -80,7 +78,7 @@ func (k *kind[T, K]) Run(ctx context.Context, out *reconcile.Sink[K], synced fun
 	removal, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTimeout)
 	defer cancel()
 	if err := k.informer.RemoveHandler(removal, reg); err != nil {
-		klog.FromContext(ctx).Error(err, "Handler was not done when its source stopped", "resource", k.name)
+		klog.FromContext(ctx).Error(err, "Handler was still running when its source stopped", "resource", k.name)
 	}
 	return nil
 }
@@ -91,7 +89,7 @@ const removalTimeout = 10 * time.Second
 func (k *kind[T, K]) events(ctx context.Context, out *reconcile.Sink[K]) informer.Handler[T] {
 	cause := func(event string, obj T, changed bool) reconcile.Enqueuer[K] {
 		c := workqueue.Cause{
-			Source: k.name, Event: event, Object: objectName(obj), ResourceVersion: obj.GetResourceVersion(),
+			Source: k.name, Event: event, Object: informer.Key(obj), ResourceVersion: obj.GetResourceVersion(),
 			Time: time.Now(),
 		}
 		if changed {
@@ -115,11 +113,4 @@ func (k *kind[T, K]) events(ctx context.Context, out *reconcile.Sink[K]) informe
 		}
 	}
 	return h
-}
-
-func objectName(obj metav1.Object) string {
-	if ns := obj.GetNamespace(); ns != "" {
-		return ns + "/" + obj.GetName()
-	}
-	return obj.GetName()
 }

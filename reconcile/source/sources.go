@@ -64,7 +64,7 @@ type ticker[K comparable] struct {
 // Run implements reconcile.Source.
 func (t *ticker[K]) Run(ctx context.Context, out *reconcile.Sink[K], synced func()) error {
 	if t.interval <= 0 || t.keys == nil {
-		return fmt.Errorf("source %q: Every takes an interval above 0 and a function that returns keys", t.String())
+		return fmt.Errorf("source %q: Every requires a positive interval and a function that returns keys", t.String())
 	}
 	tick := time.NewTicker(t.interval)
 	defer tick.Stop()

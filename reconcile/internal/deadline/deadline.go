@@ -20,14 +20,6 @@ type Run struct {
 	Slow, Hung bool
 }
 
-// HungSince is when the run began, if it was found to hang; else zero.
-func (r *Run) HungSince() time.Time {
-	if !r.Hung {
-		return time.Time{}
-	}
-	return r.Began
-}
-
 // Limits are how long a reconcile may take.
 type Limits struct {
 	// Slow is how long it may take until others need not wait for it, Hung until it is reported. Zero or less: for

@@ -38,7 +38,7 @@ func (f *Feeds[K]) Warmup(ctx context.Context) error {
 		if !again {
 			return err
 		}
-		klog.FromContext(ctx).V(2).Info("Filling the backlog anew: too much came and went")
+		klog.FromContext(ctx).V(2).Info("Warm-up backlog grew too large; starting it over")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flyball-dev/flyball/internal/trail"
@@ -39,16 +40,16 @@ type Detector[K comparable] struct {
 	requeue string
 	seed    maphash.Seed
 
-	mu   sync.Mutex
 	rows [64]row
 	// trail has the last writes of keys that run often; nil until there is one.
-	trail *trail.Trail
+	trail atomic.Pointer[trail.Trail]
 	// first is the first loop that was found; nil: none.
-	first *Loop
+	first atomic.Pointer[Loop]
 }
 
 // row is the runs in a row of one key.
 type row struct {
+	mu sync.Mutex // Guards the rest.
 	// hash stands for the key, which may hold more than a name and must not live longer than its runs.
 	hash        uint64
 	first, last time.Time // when the first and the last began; zero: the place is free
@@ -79,41 +80,38 @@ func New[K comparable](controller, requeue string) *Detector[K] {
 // Begin notes that a run begins. It returns the context to run it with, and a loop if one is found now, once for each.
 func (d *Detector[K]) Begin(ctx context.Context, item *workqueue.Item[K], now time.Time) (context.Context, *Loop) {
 	hash := maphash.Comparable(d.seed, item.Key)
-	d.mu.Lock()
 	at := &d.rows[hash%uint64(len(d.rows))]
+	at.mu.Lock()
 	gap := now.Sub(at.last)
-	runs := at.begin(hash, now, gap)
-	if runs >= watchAfter && d.trail == nil {
-		d.trail = &trail.Trail{}
-	}
-	writes := d.trail
-	d.mu.Unlock()
+	runs := at.beginLocked(hash, now, gap)
+	at.mu.Unlock()
 	if runs < watchAfter {
 		return ctx, nil
 	}
+	writes := d.trail.Load()
+	if writes == nil {
+		d.trail.CompareAndSwap(nil, &trail.Trail{})
+		writes = d.trail.Load()
+	}
 	// What follows calls the key's String method, so it holds no lock. No other run of the key begins meanwhile.
 	trigger, own := d.trigger(writes, item, gap)
-	found := d.judge(at, hash, own)
+	found := at.judge(hash, own)
 	if found != nil {
 		found.Key, found.Trigger = fmt.Sprint(item.Key), trigger
-		d.mu.Lock()
-		if d.first == nil {
-			d.first = found
-		}
-		d.mu.Unlock()
+		d.first.CompareAndSwap(nil, found)
 	}
 	return trail.With(ctx, writes), found
 }
 
-// begin notes a run in the row's place and returns how many there were in a row; 0 if the place is taken by a key
+// beginLocked notes a run in the row's place and returns how many there were in a row; 0 if the place is taken by a key
 // that is busier.
-func (r *row) begin(hash uint64, now time.Time, gap time.Duration) int {
+func (r *row) beginLocked(hash uint64, now time.Time, gap time.Duration) int {
 	switch {
 	case r.hash == hash && gap <= rowGap && !r.last.IsZero():
 	case r.runs >= watchAfter && gap <= rowGap:
 		return 0
 	default:
-		*r = row{hash: hash, first: now}
+		r.hash, r.first, r.runs, r.own, r.still, r.reported = hash, now, 0, 0, 0, false
 	}
 	r.runs++
 	r.last = now
@@ -125,9 +123,9 @@ func (r *row) begin(hash uint64, now time.Time, gap time.Duration) int {
 }
 
 // judge reports a row that has become a loop.
-func (d *Detector[K]) judge(r *row, hash uint64, own bool) *Loop {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (r *row) judge(hash uint64, own bool) *Loop {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.hash != hash {
 		return nil
 	}
@@ -171,8 +169,4 @@ func (d *Detector[K]) trigger(writes *trail.Trail, item *workqueue.Item[K],
 }
 
 // First returns the first loop that was found; nil if there was none.
-func (d *Detector[K]) First() *Loop {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.first
-}
+func (d *Detector[K]) First() *Loop { return d.first.Load() }

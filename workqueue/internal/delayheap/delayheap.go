@@ -8,13 +8,12 @@ package delayheap
 import (
 	"slices"
 	"time"
+
+	"github.com/flyball-dev/flyball/workqueue/internal/ring"
 )
 
 // None is the place of a delay that is not in a heap.
 const None = -1
-
-// keep is the capacity of the largest slice that an empty heap keeps.
-const keep = 1024
 
 // Delay is one pending delay. It holds no pointer, so the garbage collector does not scan a heap of a million delays.
 type Delay struct {
@@ -48,9 +47,6 @@ func New(moved func(target uint32, place int32)) Heap { return Heap{moved: moved
 // Len returns the number of delays.
 func (h *Heap) Len() int { return len(h.delays) }
 
-// Cap returns the number of delays that the heap has memory for.
-func (h *Heap) Cap() int { return cap(h.delays) }
-
 // All returns the delays in no order; the first is the earliest. The heap owns the slice.
 func (h *Heap) All() []Delay { return h.delays }
 
@@ -80,7 +76,7 @@ func (h *Heap) Remove(place int) (target uint32) {
 	moved := h.delays[last]
 	h.delays = h.delays[:last]
 	switch {
-	case last == 0 && cap(h.delays) > keep:
+	case last == 0 && cap(h.delays) > ring.Keep:
 		h.delays = nil
 	case place < last:
 		h.delays[place] = moved

@@ -11,7 +11,7 @@ type Ring[T any] struct {
 	head, tail uint
 }
 
-// Keep is the length of the largest buffer that an empty ring keeps.
+// Keep is the length of the largest buffer that an empty ring keeps. Other parts of a queue keep as much.
 const Keep = 1024
 
 // Len returns the number of elements.

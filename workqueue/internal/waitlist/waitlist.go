@@ -1,0 +1,90 @@
+// Package waitlist holds the goroutines that wait for a key of a queue.
+//
+// The obvious design wakes one waiter for each key that becomes ready. With many workers and short work, that limits
+// the throughput of the queue: a wake-up costs more than the work. Here at most one waiter is being woken at a time.
+// When it runs, it takes a key; if there are more keys and more waiters, it wakes the next. So workers are woken no
+// faster than they start running, a burst is handled by the few that are awake, and no key is left behind.
+package waitlist
+
+import "slices"
+
+// Waiter is one goroutine that waits.
+type Waiter struct {
+	// Woken carries one signal per wait: the queue sends it under its lock, and the waiter receives it. Capacity 1 lets
+	// the queue send without blocking. The channel is never closed, so that waiters can be reused.
+	Woken chan struct{}
+	// place is the waiter's index in List.stack; none once it has been woken.
+	place int
+}
+
+const none = -1
+
+// List holds the goroutines that wait. The queue's lock guards it.
+type List struct {
+	// stack holds the waiters. The last one pushed is woken first, because its memory is most likely still cached.
+	stack []*Waiter
+	// waking: a waiter has been woken and has not yet looked for a key.
+	waking bool
+	// spare holds waiters for reuse.
+	spare []*Waiter
+}
+
+// MayWake reports whether there is a waiter, and none is being woken.
+func (l *List) MayWake() bool { return len(l.stack) > 0 && !l.waking }
+
+// WakeOne wakes a waiter. It must not be called unless MayWake.
+func (l *List) WakeOne() {
+	last := len(l.stack) - 1
+	top := l.stack[last]
+	l.stack[last] = nil
+	l.stack = l.stack[:last]
+	l.waking = true
+	top.place = none
+	top.Woken <- struct{}{}
+}
+
+// WakeAll wakes all waiters because the queue was shut down. Each of them looks for a key, so whether one is being
+// woken stays as it is.
+func (l *List) WakeAll() {
+	for _, each := range l.stack {
+		each.place = none
+		each.Woken <- struct{}{}
+	}
+	clear(l.stack)
+	l.stack = l.stack[:0]
+}
+
+// Push adds a waiter.
+func (l *List) Push() *Waiter {
+	var top *Waiter
+	if n := len(l.spare); n > 0 {
+		top, l.spare = l.spare[n-1], l.spare[:n-1]
+	} else {
+		top = &Waiter{Woken: make(chan struct{}, 1)}
+	}
+	top.place = len(l.stack)
+	l.stack = append(l.stack, top)
+	return top
+}
+
+// Looks takes back a waiter that has been woken, and now looks for a key.
+func (l *List) Looks(w *Waiter) {
+	l.waking = false
+	l.spare = append(l.spare, w)
+}
+
+// GiveUp takes back a waiter that does not wait any longer. If it was woken meanwhile, it reports true: the caller
+// leaves the key to another waiter.
+func (l *List) GiveUp(w *Waiter) (woken bool) {
+	if woken = w.place == none; woken {
+		<-w.Woken
+		l.waking = false
+	} else {
+		l.stack = slices.Delete(l.stack, w.place, w.place+1)
+		for i := w.place; i < len(l.stack); i++ {
+			l.stack[i].place = i
+		}
+	}
+	l.spare = append(l.spare, w)
+	return woken
+}
