@@ -161,7 +161,7 @@ func (c *Cluster) IndexField(_ context.Context, obj Object, field string, extrac
 		return err
 	}
 	if field == "" || extract == nil {
-		return fmt.Errorf("index field %q of %s: give the name of a field and a function that returns its values",
+		return fmt.Errorf("index field %q of %s: a field name and an index function are required",
 			field, k.GVK.Kind)
 	}
 	return c.caches.Index(k, field, extract)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client/internal/cached"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
-	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // readCache answers q from the cache and the own writes.

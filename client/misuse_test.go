@@ -38,7 +38,7 @@ func TestMisuse(t *testing.T) {
 	with := func(o client.Options) func() error {
 		return func() error { _, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, o); return err }
 	}
-	const noObject = "the object is nil: give a pointer to one"
+	const noObject = "the object is nil: pass a pointer to one"
 	misusetest.Run(t, []misusetest.Call{
 		misusetest.Of("New", func() error { _, err := client.New(nil, client.Options{}); return err },
 			"new client: the config is nil: GetConfig"),
@@ -60,7 +60,7 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("Delete", func() error { return c.Delete(ctx, nobody) }, noObject),
 		misusetest.Of("DeleteAllOf", func() error { return c.DeleteAllOf(ctx, nil) }, noObject),
 		misusetest.Of("Patch", func() error { return c.Patch(ctx, owner, nil) },
-			"the patch is nil: client.MergeFrom makes one"),
+			"the patch is nil: client.MergeFrom returns one"),
 		misusetest.Of("Apply", func() error { return c.Apply(ctx, nil) }, "the apply configuration is nil"),
 		misusetest.Of("Apply nothing", func() error { return c.Apply(ctx, client.ApplyUnstructured(nil)) },
 			"the apply configuration is nil"),
@@ -74,7 +74,7 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("Status().Create", func() error { return sub.Create(ctx, owner, nobody) }, noObject),
 		misusetest.Of("Status().Create of nil", func() error { return sub.Create(ctx, nobody, owner) }, noObject),
 		misusetest.Of("IndexField", func() error { return c.IndexField(ctx, owner, "f", nil) },
-			"a function that returns its values"),
+			"an index function"),
 		misusetest.Of("IndexField of nil",
 			func() error { return c.IndexField(ctx, nil, "f", func(client.Object) []string { return nil }) }, noObject),
 		misusetest.Of("Cache", func() error { return c.Cache(ctx, nil) }, noObject),
@@ -94,7 +94,7 @@ func TestMisuse(t *testing.T) {
 			"give the finalizer a name"),
 		misusetest.Of("Finalize without cleanup",
 			func() error { _, err := controllerutil.Finalize(ctx, c, going, "f", nil); return err },
-			"a function that cleans up"),
+			"the cleanup function is nil"),
 		misusetest.Of("NewPatchHelper",
 			func() error { _, err := controllerutil.NewPatchHelper(nil, owner); return err },
 			"the client is nil"),
@@ -105,7 +105,7 @@ func TestMisuse(t *testing.T) {
 			func() error { return controllerutil.SetControllerReference(nil, owner, c.Scheme()) }, noObject),
 		misusetest.Of("SetControllerReference of nil",
 			func() error { return controllerutil.SetControllerReference(owner, nobody, c.Scheme()) },
-			"that is to be owned is nil"),
+			"the owned object is nil"),
 		misusetest.Of("SetControllerReference without a scheme",
 			func() error { return controllerutil.SetControllerReference(owner, configMap("a"), nil) },
 			"the scheme, which tells the kind of *v1.ConfigMap, is nil"),

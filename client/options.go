@@ -221,6 +221,9 @@ type WriteOptions struct {
 func (w WriteOptions) ApplyToWrite(o *WriteOptions) { *o = w }
 
 func (w WriteOptions) params() url.Values {
+	if w == (WriteOptions{}) {
+		return nil
+	}
 	p := url.Values{}
 	if w.DryRun {
 		p.Set("dryRun", metav1.DryRunAll)

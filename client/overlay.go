@@ -6,7 +6,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client/internal/cached"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
-	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // overlay lays entries over what was read from the cache. It also returns those that are shown.

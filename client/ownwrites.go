@@ -20,7 +20,7 @@ func WithOwner(ctx context.Context, owner any) context.Context {
 }
 
 // OwnerFrom returns the owner that ctx carries; nil if none.
-func OwnerFrom(ctx context.Context) any { return ctx.Value(ownwrites.OwnerKey{}) }
+func OwnerFrom(ctx context.Context) any { return ownwrites.OwnerFrom(ctx) }
 
 // ObserveWrites returns a copy of config whose clients share one record of own writes: a [Cluster] made of it also
 // sees what clientsets and dynamic clients made of it write. A manager does this for its own config.

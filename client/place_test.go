@@ -46,7 +46,7 @@ func TestMetadataAreNotWritten(t *testing.T) {
 		bare.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 		bare.Namespace, bare.Name = "default", "a"
 		for what, err := range map[string]error{"create": w.Create(w.ctx, bare), "update": w.Update(w.ctx, bare)} {
-			if err == nil || !strings.Contains(err.Error(), "metadata are not the whole object") {
+			if err == nil || !strings.Contains(err.Error(), "bare metadata cannot be written") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

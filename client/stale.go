@@ -30,7 +30,7 @@ func (e *StaleError) Error() string {
 	}
 	switch {
 	case e.Cause != nil:
-		return fmt.Sprintf("read %s: %v: nobody knows whether a write took effect, which failed with: %v", what,
+		return fmt.Sprintf("read %s: %v: the outcome of a write is unknown: %v", what,
 			ErrStale, e.Cause)
 	case e.Wanted != "":
 		return fmt.Sprintf("read %s: %v: it is at resource version %q, not at %q", what, ErrStale, e.Seen, e.Wanted)

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/client/internal/live"
@@ -52,18 +51,20 @@ type order struct {
 	answerTo Object
 }
 
+// creates reports whether the order creates obj.
+func (ord order) creates() bool { return ord.verb == "POST" && ord.subresource == "" }
+
 // check refuses what would be sent to another place than meant, or would leave less than there was.
 func (ord order) check(k kinds.Kind) error {
 	if ord.verb == "PATCH" && misuse.IsNil(ord.patch) {
-		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom makes one", k.GVK.Kind,
+		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom returns one", k.GVK.Kind,
 			ObjectKeyFromObject(ord.obj))
 	}
-	creates := ord.verb == "POST" && ord.subresource == ""
-	if !creates && ord.obj.GetName() == "" {
+	if !ord.creates() && ord.obj.GetName() == "" {
 		return fmt.Errorf("write %s: %w", k.GVK.Kind, errNoName)
 	}
 	if _, bare := ord.sent.(*metav1.PartialObjectMetadata); bare {
-		return fmt.Errorf("write %s %s: metadata are not the whole object; patch it", k.GVK.Kind,
+		return fmt.Errorf("write %s %s: bare metadata cannot be written; use a patch", k.GVK.Kind,
 			ObjectKeyFromObject(ord.obj))
 	}
 	return nil
@@ -85,7 +86,7 @@ func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 	if err != nil {
 		return err
 	}
-	if ord.verb == "POST" && ord.subresource == "" {
+	if ord.creates() {
 		p.Name = "" // The body has it.
 	}
 	body, media, err := ord.body(c.server, k)
@@ -96,11 +97,11 @@ func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 	if err != nil {
 		return fmt.Errorf("write %s %s: %w", k.GVK.Kind, ObjectKeyFromObject(ord.obj), err)
 	}
-	request := c.server.Request(ord.verb, p).SetHeader("Content-Type", media).SetHeader("Accept",
-		c.server.Accept(ord.answerTo)).Body(body)
-	contentType, data, err := send(ownwrites.WithIntent(ctx, &ownwrites.Intent{
-		Name: ord.obj.GetName(), Decode: reply.Read,
-	}), request, c.params(o))
+	ctx = ownwrites.WithIntent(ctx, &ownwrites.Intent{Name: ord.obj.GetName(), Decode: reply.Read})
+	contentType, data, err := c.send(ctx, live.Request{
+		Verb: ord.verb, Place: p, Params: c.params(o), Accept: c.server.Accept(ord.answerTo), ContentType: media,
+		Body: body,
+	})
 	if err != nil {
 		return err
 	}
@@ -157,8 +158,9 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 	if err != nil {
 		return err
 	}
-	request := c.server.Request("PATCH", p).SetHeader("Content-Type", string(types.ApplyPatchType)).Body(body)
-	_, data, err := send(ctx, request, c.params(o))
+	_, data, err := c.send(ctx, live.Request{
+		Verb: "PATCH", Place: p, Params: c.params(o), ContentType: string(types.ApplyPatchType), Body: body,
+	})
 	if err != nil {
 		return err
 	}
@@ -189,8 +191,9 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 	if o.Preconditions != nil && o.Preconditions.UID != nil {
 		intent.Precondition = *o.Preconditions.UID
 	}
-	request := c.server.Request("DELETE", p).SetHeader("Content-Type", kinds.JSON).Body(body)
-	_, _, err = send(ownwrites.WithIntent(ctx, intent), request, o.params())
+	_, _, err = c.send(ownwrites.WithIntent(ctx, intent), live.Request{
+		Verb: "DELETE", Place: p, Params: o.params(), ContentType: kinds.JSON, Body: body,
+	})
 	return err
 }
 
@@ -209,22 +212,20 @@ func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAll
 	if err != nil {
 		return err
 	}
-	request := c.server.Request("DELETE", live.Place{Resource: r, Namespace: o.Namespace}).
-		SetHeader("Content-Type", kinds.JSON).Body(body)
 	params := o.ListOptions.params()
 	maps.Copy(params, o.DeleteOptions.params())
-	_, _, err = send(ctx, request, params)
+	_, _, err = c.send(ctx, live.Request{
+		Verb: "DELETE", Place: live.Place{Resource: r, Namespace: o.Namespace}, Params: params, ContentType: kinds.JSON,
+		Body: body,
+	})
 	return err
 }
 
 // send sends a write. The record of own writes sees it in the transport; an intent in ctx is what the request does not
 // say.
-func send(ctx context.Context, r *rest.Request, params url.Values) (contentType string, body []byte, err error) {
-	if err := r.Error(); err != nil {
-		return "", nil, err
-	}
+func (c *Cluster) send(ctx context.Context, r live.Request) (contentType string, body []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", nil, context.Cause(ctx)
 	}
-	return live.Answer(ctx, r, params)
+	return c.server.Send(ctx, r)
 }

@@ -134,7 +134,7 @@ func TestForbiddenLater(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSpace(log.GetSink().(ktesting.Underlier).GetBuffer().String()), "\n")
 		if len(lines) != 2 || !strings.Contains(lines[0], "cannot watch pods") ||
-			!strings.Contains(lines[1], "Following the resource again") {
+			!strings.Contains(lines[1], "Listing and watching resource again") {
 			t.Errorf("%d lines: %q", len(lines), lines)
 		}
 	})
@@ -369,7 +369,7 @@ func TestUnreadableObject(t *testing.T) {
 			s.cut(errExpired)
 			time.Sleep(time.Minute)
 			if lines := log.GetSink().(ktesting.Underlier).GetBuffer().String(); strings.Count(lines,
-				"Object cannot be decoded") != 1 {
+				"Failed to decode object") != 1 {
 				t.Errorf("log:\n%s", lines)
 			}
 		})

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // TestCrashOnPanic (case 18): where the policy is to crash, the process ends, after the log named handler and object.
@@ -235,7 +235,8 @@ func TestJoinAndLeaveInStorm(t *testing.T) {
 			}
 			must(0, c.inf.RemoveHandler(t.Context(), l.reg))
 			for key, o := range l.objects {
-				if held, found := c.inf.Get("", key); found && objects.Older(held.ResourceVersion, o.ResourceVersion) {
+				held, found := c.inf.Get("", key)
+				if found && versions.Earlier(held.ResourceVersion, o.ResourceVersion) {
 					t.Errorf("told of %s, the cache holds %s", show(o), show(held))
 				}
 			}

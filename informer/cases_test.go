@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // The tests of this file, of cases_fault_test.go and of cases_handler_test.go are the cases of docs/informer-cases.md
@@ -160,8 +160,8 @@ func TestOrderAndCacheBeforeHandlers(t *testing.T) {
 
 func inCache(t *testing.T, inf Informer[object], told object) {
 	held, found := inf.Get(told.Namespace, told.Name)
-	if found && objects.Older(held.ResourceVersion, told.ResourceVersion) || !found &&
-		!objects.Older(told.ResourceVersion, inf.ResourceVersion()) {
+	if found && versions.Earlier(held.ResourceVersion, told.ResourceVersion) || !found &&
+		!versions.Earlier(told.ResourceVersion, inf.ResourceVersion()) {
 		t.Errorf("told of %s, the cache holds %v up to %s", show(told), held, inf.ResourceVersion())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/reflector"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 // FactoryOptions configure a [Factory]. The zero value works.
@@ -77,7 +79,7 @@ type Factory struct {
 	server *connection.Server
 
 	mu sync.Mutex
-	// caches is in order of creation. Those that nobody uses any more are not in it.
+	// caches is in order of creation. Those that nobody uses any more are not in it. It is changed by setCachesLocked.
 	caches  []*cache
 	running bool
 	done    bool
@@ -85,6 +87,10 @@ type Factory struct {
 	started *background
 	// added has capacity 1 and gets a token for Run when a cache was added. Never closed.
 	added chan struct{}
+
+	// checks has the check of each of caches, for Checks to read without the lock. A slice in it never changes: a new
+	// one takes its place.
+	checks atomic.Pointer[[]*cachecheck.Cache]
 }
 
 // cache is one informer of a factory.
@@ -107,7 +113,7 @@ var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
 // NewFactory returns a factory for the server that config names. Nothing is asked of the server before Run.
 func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	if config == nil {
-		return nil, errors.New("informer factory: the config is nil: it says which cluster to follow")
+		return nil, errors.New("informer factory: the config is nil: it names the cluster to watch")
 	}
 	if o.Scheme == nil {
 		o.Scheme = clientscheme.Scheme
@@ -123,6 +129,7 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 		return nil, fmt.Errorf("informer factory: %w", err)
 	}
 	f := &Factory{o: o, client: client, added: make(chan struct{}, 1)}
+	f.setCachesLocked(nil)
 	f.server = connection.NewServer(
 		func(ctx context.Context) (string, error) { return connection.Identity(ctx, client) },
 	)
@@ -205,7 +212,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 		Server: f,
 	})}
 	c.informer.check.Selection = id.Selection
-	f.caches = append(f.caches, c)
+	f.setCachesLocked(append(f.caches, c))
 	select {
 	case f.added <- struct{}{}:
 	default:
@@ -237,7 +244,7 @@ func (f *Factory) giveBack(c *cache) {
 	if c.users--; c.users > 0 {
 		return
 	}
-	f.caches = slices.DeleteFunc(f.caches, func(other *cache) bool { return other == c })
+	f.setCachesLocked(slices.DeleteFunc(f.caches, func(other *cache) bool { return other == c }))
 	if c.stop != nil {
 		c.stop()
 	}

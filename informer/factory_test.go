@@ -158,6 +158,24 @@ func TestFactoryShares(t *testing.T) {
 	})
 }
 
+// TestFactoryChecks: the checks are those of the caches in use, and reading them allocates nothing.
+func TestFactoryChecks(t *testing.T) {
+	f := newTestFactory(t, &apiTransport{}, FactoryOptions{})
+	if n := len(f.Checks().All); n != 0 {
+		t.Errorf("%d checks of a new factory", n)
+	}
+	pods, nodes := must(For[*corev1.Pod](f)), must(For[*corev1.Node](f))
+	both := f.Checks().All
+	Release(pods)
+	if all := f.Checks().All; len(both) != 2 || len(all) != 1 || all[0] != both[1] {
+		t.Errorf("checks %v, then %v", both, all)
+	}
+	if n := testing.AllocsPerRun(100, func() { f.Checks() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	Release(nodes)
+}
+
 // TestFactoryRelease: the last user gone stops the informer.
 func TestFactoryRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

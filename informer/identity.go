@@ -35,7 +35,7 @@ func (f *Factory) identify(example any,
 	}
 	id.transform, id.standard = o.TransformName, o.StandardDecoding || f.o.StandardDecoding
 	if o.Transform != nil && o.TransformName == "" {
-		return id, nil, errors.New("informer with a transform: InformerOptions.TransformName is needed")
+		return id, nil, errors.New("informer with a transform: InformerOptions.TransformName is required")
 	}
 	if err := o.checkSelectors(); err != nil {
 		return id, nil, err
@@ -64,10 +64,10 @@ func (f *Factory) identify(example any,
 		newObject = f.newTyped(id.Kind)
 	}
 	if id.Kind.Kind == "" {
-		return id, nil, fmt.Errorf("informer of %T: InformerOptions.Kind is needed", example)
+		return id, nil, fmt.Errorf("informer of %T: InformerOptions.Kind is required", example)
 	}
 	if id.form == wire.Typed && !f.o.Scheme.Recognizes(id.Kind) {
-		return id, nil, fmt.Errorf("informer of %s: the scheme does not know the kind", id.Kind)
+		return id, nil, fmt.Errorf("informer of %s: the kind is not registered in the scheme", id.Kind)
 	}
 	return id, newObject, nil
 }

@@ -38,9 +38,9 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("ForOptions with half a field", with(informer.InformerOptions{FieldSelector: "spec.nodeName"}),
 			`FieldSelector "spec.nodeName"`),
 		misusetest.Of("AddIndex", func() error { return pods.AddIndex("node", nil) },
-			"a function that returns an object's values"),
+			"an index function"),
 		misusetest.Of("AddIndex without a name",
-			func() error { return pods.AddIndex("", indexer.ByLabel[*corev1.Pod]("a")) }, "give it a name"),
+			func() error { return pods.AddIndex("", indexer.ByLabel[*corev1.Pod]("a")) }, "a name and"),
 		misusetest.Of("RemoveHandler", func() error { return pods.RemoveHandler(context.Background(), nil) },
 			"the registration is nil"),
 		misusetest.Of("NewReflector", misusetest.Constructs(func() *reflector.Reflector[*corev1.Pod] {

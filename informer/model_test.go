@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, states that cannot be decoded,
@@ -206,7 +206,7 @@ func (m *model) check() {
 		delete(want, key)
 		// The cache may hold an earlier state of that very object.
 		if held := got[key]; held != nil && held.UID == o.UID && garbled(held) == nil &&
-			(m.restored || objects.Older(held.ResourceVersion, o.ResourceVersion)) {
+			(m.restored || versions.Earlier(held.ResourceVersion, o.ResourceVersion)) {
 			want[key] = held
 		}
 	}
@@ -266,7 +266,7 @@ type ledger struct {
 
 // mayFollow reports whether o may be the state after old.
 func (l *ledger) mayFollow(old, o object) bool {
-	return objects.Older(old.ResourceVersion, o.ResourceVersion) || (l.restored != nil && *l.restored && old != o)
+	return versions.Earlier(old.ResourceVersion, o.ResourceVersion) || (l.restored != nil && *l.restored && old != o)
 }
 
 func (l *ledger) handler() Handler[object] {

@@ -74,25 +74,25 @@ func TestOutageIsTwoLines(t *testing.T) {
 
 		away(refused, servers...)
 		time.Sleep(4 * time.Minute)
-		expect("away", `Cannot follow the API server`)
+		expect("away", `API server is unavailable`)
 		back(servers[1:]...)
 		time.Sleep(50 * time.Second)
 		expect("all but one are back")
 		back(servers[0])
 		time.Sleep(time.Minute)
-		expect("back", `Following the API server again`)
+		expect("back", `API server is available again`)
 
 		away(refused, servers...)
 		time.Sleep(19*time.Minute + 30*time.Second)
-		const still = `Cannot follow the API server`
+		const still = `API server is unavailable`
 		expect("away for twenty minutes", still, still, still, still)
 		back(servers...)
 		time.Sleep(time.Minute)
-		expect("back", `Following the API server again`)
+		expect("back", `API server is available again`)
 
 		away(scriptedError("503"), servers[0])
 		time.Sleep(14 * time.Minute)
-		const one = `Cannot follow the API server resource="kind0"`
+		const one = `API server is unavailable resource="kind0"`
 		expect("one is away", one, one, one)
 		for _, s := range servers[1:] {
 			s.cut(io.EOF) // Their watches end as watches do.
@@ -100,19 +100,19 @@ func TestOutageIsTwoLines(t *testing.T) {
 		time.Sleep(time.Second)
 		away(errors.New("unexpected EOF"), servers[1:]...)
 		time.Sleep(2 * time.Minute)
-		expect("all are away, too", `Cannot follow the API server resource="kind`)
+		expect("all are away, too", `API server is unavailable resource="kind`)
 		back(servers[1:]...)
 		time.Sleep(time.Minute)
-		expect("all but that one are back", `Following the API server again`)
+		expect("all but that one are back", `API server is available again`)
 		time.Sleep(6 * time.Minute)
-		expect("that one fails on", `Cannot follow the resource resource="kind0"`)
+		expect("that one fails on", `Failed to list or watch resource resource="kind0"`)
 		back(servers[0])
 		time.Sleep(time.Minute)
-		expect("that one is back", `Following the resource again resource="kind0"`)
+		expect("that one is back", `Listing and watching resource again resource="kind0"`)
 
 		away(refused, servers...)
 		time.Sleep(time.Minute)
-		expect("away", `Cannot follow the API server`)
+		expect("away", `API server is unavailable`)
 		back(servers...)
 		for _, s := range servers {
 			s.fail(slices.Repeat([]error{scriptedError("403")}, 1000),
@@ -120,7 +120,7 @@ func TestOutageIsTwoLines(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := lines(); len(got) != informers+1 ||
-			strings.Count(strings.Join(got, "\n"), "Following the API server again") != 1 {
+			strings.Count(strings.Join(got, "\n"), "API server is available again") != 1 {
 			t.Errorf("the server is back and refuses: %d lines: %q", len(got), got)
 		}
 	})

@@ -242,11 +242,11 @@ func TestRESTSenseless(t *testing.T) {
 		},
 		"other list": {
 			false, []byte(`{"kind":"ServiceList","items":[]}`),
-			"the server sent a Service, wanted is a Pod",
+			"the server sent a Service, expected a Pod",
 		},
 		"other protobuf": {
 			false, protobuf.list(t, &corev1.ServiceList{}),
-			"the server sent a Service, wanted is a Pod",
+			"the server sent a Service, expected a Pod",
 		},
 		"html": {false, []byte(`<html>proxy</html>`), "decode list"},
 		"half protobuf": {
@@ -260,11 +260,11 @@ func TestRESTSenseless(t *testing.T) {
 			), "decode object ns/p",
 		},
 		"magic alone": {false, []byte("k8s\x00"), "neither items nor the kind"},
-		"empty error": {true, []byte(`{"type":"ERROR","object":null}`), "it says nothing"},
+		"empty error": {true, []byte(`{"type":"ERROR","object":null}`), "it is empty"},
 		"no name":     {false, []byte(`{"kind":"PodList","items":[{"metadata":{}}]}`), "it has no name"},
 		"other event": {
 			true, []byte(`{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"s"}}}`),
-			"the server sent a Service, wanted is a Pod",
+			"the server sent a Service, expected a Pod",
 		},
 		"unknown event": {
 			true, []byte(`{"type":"RENAMED","object":{"kind":"Pod","metadata":{"name":"s"}}}`),

@@ -219,13 +219,13 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 	applied, err := s.indexer.Apply(deltas)
 	if err != nil {
 		// Objects of this type always have a key.
-		klog.FromContext(ctx).Error(err, "Batch not applied", "resource", s.o.Resource)
+		klog.FromContext(ctx).Error(err, "Failed to apply batch", "resource", s.o.Resource)
 		return nil
 	}
 	s.duplicates.Add(int64(applied.Duplicates))
 	s.outdated.Add(int64(applied.Outdated))
 	if applied.IndexErr != nil {
-		klog.FromContext(ctx).Info("Index function failed; the index does not find the object",
+		klog.FromContext(ctx).Info("Index function failed; object left out of the index",
 			"resource", s.o.Resource, "reason", applied.IndexErr.Error())
 	}
 	s.mutations.Keep(applied.Changes)
@@ -269,7 +269,7 @@ func (s *SharedInformer[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOpti
 // RemoveHandler is described at [Informer].
 func (s *SharedInformer[T]) RemoveHandler(ctx context.Context, r *fanout.Registration) error {
 	if r == nil {
-		return fmt.Errorf("remove handler from informer of %s: the registration is nil: give what AddHandler returned",
+		return fmt.Errorf("remove handler from informer of %s: the registration is nil: pass what AddHandler returned",
 			s.o.Resource)
 	}
 	return fanout.Remove(ctx, r)

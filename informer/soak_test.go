@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // soakSize is how much a soak does.
@@ -148,7 +148,7 @@ func (s *soak) sample(at time.Duration) {
 		s.t.Errorf("after %v: the heap is %d MiB, at first it was %d", at, h>>20, s.baseline>>20)
 	}
 	st := s.inf.Stats()
-	if objects.Older(st.ResourceVersion, s.watermark) {
+	if versions.Earlier(st.ResourceVersion, s.watermark) {
 		s.t.Errorf("after %v: the watermark went from %s to %s", at, s.watermark, st.ResourceVersion)
 	}
 	s.watermark = st.ResourceVersion

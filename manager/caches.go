@@ -3,6 +3,7 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,10 +25,8 @@ func newCluster(config *rest.Config, informers *informer.Factory, o Options) (*c
 		if err != nil {
 			return nil, fmt.Errorf("Options.Caches[%d]: %w", i, err)
 		}
-		for _, other := range known {
-			if other == key {
-				return nil, fmt.Errorf("Options.Caches[%d]: %s is there already", i, key.kind)
-			}
+		if slices.Contains(known, key) {
+			return nil, fmt.Errorf("Options.Caches[%d]: %s is listed twice", i, key.kind)
 		}
 		known = append(known, key)
 	}

@@ -147,7 +147,7 @@ func TestRemoveWhileTheLeaseIsLost(t *testing.T) {
 		l := live(t, m)
 		time.Sleep(time.Minute)
 		w.refuse(leases)
-		for len(l.logs.with("out of reach")) == 0 {
+		for len(l.logs.with("renew the leader lease")) == 0 {
 			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(7 * time.Second) // the tenure ends within the next ones

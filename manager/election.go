@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,12 +70,8 @@ func (l LeaderElection) validate() error {
 const defaultWarmUp = 30 * time.Second
 
 func (l LeaderElection) withDefaults() LeaderElection {
-	if l.Namespace == "" {
-		l.Namespace = "kube-system"
-	}
-	if l.WarmUp == 0 {
-		l.WarmUp = defaultWarmUp
-	}
+	l.Namespace = cmp.Or(l.Namespace, "kube-system")
+	l.WarmUp = cmp.Or(l.WarmUp, defaultWarmUp)
 	return l
 }
 
@@ -149,7 +146,7 @@ func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFun
 			stop(err)
 			return nil
 		}
-		klog.FromContext(intake).Info("Following again")
+		klog.FromContext(intake).Info("Became a follower again")
 	}
 }
 

@@ -31,7 +31,7 @@ func (g *group) add(e *entry) error {
 	}
 	for _, other := range g.entries {
 		if other.name == e.name {
-			return fmt.Errorf("a runnable of that name exists: give this one another, or remove that one first")
+			return fmt.Errorf("a runnable of that name exists already: choose another name, or remove it first")
 		}
 	}
 	g.entries = append(g.entries, e)
@@ -108,7 +108,7 @@ func (g *group) claim(name string) (e *entry, started bool, err error) {
 	i := slices.IndexFunc(g.entries, func(e *entry) bool { return e.name == name })
 	switch {
 	case i < 0:
-		return nil, false, fmt.Errorf("unknown; known are: %s", strings.Join(g.namesLocked(), ", "))
+		return nil, false, fmt.Errorf("unknown runnable; known: %s", strings.Join(g.namesLocked(), ", "))
 	case g.entries[i].changing:
 		return nil, false, errors.New("it is being removed or restarted already")
 	}

@@ -12,7 +12,7 @@ func (n named) Name() string              { return string(n) }
 func (n named) Run(context.Context) error { return nil }
 
 // What somebody removes or runs anew at the moment is not made anew at the end of a tenure, too.
-func TestClaimedOnesAreNotMadeAnew(t *testing.T) {
+func TestRemovedOrRestartedRunnablesAreNotRebuilt(t *testing.T) {
 	g := &group{}
 	for _, name := range []string{"a", "b", "later"} {
 		if name == "later" {

@@ -99,7 +99,7 @@ func checkInformer(h informer.Health) check {
 	case h.Err != nil:
 		c.note = h.Err.Error()
 	case !h.Synced:
-		c.problem = "the first list has not been read yet"
+		c.problem = "waiting for the initial list"
 	case h.IndexErr != nil:
 		c.problem = fmt.Sprintf("%d objects are missing from an index: %v", h.Unindexed, h.IndexErr)
 	case h.UnreadableErr != nil:

@@ -58,7 +58,7 @@ func podController(t *testing.T, m *manager.Manager) {
 	}
 }
 
-func TestMissingPermissionIsToldInWordsAndOnce(t *testing.T) {
+func TestMissingPermissionIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.refuse(forbidPods)
@@ -162,7 +162,7 @@ func TestLeaderInWords(t *testing.T) {
 			body != "[+]guarded: waiting for the leader lease\n" {
 			t.Errorf("its runnable: %d %q", code, body)
 		}
-		if code, body := get(second, "/healthz/nonesuch"); code != 404 || body != "unknown; known are: guarded\n" {
+		if code, body := get(second, "/healthz/nonesuch"); code != 404 || body != "unknown check; known: guarded\n" {
 			t.Errorf("unknown runnable: %d %q", code, body)
 		}
 		a.mustEnd()
@@ -209,8 +209,8 @@ func TestOutageDoesNotMakeAFollowerUnready(t *testing.T) {
 	})
 }
 
-// A lease that somebody made for ever.
-func TestLeaseWithoutEndIsTold(t *testing.T) {
+// A person made a lease that never expires.
+func TestHealthShowsALeaseThatNeverExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld(t).manager(t, elected())
 		holder, seconds, now := "gone", int32(math.MaxInt32), metav1.NowMicro()
@@ -233,7 +233,7 @@ func TestLeaseWithoutEndIsTold(t *testing.T) {
 	})
 }
 
-func TestForbiddenLeaseIsToldInWords(t *testing.T) {
+func TestForbiddenLeaseIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.refuse(func(r *gate.Request) gate.Verdict {
@@ -313,7 +313,7 @@ type noting struct{ runnable }
 
 func (noting) Note() string { return "48 of 50 buckets are full" }
 
-func TestNotesAreTold(t *testing.T) {
+func TestHealthShowsNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld(t).manager(t, manager.Options{})
 		var health error

@@ -78,7 +78,7 @@ func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	e, started := h.runnables.find(r.PathValue("name"))
 	switch {
 	case e == nil:
-		serving.Answer(w, http.StatusNotFound, "unknown; known are: "+strings.Join(h.runnables.names(), ", "))
+		serving.Answer(w, http.StatusNotFound, "unknown check; known: "+strings.Join(h.runnables.names(), ", "))
 		return
 	case !started && !slices.Contains(h.runnables.warming(), e):
 		serving.Answer(w, http.StatusOK, h.say(check{name: e.name, note: "waiting for the leader lease"}))

@@ -1,18 +1,17 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/idle"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -37,23 +36,11 @@ type IdleOptions struct {
 const (
 	defaultRetries       = 5
 	defaultProgressEvery = 100 * time.Millisecond
-	// idleTick is the interval at which a working manager is polled; delayTick is the interval for one that waits only
-	// for delayed keys.
-	idleTick  = time.Millisecond
-	delayTick = 100 * time.Millisecond
-	// unseenPatience is the number of polls for which everything must be at rest before RunUntilIdle stops waiting for
-	// a write to show. A cache may never show it, because none may select the object. It counts polls rather than time,
-	// so that a process that was suspended for a while is as patient as others. They take at least a second.
-	unseenPatience = int(time.Second / idleTick)
 )
 
 func (o IdleOptions) withDefaults() IdleOptions {
-	if o.Retries == 0 {
-		o.Retries = defaultRetries
-	}
-	if o.ProgressEvery == 0 {
-		o.ProgressEvery = defaultProgressEvery
-	}
+	o.Retries = cmp.Or(o.Retries, defaultRetries)
+	o.ProgressEvery = cmp.Or(o.ProgressEvery, defaultProgressEvery)
 	return o
 }
 
@@ -78,20 +65,21 @@ func (o IdleOptions) withDefaults() IdleOptions {
 // to rest.
 func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, error) {
 	o = o.withDefaults()
-	m.awaited.Add(m.record)
-	defer m.awaited.Remove(m.record)
+	m.writes.Add(m.record)
+	defer m.writes.Remove(m.record)
 	started := time.Now()
 	// running ends once the summary is made.
-	running, stop := context.WithCancelCause(ownwrites.With(context.WithoutCancel(ctx), &m.awaited))
+	running, stop := context.WithCancelCause(idle.With(context.WithoutCancel(ctx), &m.writes))
 	defer stop(nil)
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- m.Run(running) }()
 
-	err := m.awaitIdle(ctx, o, started, ended)
+	w := m.watcher(o, started)
+	err := w.Wait(ctx, ended)
 	summary := m.summarize(started)
 	if err == nil {
 		stop(context.Cause(ctx))
-		err = errors.Join(m.selfTriggered(), <-ended)
+		err = errors.Join(w.SelfTriggered(), <-ended)
 		if ctx.Err() != nil { // work in flight has ended since, and the queues have dropped their delayed keys
 			due := summary.DueLater
 			summary = m.summarize(started)
@@ -109,201 +97,20 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	return summary, err
 }
 
-// errEnded is returned when the manager ended before it was idle.
-var errEnded = errors.New("the manager ended before it was idle")
-
-// selfTriggered returns the error of a controller that never comes to rest, or nil if there is none.
-func (m *Manager) selfTriggered() error {
-	for _, loop := range m.loops() {
-		if l, ok := loop.(interface{ SelfTriggered() error }); ok {
-			if err := l.SelfTriggered(); err != nil {
-				return err
+// watcher returns what finds out when the manager is idle, and reports progress meanwhile.
+func (m *Manager) watcher(o IdleOptions, started time.Time) *idle.Watcher {
+	var reported time.Time
+	return &idle.Watcher{
+		Running: func() bool { now, _ := m.state.get(); return now == running },
+		Loops:   m.loops, Informers: m.informers, Writes: &m.writes,
+		Retries: o.Retries, DueLater: o.Wait, Enough: o.Enough,
+		BeforePoll: func() {
+			if now := time.Now(); o.Progress != nil && now.Sub(reported) >= o.ProgressEvery {
+				reported = now
+				o.Progress(m.howFar(started))
 			}
-		}
+		},
 	}
-	return nil
-}
-
-// awaitIdle returns nil when there is nothing more to do, when a controller would never come to rest, or when ctx is
-// done. It returns an error when the manager has ended.
-func (m *Manager) awaitIdle(ctx context.Context, o IdleOptions, started time.Time, ended <-chan error) error {
-	look := time.NewTimer(0)
-	defer look.Stop()
-	var told time.Time
-	var last activity
-	unseen := 0 // the number of polls that found only the same writes missing
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-ended:
-			if err == nil && ctx.Err() == nil {
-				err = errEnded
-			}
-			return err
-		case <-look.C:
-		}
-		if m.selfTriggered() != nil {
-			return nil
-		}
-		now := time.Now()
-		if o.Progress != nil && now.Sub(told) >= o.ProgressEvery {
-			told = now
-			o.Progress(m.howFar(started))
-		}
-		found, next := m.rest(ctx, o)
-		look.Reset(min(max(next, idleTick), delayTick))
-		switch found {
-		case atRest:
-			return nil
-		case busy:
-			unseen = 0
-		case unseenWrites:
-			if a := m.activity(); a != last {
-				last, unseen = a, 0
-			}
-			if unseen++; unseen > unseenPatience {
-				m.noteUnseen(ctx)
-				unseen = 0
-			}
-		}
-	}
-}
-
-// resting is the result of polling a manager.
-type resting int
-
-const (
-	busy         resting = iota
-	unseenWrites         // nothing moves, but the caches do not show some writes
-	atRest
-)
-
-// rest reports whether there is anything left to do, and when to poll again. Work moves from a write to the cache, the
-// handlers, the queue, the reconcile and the next write. Each step increments a counter. If two polls find nothing left
-// and no counter rose between them, then no work slipped past the polls.
-func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next time.Duration) {
-	if !m.quiet() {
-		return busy, idleTick
-	}
-	before := m.activity()
-	behind := m.awaited.Behind(ctx)
-	settled, next := m.settled(ctx, o)
-	switch {
-	case !settled:
-		return busy, next
-	case !m.quiet() || m.activity() != before:
-		return busy, idleTick
-	case behind:
-		return unseenWrites, idleTick
-	}
-	return atRest, 0
-}
-
-// noteUnseen stops waiting for the writes that the caches may never show.
-func (m *Manager) noteUnseen(ctx context.Context) {
-	for _, w := range m.awaited.GiveUp() {
-		klog.FromContext(ctx).V(2).Info("A write does not show in any cache", "resource", w.Resource,
-			"object", klog.KRef(w.Namespace, w.Name))
-	}
-}
-
-// activity sums up all counters. It changes whenever anything happens.
-type activity struct {
-	writes, events, delivered, adds, syncs uint64
-}
-
-func (m *Manager) activity() activity {
-	a := activity{writes: m.awaited.Count()}
-	for _, s := range m.informers.Stats() {
-		a.events += uint64(s.Events + s.Batches + s.Lists)
-		for _, h := range s.Handlers {
-			a.delivered += uint64(h.Delivered + h.Merged)
-		}
-	}
-	for _, loop := range m.loops() {
-		s := loop.Stats()
-		a.adds += s.Adds + s.Events + s.Deferred
-		a.syncs += s.Syncs
-	}
-	return a
-}
-
-// quiet is the cheap part of the check: it returns false while anything obviously goes on.
-func (m *Manager) quiet() bool {
-	if now, _ := m.state.get(); now != running || m.awaited.Moving() {
-		return false
-	}
-	for _, loop := range m.loops() {
-		if s := loop.Stats(); s.InFlight > 0 || s.Queued > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// settled reports whether the caches are synced, the handlers are done, the controllers have started, and no delayed
-// key has to be waited for. If only delayed keys are missing, next is when the first of them is due.
-func (m *Manager) settled(ctx context.Context, o IdleOptions) (settled bool, next time.Duration) {
-	if slices.ContainsFunc(m.informers.Health(), func(h informer.Health) bool { return !h.Synced }) {
-		return false, 0
-	}
-	for _, s := range m.informers.Stats() {
-		if s.Queued > 0 ||
-			slices.ContainsFunc(s.Handlers,
-				func(h informer.HandlerStats) bool { return h.Pending > 0 || h.Running > 0 }) {
-			return false, 0
-		}
-	}
-	const forever = time.Duration(math.MaxInt64)
-	settled, next = true, delayTick
-	later := forever // time until the first key that Enough decides about
-	for _, loop := range m.loops() {
-		w := loop.Work()
-		if !w.Started || w.Ready > 0 || w.InFlight > 0 {
-			return false, 0
-		}
-		failing := failingOf(w)
-		for _, d := range w.Delayed {
-			switch {
-			case !o.awaits(d, failing[d.Key]):
-			case o.mayHaveEnough(d):
-				later = min(later, d.In)
-			default:
-				settled, next = false, min(next, d.In)
-			}
-		}
-	}
-	if settled && later < forever && !o.Enough(ctx) {
-		return false, min(next, later)
-	}
-	return settled, next
-}
-
-// mayHaveEnough reports whether Enough decides about a delayed key. It does not decide about failing keys, which are
-// always retried.
-func (o IdleOptions) mayHaveEnough(d reconcile.Delayed) bool {
-	return o.Enough != nil && d.Why != reconcile.WhyStale && d.Why != reconcile.WhyPaced && d.Why != reconcile.WhyRetry
-}
-
-// awaits reports whether RunUntilIdle waits for a delayed key.
-func (o IdleOptions) awaits(d reconcile.Delayed, failing reconcile.Failing) bool {
-	switch d.Why {
-	case reconcile.WhyStale, reconcile.WhyPaced:
-		return true
-	case reconcile.WhyRetry:
-		// Work does not list all failing keys if there are very many; d.Attempt is known for each.
-		return max(failing.Attempts, d.Attempt) <= o.Retries
-	}
-	return o.Wait
-}
-
-func failingOf(w reconcile.Work) map[string]reconcile.Failing {
-	failing := make(map[string]reconcile.Failing, len(w.Failing))
-	for _, f := range w.Failing {
-		failing[f.Key] = f
-	}
-	return failing
 }
 
 // loops returns all controllers of the manager.

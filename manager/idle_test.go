@@ -240,9 +240,9 @@ func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	}
 }
 
-// TestRunUntilIdleAwaitsWhatIsPaced: a key that its controller puts off, so that it does not run too often, is work
+// TestRunUntilIdleAwaitsPacedKeys: a key that its controller puts off, so that it does not run too often, is work
 // of now.
-func TestRunUntilIdleAwaitsWhatIsPaced(t *testing.T) {
+func TestRunUntilIdleAwaitsPacedKeys(t *testing.T) {
 	for name, o := range map[string]reconcile.Options[reconcile.Request]{
 		"debounced": {Debounce: 2 * time.Second}, "at intervals": {MinInterval: 2 * time.Second},
 	} {

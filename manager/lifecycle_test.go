@@ -215,7 +215,7 @@ func TestRestart(t *testing.T) {
 		if s := m.Informers().Stats()["configmaps"]; s.Lists != 1 {
 			t.Errorf("the cache listed %d times", s.Lists)
 		}
-		for name, says := range map[string]string{"nobody": "known are: guarded, once", "once": "manager.Rebuilt"} {
+		for name, says := range map[string]string{"nobody": "known: guarded, once", "once": "manager.Rebuilt"} {
 			if err := m.Restart(t.Context(), name); err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("restart %s: %v", name, err)
 			}

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/idle"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/manager/internal/serving"
@@ -67,15 +69,9 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.GracefulTimeout == 0 {
-		o.GracefulTimeout = defaultGracefulTimeout
-	}
-	if o.ServerTimeout == 0 {
-		o.ServerTimeout = defaultServerTimeout
-	}
-	if o.StuckAfter == 0 {
-		o.StuckAfter = defaultStuckAfter
-	}
+	o.GracefulTimeout = cmp.Or(o.GracefulTimeout, defaultGracefulTimeout)
+	o.ServerTimeout = cmp.Or(o.ServerTimeout, defaultServerTimeout)
+	o.StuckAfter = cmp.Or(o.StuckAfter, defaultStuckAfter)
 	if o.HealthAddr == off {
 		o.HealthAddr = ""
 	}
@@ -127,10 +123,10 @@ type Manager struct {
 	election  *election // nil without leader election
 	runnables *group
 	state     state
-	// record has what this manager's clients write, and awaited the records that RunUntilIdle waits for.
-	record  *ownwrites.Record
-	awaited ownwrites.Set
-	http    *serving.Server
+	// record has what this manager's clients write, and writes what RunUntilIdle waits for.
+	record *ownwrites.Record
+	writes idle.Writes
+	http   *serving.Server
 }
 
 // New returns a manager for the cluster that config names. It starts no goroutine and sends no request.
@@ -144,7 +140,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 		)
 	}
 	if o.Metrics != nil && misuse.IsNil(o.Metrics) {
-		return nil, fmt.Errorf("manager: Options.Metrics is a nil %T: leave it out, or give one", o.Metrics)
+		return nil, fmt.Errorf("manager: Options.Metrics is a nil %T: set it to nil or to a registry", o.Metrics)
 	}
 	o = o.withDefaults()
 	config = rest.CopyConfig(config)
@@ -217,9 +213,7 @@ func clientConfig(config *rest.Config) *rest.Config {
 	if own.QPS == 0 && own.RateLimiter == nil {
 		own.QPS, own.Burst = defaultQPS, defaultBurst
 	}
-	if own.UserAgent == "" {
-		own.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent())
 	own.Wrap(leader.Fence)
 	return own
 }
@@ -248,7 +242,7 @@ func (m *Manager) Add(r Runnable) error {
 	}
 	e := newEntry(r)
 	if e.name == "" {
-		return fmt.Errorf("manager: add: Name of the runnable %T is empty: logs, health and Remove name it by that", r)
+		return fmt.Errorf("manager: add: the runnable %T has no name, which logs, health and Remove need", r)
 	}
 	if _, ok := r.(Rebuilder); !ok && e.needs == withLeader && m.survives() {
 		return fmt.Errorf(

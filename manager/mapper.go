@@ -119,7 +119,7 @@ func (r *reloading) RESTMappings(kind schema.GroupKind, versions ...string) ([]*
 }
 
 // errNoScope is the error of IsNamespaced for a mapping without a scope.
-var errNoScope = errors.New("the server does not say whether the kind has namespaces")
+var errNoScope = errors.New("discovery does not tell whether the kind is namespaced")
 
 // GetRESTMapper returns a mapper between kinds and the server's resources. It reads the server's discovery at first
 // use, and again for a kind that it does not know, so that CustomResourceDefinitions can be added while the manager

@@ -43,7 +43,7 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("Add typed nil", func() error { return m.Add(nobody) },
 			"add: the runnable is a nil *manager_test.runnable"),
 		misusetest.Of("Add without a name", func() error { return m.Add(runnable{}) },
-			"Name of the runnable manager_test.runnable is empty"),
+			"the runnable manager_test.runnable has no name"),
 		misusetest.Of("Rebuilt", rebuilt(nil), "the function that builds the runnable is nil"),
 		misusetest.Of("Rebuilt of nothing", rebuilt(func() (manager.Runnable, error) { return nobody, nil }),
 			"built no runnable"),

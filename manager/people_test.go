@@ -111,7 +111,7 @@ func TestPermissionsComeAndGo(t *testing.T) {
 			t.Errorf("granted again: %d %s", code, body)
 		}
 		if lines := l.logs.with("resource=\"pods\""); len(lines) != 2 ||
-			!strings.Contains(lines[1], "Following the resource again") {
+			!strings.Contains(lines[1], "Listing and watching resource again") {
 			t.Errorf("%d lines about pods, want one more: %q", len(lines), lines)
 		}
 

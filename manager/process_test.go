@@ -200,7 +200,8 @@ func TestProcessEndsAtTheSecondSignal(t *testing.T) {
 		select {
 		case err := <-ended:
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(output.String(), "Ending at once") {
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 ||
+				!strings.Contains(output.String(), "Exiting immediately") {
 				t.Errorf("exit: %v\n%s", err, output)
 			}
 			return

@@ -64,7 +64,7 @@ func (m *Manager) askServer(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s does not accept the credentials: %w", m.server(), err)
+		return fmt.Errorf("%s rejects the credentials: %w", m.server(), err)
 	case errors.As(err, &status) && status.Status().Code == http.StatusBadRequest:
 		return fmt.Errorf("%s does not answer as an API server: %s", m.server(), said(status.Status()))
 	case errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):

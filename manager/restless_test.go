@@ -44,7 +44,7 @@ func restless(t *testing.T, server *localapi.Server) *manager.Manager {
 	return m
 }
 
-const itsOwnUpdate = "is triggered again each time by its own update of configmaps default/x (field manager greeter)"
+const itsOwnUpdate = "was triggered again each time by its own update of configmaps default/x (field manager greeter)"
 
 // In a bubble the clock stands still while a reconciler answers each of its own writes with another.
 func TestSelfTriggeringReconcileEndsInABubble(t *testing.T) {
@@ -56,7 +56,7 @@ func TestSelfTriggeringReconcileEndsInABubble(t *testing.T) {
 			!strings.Contains(err.Error(), itsOwnUpdate) {
 			t.Errorf("ended with %v", err)
 		}
-		if lines := l.logs.with("A reconcile triggers itself"); len(lines) != 1 ||
+		if lines := l.logs.with("Reconcile triggers itself"); len(lines) != 1 ||
 			!strings.Contains(lines[0], itsOwnUpdate) {
 			t.Errorf("logged %q", lines)
 		}
@@ -64,7 +64,7 @@ func TestSelfTriggeringReconcileEndsInABubble(t *testing.T) {
 }
 
 // By the clock of the machine it is told, and ends a run until idle, which would never be.
-func TestRunUntilIdleNamesWhatNeverRests(t *testing.T) {
+func TestRunUntilIdleNamesRestlessKeys(t *testing.T) {
 	server, err := localapi.New(localapi.Options{})
 	if err != nil {
 		t.Fatal(err)

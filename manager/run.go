@@ -124,8 +124,7 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	if len(names) == 0 && len(m.informers.Health()) == 0 {
 		logger.Info(
 			"Nothing to do: the manager has no controller, no other runnable and no cache. Was Complete or Add " +
-				"called " +
-				"for this manager?",
+				"called for this manager?",
 		)
 	}
 

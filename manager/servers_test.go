@@ -228,7 +228,7 @@ func TestServerThatIsAwayAtTheStart(t *testing.T) {
 			)
 			l := live(t, w.manager(t, manager.Options{}))
 			if err := <-l.done; err == nil ||
-				err.Error() != "http://localapi does not accept the credentials: Unauthorized" {
+				err.Error() != "http://localapi rejects the credentials: Unauthorized" {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -294,8 +294,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestSignalsOfOneWish: what comes within a second of the first signal is the same wish.
-func TestSignalsOfOneWish(t *testing.T) {
+// TestSignalsWithinASecondCountOnce: signals within a second of the first one are ignored.
+func TestSignalsWithinASecondCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals, released := make(chan os.Signal), make(chan struct{})
 		var heard []string

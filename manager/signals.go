@@ -41,10 +41,10 @@ func setupSignals(parent context.Context, exit func(int)) (context.Context, func
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		watchSignals(signals, released, func(s os.Signal) {
-			logger.Info("Stopping; another signal, after a second, ends the process at once", "signal", s.String())
+			logger.Info("Stopping; another signal after a second or more exits immediately", "signal", s.String())
 			cancel(SignalError{s})
 		}, func(s os.Signal) {
-			logger.Info("Ending at once: what was in flight is lost", "signal", s.String())
+			logger.Info("Exiting immediately, work in flight is lost", "signal", s.String())
 			klog.Flush()
 			exit(1)
 		})

@@ -218,7 +218,7 @@ func TestLostLeaseStopsTheWorkAndTheManager(t *testing.T) {
 	})
 }
 
-func TestLostLeaseDoesNotWaitLongForTheDeaf(t *testing.T) {
+func TestLostLeaseDoesNotWaitForWorkThatIgnoresItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		m := w.manager(t, elected())

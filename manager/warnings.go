@@ -27,7 +27,7 @@ const (
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
 func (w *warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
 	if code == miscellaneous && text != "" && w.isNew(text) {
-		klog.FromContext(ctx).Info("Warning of the API server", "warning", text)
+		klog.FromContext(ctx).Info("Warning from the API server", "warning", text)
 	}
 }
 

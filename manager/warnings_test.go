@@ -20,7 +20,7 @@ func TestWarningsAreLoggedOnce(t *testing.T) {
 	}
 	w.HandleWarningHeaderWithContext(ctx, 299, "-", "another")
 	logged := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-	if strings.Count(logged, "Warning of the API server") != 2 ||
+	if strings.Count(logged, "Warning from the API server") != 2 ||
 		!strings.Contains(logged, "v1 Endpoints is deprecated") {
 		t.Errorf("logged:\n%s", logged)
 	}

@@ -32,11 +32,11 @@ func (e *each) Reconcile(ctx context.Context, r Request) (reconcile.Result, erro
 	if !ok {
 		return reconcile.Result{}, &ClusterError{Cluster: r.Cluster, State: Gone, Err: ErrClusterGone}
 	}
-	one, err := c.reconcilers.of(ctx, e, c)
+	reconciler, err := c.reconcilers.get(ctx, e, c)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reconciler of cluster %q: %w", r.Cluster, err)
 	}
-	return one.Reconcile(ctx, r.Request)
+	return reconciler.Reconcile(ctx, r.Request)
 }
 
 // reconcilers are the reconcilers that were built for one cluster. They are freed with it.
@@ -48,21 +48,21 @@ type reconcilers struct {
 // building is a reconciler that is being built, or was.
 type building struct {
 	// done is closed by the reconcile that builds it, after one and err are set. Capacity 0; nobody sends.
-	done chan struct{}
-	one  reconcile.Reconciler[reconcile.Request]
-	err  error
+	done       chan struct{}
+	reconciler reconcile.Reconciler[reconcile.Request]
+	err        error
 }
 
-// of returns the reconciler of e for a cluster. The first reconcile that asks builds it, with no lock held. Those that
+// get returns the reconciler of e for a cluster. The first reconcile that asks builds it, with no lock held. Those that
 // ask meanwhile wait for it and share its error.
-func (r *reconcilers) of(ctx context.Context, e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+func (r *reconcilers) get(ctx context.Context, e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
 	r.mu.Lock()
 	b := r.built[e]
 	if b == nil {
 		if r.built == nil {
 			r.built = map[*each]*building{}
 		}
-		b = &building{done: make(chan struct{}), err: errors.New("building it panicked")}
+		b = &building{done: make(chan struct{}), err: errors.New("the build function panicked")}
 		r.built[e] = b
 		r.mu.Unlock()
 		return r.build(b, e, c)
@@ -70,7 +70,7 @@ func (r *reconcilers) of(ctx context.Context, e *each, c *Cluster) (reconcile.Re
 	r.mu.Unlock()
 	select {
 	case <-b.done:
-		return b.one, b.err
+		return b.reconciler, b.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -86,11 +86,11 @@ func (r *reconcilers) build(b *building, e *each, c *Cluster) (reconcile.Reconci
 		}
 		close(b.done)
 	}()
-	b.one, b.err = e.build(c)
-	if b.err == nil && misuse.IsNil(b.one) {
-		b.err = errors.New("none was built")
+	b.reconciler, b.err = e.build(c)
+	if b.err == nil && misuse.IsNil(b.reconciler) {
+		b.err = errors.New("the build function returned nil")
 	}
-	return b.one, b.err
+	return b.reconciler, b.err
 }
 
 // One adapts a reconciler for a fleet to a single cluster: r is called with the requests of c and finds c in its

@@ -21,11 +21,11 @@ func TestEachBuildsWithoutALock(t *testing.T) {
 		return nothing, nil
 	}).(*each)
 	outer := Each(func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
-		return c.reconcilers.of(context.Background(), inner, c)
+		return c.reconcilers.get(context.Background(), inner, c)
 	}).(*each)
 	ask := func() (panicked bool) {
 		defer func() { panicked = recover() != nil }()
-		if one, err := c.reconcilers.of(t.Context(), outer, c); err != nil || one == nil {
+		if one, err := c.reconcilers.get(t.Context(), outer, c); err != nil || one == nil {
 			t.Errorf("got %v, %v", one, err)
 		}
 		return false

@@ -18,8 +18,8 @@ type announcer struct {
 
 	// Guarded by the fleet's lock.
 
-	// round counts the provider's runs. synced reports whether this run, or one before, has announced all clusters.
-	round  int
+	// runs counts the provider's runs. synced reports whether this run, or one before, has announced all clusters.
+	runs   int
 	synced bool
 	// err is why the last run ended.
 	err error
@@ -36,43 +36,43 @@ func newAnnouncer(m *Manager, p Provider) *announcer {
 // run runs the provider until ctx is done, or the provider returns nil.
 func (a *announcer) run(ctx context.Context) {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "provider", a.name))
-	again := newRetries(a.fleet.options.JoinBackoff)
+	retry := newBackoff(a.fleet.options.JoinBackoff)
 	for {
-		r := a.begin()
+		r := a.beginRun()
 		err := a.provider.Run(ctx, r)
 		r.close()
 		if ctx.Err() != nil {
 			return
 		}
-		a.ended(err)
+		a.runEnded(err)
 		if err == nil {
-			klog.FromContext(ctx).Info("Provider has no more to say")
+			klog.FromContext(ctx).Info("Provider has finished")
 			return
 		}
-		klog.FromContext(ctx).Error(err, "Provider failed, and is run again; its clusters stay")
-		if !again.pause(ctx) {
+		klog.FromContext(ctx).Error(err, "Provider failed; restarting it, its clusters stay in the fleet")
+		if !retry.wait(ctx) {
 			return
 		}
 	}
 }
 
-func (a *announcer) begin() *round {
+func (a *announcer) beginRun() *providerRun {
 	a.fleet.mu.Lock()
 	defer a.fleet.mu.Unlock()
-	a.round++
-	return &round{announcer: a, number: a.round}
+	a.runs++
+	return &providerRun{announcer: a, number: a.runs}
 }
 
-// ended notes why a run ended. A provider that returns nil has announced all its clusters.
-func (a *announcer) ended(err error) {
+// runEnded notes why a run ended. A provider that returns nil has announced all its clusters.
+func (a *announcer) runEnded(err error) {
 	a.fleet.mu.Lock()
 	defer a.fleet.mu.Unlock()
 	a.err = err
 	a.synced = a.synced || err == nil
 }
 
-// round is the [Fleet] of one run of a provider.
-type round struct {
+// providerRun is the [Fleet] of one run of a provider.
+type providerRun struct {
 	announcer *announcer
 	number    int
 
@@ -81,14 +81,14 @@ type round struct {
 }
 
 // close makes the fleet ignore all later calls of this run.
-func (r *round) close() {
+func (r *providerRun) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
 }
 
 // Join implements [Fleet].
-func (r *round) Join(a Announcement) error {
+func (r *providerRun) Join(a Announcement) error {
 	if err := a.validate(); err != nil {
 		return fmt.Errorf("join cluster %q: %w", a.Name, err)
 	}
@@ -107,50 +107,50 @@ func (r *round) Join(a Announcement) error {
 	return nil
 }
 
-func (m *Manager) join(r *round, a *Announcement) error {
+func (m *Manager) join(r *providerRun, a *Announcement) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.start == nil {
 		return nil // The process stops.
 	}
-	s := m.names[a.Name]
-	if s == nil {
-		s = newClusterName(m, r, a)
-		m.names[a.Name] = s
-		m.start(s)
+	n := m.names[a.Name]
+	if n == nil {
+		n = newClusterName(m, r, a)
+		m.names[a.Name] = n
+		m.start(n)
 		return nil
 	}
-	if s.want != nil && s.by != r.announcer {
-		return fmt.Errorf("%w: %s", ErrNameTaken, s.by.name)
+	if n.wanted != nil && n.announcedBy != r.announcer {
+		return fmt.Errorf("%w: %s", ErrNameTaken, n.announcedBy.name)
 	}
-	s.by, s.round = r.announcer, r.number
-	was := s.want
-	s.announceLocked(a)
-	if s.incarnation == nil || was == nil || maps.Equal(was.Labels, a.Labels) || !sameCluster(s.serving, a) {
+	n.announcedBy, n.announcedIn = r.announcer, r.number
+	was := n.wanted
+	n.announceLocked(a)
+	if n.incarnation == nil || was == nil || maps.Equal(was.Labels, a.Labels) || !sameCluster(n.serving, a) {
 		return nil
 	}
-	s.incarnation.cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
+	n.incarnation.cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
 	select {
-	case s.relabeled <- struct{}{}:
+	case n.relabeled <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
 // Leave implements [Fleet].
-func (r *round) Leave(name string) {
+func (r *providerRun) Leave(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.announcer.fleet
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.names[name]; !r.closed && s != nil && s.want != nil && s.by == r.announcer {
-		s.announceLocked(nil)
+	if n := m.names[name]; !r.closed && n != nil && n.wanted != nil && n.announcedBy == r.announcer {
+		n.announceLocked(nil)
 	}
 }
 
 // Synced implements [Fleet].
-func (r *round) Synced() {
+func (r *providerRun) Synced() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -160,9 +160,9 @@ func (r *round) Synced() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r.announcer.synced, r.announcer.err = true, nil
-	for _, s := range m.names {
-		if s.by == r.announcer && s.round != r.number && s.want != nil {
-			s.announceLocked(nil)
+	for _, n := range m.names {
+		if n.announcedBy == r.announcer && n.announcedIn != r.number && n.wanted != nil {
+			n.announceLocked(nil)
 		}
 	}
 }

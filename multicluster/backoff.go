@@ -8,24 +8,24 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// retries are the pauses between attempts. The zero value is not usable.
-type retries struct {
+// backoff are the pauses between attempts. The zero value is not usable.
+type backoff struct {
 	informer.Backoff
 	next time.Duration
 	// until is when the last pause was to end.
 	until time.Time
 }
 
-func newRetries(b informer.Backoff) *retries {
+func newBackoff(b informer.Backoff) *backoff {
 	if b.Rand == nil {
 		b.Rand = rand.Float64
 	}
-	return &retries{Backoff: b, next: b.Min}
+	return &backoff{Backoff: b, next: b.Min}
 }
 
-// pause waits before the next attempt and reports whether ctx allows one. After an attempt that lasted long, the pauses
+// wait sleeps before the next attempt and reports whether ctx allows one. After an attempt that lasted long, the pauses
 // start from the shortest again.
-func (r *retries) pause(ctx context.Context) bool {
+func (r *backoff) wait(ctx context.Context) bool {
 	if !r.until.IsZero() && time.Since(r.until) > 2*r.Max {
 		r.next = r.Min
 	}

@@ -3,7 +3,6 @@ package multicluster
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +25,7 @@ type Handler = handler.EventHandler[informer.Object, Request]
 //
 // Concurrency: one goroutine at a time.
 type Builder struct {
-	parts      parts
+	spec       controllerSpec
 	calls      buildcalls.Calls
 	elected    *bool
 	inputs     []*input
@@ -35,11 +34,11 @@ type Builder struct {
 
 // ControllerManagedBy begins a controller that works on the clusters of a fleet.
 func ControllerManagedBy(m *Manager) *Builder {
-	b := &Builder{parts: parts{fleet: m}, calls: buildcalls.Begin()}
+	b := &Builder{spec: controllerSpec{fleet: m}, calls: buildcalls.Begin()}
 	if m == nil {
 		b.calls.Misuse("ControllerManagedBy: the fleet is nil; make one with multicluster.New")
 	} else {
-		b.parts.local = m.options.EngageLocal
+		b.spec.engageLocal = m.options.EngageLocal
 	}
 	return b
 }
@@ -48,7 +47,7 @@ func ControllerManagedBy(m *Manager) *Builder {
 // names the cluster and the object. It must be called once, unless the controller has only Watches and a name.
 func (b *Builder) For(object informer.Object, o ...builder.WatchOptions) *Builder {
 	h := handler.EnqueueObject[informer.Object]()
-	return b.input(&input{call: "For", object: object, own: &h}, o)
+	return b.input(&input{call: "For", object: object, sameCluster: &h}, o)
 }
 
 // Owns watches objects that the controller makes. Each of their events makes a request for the object of For's kind, in
@@ -59,30 +58,18 @@ func (b *Builder) Owns(object informer.Object, o ...builder.WatchOptions) *Build
 
 // Watches watches other objects in each cluster. h turns their events into requests for the same cluster.
 func (b *Builder) Watches(object informer.Object, h builder.Handler, o ...builder.WatchOptions) *Builder {
-	if !b.calls.Handler("Watches", object, h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil) {
-		return b
-	}
-	return b.input(&input{call: "Watches", object: object, own: &h}, o)
+	return b.input(&input{call: "Watches", object: object, sameCluster: &h}, o)
 }
 
 // WatchesAcross watches other objects in each cluster. h turns their events into requests for any clusters.
 func (b *Builder) WatchesAcross(object informer.Object, h Handler, o ...builder.WatchOptions) *Builder {
-	return b.across("WatchesAcross", false, object, h, o)
+	return b.input(&input{call: "WatchesAcross", object: object, anyCluster: &h}, o)
 }
 
 // WatchesLocal watches objects of the local cluster, whether or not the controller engages it. h turns their events
 // into requests for any clusters. Controllers use it to apply declarations in the local cluster to others.
 func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...builder.WatchOptions) *Builder {
-	return b.across("WatchesLocal", true, object, h, o)
-}
-
-func (b *Builder) across(call string, onlyLocal bool, object informer.Object, h Handler,
-	o []builder.WatchOptions,
-) *Builder {
-	if !b.calls.Handler(call, object, h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil) {
-		return b
-	}
-	return b.input(&input{call: call, object: object, across: &h, onlyLocal: onlyLocal}, o)
+	return b.input(&input{call: "WatchesLocal", object: object, anyCluster: &h, onlyLocal: true}, o)
 }
 
 // ClusterHandler turns the arrival and departure of clusters into requests, for these clusters or for others. A
@@ -105,7 +92,7 @@ func (b *Builder) WatchesClusters(h ClusterHandler) *Builder {
 		b.calls.Misuse("WatchesClusters: the handler has no function")
 		return b
 	}
-	b.parts.clusters = append(b.parts.clusters, h)
+	b.spec.clusterHandlers = append(b.spec.clusterHandlers, h)
 	return b
 }
 
@@ -121,7 +108,7 @@ func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
 // [MatchLabels]. After several calls a cluster must pass all filters. The filters do not apply to the local cluster.
 func (b *Builder) WithClusterFilter(f ClusterFilter) *Builder {
 	if b.calls.Given("WithClusterFilter", "filter", f) {
-		b.parts.filters = append(b.parts.filters, f)
+		b.spec.clusterFilters = append(b.spec.clusterFilters, f)
 	}
 	return b
 }
@@ -129,7 +116,7 @@ func (b *Builder) WithClusterFilter(f ClusterFilter) *Builder {
 // EngageLocal sets whether the controller also watches the local cluster. The default is the fleet's
 // Options.EngageLocal.
 func (b *Builder) EngageLocal(engage bool) *Builder {
-	b.parts.local = engage
+	b.spec.engageLocal = engage
 	return b
 }
 
@@ -137,7 +124,7 @@ func (b *Builder) EngageLocal(engage bool) *Builder {
 // instead of dropping them. In such a call [ClusterFromContext] finds no cluster, and [Manager.GetCluster] returns
 // [ErrClusterGone] for it.
 func (b *Builder) ReportGone(report bool) *Builder {
-	b.parts.reportGone = report
+	b.spec.reportGone = report
 	return b
 }
 
@@ -150,7 +137,7 @@ func (b *Builder) WithOptions(o reconcile.Options[Request]) *Builder {
 	if o.Order != nil {
 		b.calls.Misuse("WithOptions: Order: the queue of a fleet's controller has lanes of clusters, each by priority")
 	}
-	b.parts.options = o
+	b.spec.options = o
 	return b
 }
 
@@ -175,7 +162,7 @@ func (b *Builder) Complete(r reconcile.Reconciler[Request]) error {
 	if err != nil {
 		return err
 	}
-	if err := b.parts.fleet.local.Add(c); err != nil {
+	if err := b.spec.fleet.local.Add(c); err != nil {
 		c.Release()
 		return fmt.Errorf("build controller %s: %w; Named gives a controller another name", c.Name(), err)
 	}
@@ -186,18 +173,18 @@ func (b *Builder) Complete(r reconcile.Reconciler[Request]) error {
 //
 // Errors: the mistakes in all calls before, joined.
 func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
-	name, err := b.calls.End(r, len(b.parts.clusters))
+	name, err := b.calls.End(r, len(b.spec.clusterHandlers))
 	if err != nil {
 		return nil, err
 	}
-	p := b.parts
+	p := b.spec
 	p.name = name
 	p.reconciler = r
 	for _, in := range b.inputs {
 		finished := *in
 		finished.filters = append(b.predicates[:len(b.predicates):len(b.predicates)], in.options.Predicates...)
 		if in.owns {
-			finished.owner = p.object.kind
+			finished.owner = p.forInput.kind
 		}
 		p.inputs = append(p.inputs, &finished)
 	}
@@ -209,8 +196,13 @@ func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
 		p.options.Metrics = p.fleet.local.QueueMetrics()
 	}
 	c := newController(&p)
-	p.fleet.enlist(c)
+	p.fleet.addController(c)
 	return c, nil
+}
+
+// isEmpty reports whether a handler has no function. Nil is no handler at all.
+func isEmpty[K comparable](h *handler.EventHandler[informer.Object, K]) bool {
+	return h != nil && h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil
 }
 
 // input checks a call, and adds it to inputs if nothing is wrong with it.
@@ -218,9 +210,10 @@ func (b *Builder) input(in *input, o []builder.WatchOptions) *Builder {
 	in.options = builder.Merge(o...)
 	noted := buildcalls.Input{
 		Call: in.call, Object: in.object, EveryOwner: in.options.EveryOwner,
-		NilPredicate: slices.ContainsFunc(in.options.Predicates, func(p builder.Predicate) bool { return p == nil }),
+		EmptyHandler: isEmpty(in.sameCluster) || isEmpty(in.anyCluster),
+		NilPredicate: buildcalls.HasNil(in.options.Predicates),
 	}
-	if b.parts.fleet != nil {
+	if b.spec.fleet != nil {
 		noted.KindOf = b.kindOf
 	}
 	var ok bool
@@ -228,7 +221,7 @@ func (b *Builder) input(in *input, o []builder.WatchOptions) *Builder {
 		return b
 	}
 	if in.call == "For" {
-		b.parts.object = in
+		b.spec.forInput = in
 	}
 	b.inputs = append(b.inputs, in)
 	return b
@@ -236,7 +229,7 @@ func (b *Builder) input(in *input, o []builder.WatchOptions) *Builder {
 
 // kindOf returns the kind of an example object, found by its Go type.
 func (b *Builder) kindOf(object runtime.Object) (kind, error) {
-	found, err := b.parts.fleet.kinds.GroupVersionKindFor(object)
+	found, err := b.spec.fleet.kinds.GroupVersionKindFor(object)
 	if err != nil {
 		err = fmt.Errorf("the fleet's scheme does not know the type: call AddToScheme of its package, and give the "+
 			"scheme in Options.Scheme (%w)", err)

@@ -18,9 +18,9 @@ type caches struct {
 
 	mu     sync.Mutex
 	closed bool
-	// sender stops the sender of events and waits until it has sent the rest. It is nil until somebody records an
+	// stopSender stops the sender of events and waits until it has sent the rest. It is nil until somebody records an
 	// event.
-	sender func()
+	stopSender func()
 }
 
 // startCaches runs the informers of a cluster until end is called.
@@ -28,36 +28,36 @@ func startCaches(life context.Context, c *Cluster) *caches {
 	own, stop := context.WithCancel(context.WithoutCancel(life))
 	k := &caches{stop: stop}
 	k.informers.Go(func() { _ = c.informers.Run(own) }) // It fails only when it was run before.
-	c.recorders.start = func() func(string) events.Recorder { return k.record(own, c) }
+	c.recorders.start = func() func(string) events.Recorder { return k.startEvents(own, c) }
 	return k
 }
 
-// record starts the sender of events.
-func (k *caches) record(ctx context.Context, c *Cluster) func(component string) events.Recorder {
+// startEvents starts the sender of events.
+func (k *caches) startEvents(ctx context.Context, c *Cluster) func(component string) events.Recorder {
 	clients, err := c.Clientset()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil || k.closed {
-		klog.FromContext(ctx).Info("Events of a cluster are lost", "err", err)
-		return func(string) events.Recorder { return lost{} }
+		klog.FromContext(ctx).Info("Cannot record events in a cluster; dropping them", "err", err)
+		return func(string) events.Recorder { return discardEvents{} }
 	}
 	sender := events.New(clients.CoreV1(), events.Options{Scheme: c.Scheme()})
 	own, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := sender.Run(own); err != nil {
-			klog.FromContext(ctx).Error(err, "Events of a cluster were not sent")
+			klog.FromContext(ctx).Error(err, "Cannot send events of a cluster")
 		}
 	})
-	k.sender = func() { stop(); running.Wait() }
+	k.stopSender = func() { stop(); running.Wait() }
 	return sender.Recorder
 }
 
 // endSender sends the events that are left. Later ones are lost.
 func (k *caches) endSender() {
 	k.mu.Lock()
-	end := k.sender
-	k.sender, k.closed = nil, true
+	end := k.stopSender
+	k.stopSender, k.closed = nil, true
 	k.mu.Unlock()
 	if end != nil {
 		end()
@@ -71,8 +71,8 @@ func (k *caches) end() {
 	k.informers.Wait()
 }
 
-// lost drops the events of a cluster that has departed.
-type lost struct{}
+// discardEvents drops the events of a cluster that has departed.
+type discardEvents struct{}
 
 // Eventf implements events.Recorder.
-func (lost) Eventf(runtime.Object, string, string, string, ...any) {}
+func (discardEvents) Eventf(runtime.Object, string, string, string, ...any) {}

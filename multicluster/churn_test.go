@@ -196,16 +196,16 @@ func TestLabelsChangeWhileJoining(t *testing.T) {
 	})
 }
 
-// told waits until a cluster's status has this state and contains this text.
-func (w *world) told(t *testing.T, name string, state multicluster.State, says string) {
+// waitForState waits until a cluster's status has this state and contains this text.
+func (w *world) waitForState(t *testing.T, name string, state multicluster.State, reason string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		c, err := w.Status(name)
-		if err == nil && c.State == state && strings.Contains(c.Reason, says) {
+		if err == nil && c.State == state && strings.Contains(c.Reason, reason) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Errorf("%s is %v: %q, %v; want %v: %q", name, c.State, c.Reason, err, state, says)
+			t.Errorf("%s is %v: %q, %v; want %v: %q", name, c.State, c.Reason, err, state, reason)
 			return
 		}
 	}

@@ -37,7 +37,7 @@ func ClusterOf(m *manager.Manager) *Cluster {
 		panic("multicluster: ClusterOf: the manager is nil; make one with manager.New")
 	}
 	local := newIncarnation(LocalCluster, "local", nil)
-	local.now = Live
+	local.current = Live
 	local.cluster = &Cluster{
 		Cluster: m.GetClient(), config: m.GetConfig(), informers: m.Informers(), incarnation: local,
 	}
@@ -144,21 +144,21 @@ func (u *use) end() {
 func (u *use) other(name string, find func() (*incarnation, error)) (*Cluster, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if m := u.others[name]; m != nil {
-		return m.usable()
+	if inc := u.others[name]; inc != nil {
+		return inc.usable()
 	}
-	m, err := find()
+	inc, err := find()
 	if err != nil {
 		return nil, err
 	}
-	leave, err := m.enter(u.cancel)
+	leave, err := inc.enter(u.cancel)
 	if err != nil {
 		return nil, err
 	}
 	if u.others == nil {
 		u.others = map[string]*incarnation{}
 	}
-	u.others[name] = m
+	u.others[name] = inc
 	u.leave = append(u.leave, leave)
-	return m.cluster, nil
+	return inc.cluster, nil
 }

@@ -33,9 +33,9 @@ type clusterController struct {
 	// stop ends the goroutines; nil when there are none. Invariant: all of them are in tasks.
 	stop  context.CancelFunc
 	spawn func(task func(ctx context.Context))
-	// gone calls the OnGone handlers; nil before the clusterController was attached.
-	gone  func()
-	tasks sync.WaitGroup
+	// onGone calls the OnGone handlers; nil before the clusterController was attached.
+	onGone func()
+	tasks  sync.WaitGroup
 	// problem is why it is not synced, if that is known.
 	problem error
 }
@@ -45,85 +45,85 @@ func newClusterController(c *Controller, inc *incarnation) *clusterController {
 }
 
 // enqueue queues a request, or holds it back until the caches are filled. news reports whether something has changed.
-func (e *clusterController) enqueue(k key, o workqueue.AddOptions, news bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (cc *clusterController) enqueue(k key, o workqueue.AddOptions, news bool) {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
 	switch {
-	case e.closed:
-		e.controller.parts.fleet.dropped.Add(1)
-	case !e.held.Add(k, o, news):
-		e.controller.keys.Add(k, o) // Safe under mu: the queue neither blocks nor calls back.
+	case cc.closed:
+		cc.controller.spec.fleet.dropped.Add(1)
+	case !cc.held.Add(k, o, news):
+		cc.controller.keys.Add(k, o) // Safe under mu: the queue neither blocks nor calls back.
 	}
 }
 
 // hold holds back a request that a worker took before the caches were filled. It reports whether it did.
-func (e *clusterController) hold(k key) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return !e.synced && !e.closed && e.held.Add(k, workqueue.AddOptions{}, true)
+func (cc *clusterController) hold(k key) bool {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	return !cc.synced && !cc.closed && cc.held.Add(k, workqueue.AddOptions{}, true)
 }
 
-// ready queues the requests that were held back.
-func (e *clusterController) ready() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
+// markSynced queues the requests that were held back.
+func (cc *clusterController) markSynced() {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.closed {
 		return
 	}
-	e.synced, e.problem = true, nil
-	e.held.Flush(e.controller.keys.Add)
+	cc.synced, cc.problem = true, nil
+	cc.held.Flush(cc.controller.keys.Add)
 }
 
 // open acquires the informers, which start to fill.
-func (e *clusterController) open() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.opened || e.closed {
+func (cc *clusterController) open() {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.opened || cc.closed {
 		return
 	}
-	e.opened = true
-	for _, in := range e.controller.parts.inputsOf(e.incarnation) {
-		w, err := e.controller.parts.watch(e.incarnation, in)
+	cc.opened = true
+	for _, in := range cc.controller.spec.inputsOf(cc.incarnation) {
+		w, err := cc.controller.spec.watch(cc.incarnation, in)
 		if err != nil {
-			e.problem = fmt.Errorf("%s(%T): %w", in.call, in.object, err)
+			cc.problem = fmt.Errorf("%s(%T): %w", in.call, in.object, err)
 			continue
 		}
-		e.inputs = append(e.inputs, w)
+		cc.inputs = append(cc.inputs, w)
 	}
 }
 
 // attach turns events into requests until base is done or detach is called.
-func (e *clusterController) attach(base context.Context) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed || !e.opened || e.stop != nil {
+func (cc *clusterController) attach(base context.Context) {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.closed || !cc.opened || cc.stop != nil {
 		return
 	}
-	ctx, stop := context.WithCancel(context.WithValue(base, clusterKey{}, e.incarnation.cluster))
-	e.stop = stop
-	if e.incarnation.name != LocalCluster {
+	ctx, stop := context.WithCancel(context.WithValue(base, clusterKey{}, cc.incarnation.cluster))
+	cc.stop = stop
+	if cc.incarnation.name != LocalCluster {
 		ctx = klog.NewContext(ctx,
-			klog.LoggerWithValues(klog.FromContext(ctx), "controller", e.controller.parts.name, "cluster",
-				e.incarnation.name))
+			klog.LoggerWithValues(klog.FromContext(ctx), "controller", cc.controller.spec.name, "cluster",
+				cc.incarnation.name))
 	}
-	e.gone = func() {
+	cc.onGone = func() {
 		if base.Err() == nil {
-			e.tellGone(base)
+			cc.callOnGone(base)
 		}
 	}
-	e.spawn = func(task func(context.Context)) { e.tasks.Go(func() { task(ctx) }) }
-	inputs := e.inputs
-	e.spawn(func(ctx context.Context) { e.feed(ctx, inputs) })
+	cc.spawn = func(task func(context.Context)) { cc.tasks.Go(func() { task(ctx) }) }
+	inputs := cc.inputs
+	cc.spawn(func(ctx context.Context) { cc.feed(ctx, inputs) })
 }
 
 // feed adds the handlers and waits until all have got the initial objects.
-func (e *clusterController) feed(ctx context.Context, inputs []*watch) {
+func (cc *clusterController) feed(ctx context.Context, inputs []*watch) {
 	var added []*informer.Registration
 	for _, w := range inputs {
-		r, err := w.add(ctx, e)
+		r, err := w.add(ctx, cc)
 		if err != nil {
 			if ctx.Err() == nil {
-				e.fail(ctx, err)
+				cc.fail(ctx, err)
 			}
 			return
 		}
@@ -136,103 +136,103 @@ func (e *clusterController) feed(ctx context.Context, inputs []*watch) {
 			return
 		}
 	}
-	e.ready()
-	e.tellLive(ctx)
+	cc.markSynced()
+	cc.callOnLive(ctx)
 }
 
-// tellLive calls the OnLive handlers, again while they fail.
-func (e *clusterController) tellLive(ctx context.Context) {
-	p := e.controller.parts
-	if e.incarnation == p.fleet.localCluster && !p.local {
+// callOnLive calls the OnLive handlers, again while they fail.
+func (cc *clusterController) callOnLive(ctx context.Context) {
+	p := cc.controller.spec
+	if cc.incarnation == p.fleet.localCluster && !p.engageLocal {
 		return
 	}
-	for _, h := range p.clusters {
-		again := newRetries(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
+	for _, h := range p.clusterHandlers {
+		retry := newBackoff(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
 		for h.OnLive != nil {
-			requests, err := h.OnLive(ctx, e.incarnation.cluster)
-			e.enqueueAll("Live", requests)
+			requests, err := h.OnLive(ctx, cc.incarnation.cluster)
+			cc.enqueueAll("Live", requests)
 			if err == nil {
 				break
 			}
 			klog.FromContext(ctx).Error(err,
-				"What a cluster that is live asks for cannot be found out, and is tried again")
-			if !again.pause(ctx) {
+				"OnLive failed; calling it again")
+			if !retry.wait(ctx) {
 				return
 			}
 		}
 	}
 }
 
-// tellGone calls the OnGone handlers.
-func (e *clusterController) tellGone(ctx context.Context) {
-	for _, h := range e.controller.parts.clusters {
+// callOnGone calls the OnGone handlers.
+func (cc *clusterController) callOnGone(ctx context.Context) {
+	for _, h := range cc.controller.spec.clusterHandlers {
 		if h.OnGone != nil {
-			e.enqueueAll("Gone", h.OnGone(ctx, e.incarnation.cluster.Info()))
+			cc.enqueueAll("Gone", h.OnGone(ctx, cc.incarnation.cluster.Info()))
 		}
 	}
 }
 
 // enqueueAll queues requests for any clusters, with an event of this cluster as their cause.
-func (e *clusterController) enqueueAll(event string, requests []Request) {
+func (cc *clusterController) enqueueAll(event string, requests []Request) {
 	for _, r := range requests {
-		e.controller.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{
-			Source: "clusters", Event: event, Object: e.incarnation.name, Time: time.Now(),
+		cc.controller.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{
+			Source: "clusters", Event: event, Object: cc.incarnation.name, Time: time.Now(),
 		}})
 	}
 }
 
-// relabeled is called when the labels of the cluster have changed.
-func (e *clusterController) relabeled() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.synced && e.spawn != nil && len(e.controller.parts.clusters) > 0 {
-		e.spawn(e.tellLive)
+// onRelabel is called when the labels of the cluster have changed.
+func (cc *clusterController) onRelabel() {
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	if cc.synced && cc.spawn != nil && len(cc.controller.spec.clusterHandlers) > 0 {
+		cc.spawn(cc.callOnLive)
 	}
 }
 
-func (e *clusterController) fail(ctx context.Context, err error) {
-	klog.FromContext(ctx).Error(err, "A cluster cannot be watched")
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.problem = err
+func (cc *clusterController) fail(ctx context.Context, err error) {
+	klog.FromContext(ctx).Error(err, "Cannot watch cluster")
+	cc.mu.Lock()
+	defer cc.mu.Unlock()
+	cc.problem = err
 }
 
 // detach stops turning events into requests.
-func (e *clusterController) detach() {
-	e.mu.Lock()
-	stop, inputs := e.stop, e.inputs
-	e.stop, e.spawn = nil, nil
-	e.mu.Unlock()
+func (cc *clusterController) detach() {
+	cc.mu.Lock()
+	stop, inputs := cc.stop, cc.inputs
+	cc.stop, cc.spawn = nil, nil
+	cc.mu.Unlock()
 	if stop == nil {
 		return
 	}
 	stop()
-	e.tasks.Wait()
+	cc.tasks.Wait()
 	for _, w := range inputs {
 		w.remove()
 	}
 }
 
 // close ends it for good: it drops the requests that are held back and releases the informers.
-func (e *clusterController) close() {
-	e.mu.Lock()
-	e.closed = true
-	e.controller.parts.fleet.dropped.Add(uint64(e.held.Len()))
-	e.held.Flush(func(key, workqueue.AddOptions) {})
-	inputs := e.inputs
-	e.mu.Unlock()
-	e.detach()
+func (cc *clusterController) close() {
+	cc.mu.Lock()
+	cc.closed = true
+	cc.controller.spec.fleet.dropped.Add(uint64(cc.held.Len()))
+	cc.held.Flush(func(key, workqueue.AddOptions) {})
+	inputs := cc.inputs
+	cc.mu.Unlock()
+	cc.detach()
 	for _, w := range inputs {
 		w.release()
 	}
 }
 
-// waits reports whether initial objects may still become requests soon.
-func (e *clusterController) waits() bool {
-	e.mu.Lock()
-	synced, inputs, problem := e.synced, e.inputs, e.problem
-	e.mu.Unlock()
-	if e.incarnation.state() != Live || problem != nil {
+// isFilling reports whether initial objects may still become requests soon.
+func (cc *clusterController) isFilling() bool {
+	cc.mu.Lock()
+	synced, inputs, problem := cc.synced, cc.inputs, cc.problem
+	cc.mu.Unlock()
+	if cc.incarnation.state() != Live || problem != nil {
 		return false
 	}
 	for _, w := range inputs {
@@ -243,11 +243,11 @@ func (e *clusterController) waits() bool {
 	return !synced
 }
 
-// why returns why it is not synced, in words for people; nil when it is synced, or the reason is not known.
-func (e *clusterController) why() error {
-	e.mu.Lock()
-	synced, inputs, problem := e.synced, e.inputs, e.problem
-	e.mu.Unlock()
+// syncError returns why it is not synced, in words for people; nil when it is synced, or the reason is not known.
+func (cc *clusterController) syncError() error {
+	cc.mu.Lock()
+	synced, inputs, problem := cc.synced, cc.inputs, cc.problem
+	cc.mu.Unlock()
 	if synced || problem != nil {
 		return problem
 	}

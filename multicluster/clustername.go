@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/idle"
 )
 
 // clusterName is a name in the fleet: the last announcement under it, and the incarnation that has the name now. There
@@ -23,11 +23,11 @@ type clusterName struct {
 
 	// Guarded by the fleet's lock.
 
-	by *announcer
-	// want is the last announcement; nil when the cluster left.
-	want *Announcement
-	// round is the provider's run that announced the name last.
-	round int
+	announcedBy *announcer
+	// wanted is the last announcement; nil when the cluster left.
+	wanted *Announcement
+	// announcedIn is the provider's run that announced the name last.
+	announcedIn int
 	// changed has capacity 1: a token tells the goroutine that want has changed. The announcing goroutine sends; never
 	// closed.
 	changed chan struct{}
@@ -60,9 +60,9 @@ var (
 )
 
 // newClusterName returns the record of a name that was announced for the first time.
-func newClusterName(m *Manager, r *round, a *Announcement) *clusterName {
+func newClusterName(m *Manager, r *providerRun, a *Announcement) *clusterName {
 	return &clusterName{
-		fleet: m, name: a.Name, by: r.announcer, want: a, round: r.number,
+		fleet: m, name: a.Name, announcedBy: r.announcer, wanted: a, announcedIn: r.number,
 		changed: make(chan struct{}, 1), relabeled: make(chan struct{}, 1),
 	}
 }
@@ -70,11 +70,11 @@ func newClusterName(m *Manager, r *round, a *Announcement) *clusterName {
 // sameCluster reports whether an incarnation that was made for a can go on for b.
 func sameCluster(a, b *Announcement) bool {
 	return b.NotReady == "" && a.Identity == b.Identity && a.Namespace == b.Namespace &&
-		reflect.DeepEqual(static(a.Config), static(b.Config))
+		reflect.DeepEqual(comparableConfig(a.Config), comparableConfig(b.Config))
 }
 
-// static returns a copy of a config without the fields that cannot be compared.
-func static(c *rest.Config) *rest.Config {
+// comparableConfig returns a copy of a config without the fields that cannot be compared.
+func comparableConfig(c *rest.Config) *rest.Config {
 	if c == nil {
 		return nil
 	}
@@ -86,66 +86,66 @@ func static(c *rest.Config) *rest.Config {
 }
 
 // announceLocked stores an announcement, and ends an incarnation that it does not describe. Nil: the cluster leaves.
-func (s *clusterName) announceLocked(a *Announcement) {
-	s.want = a
-	if s.serving != nil && s.end != nil {
+func (n *clusterName) announceLocked(a *Announcement) {
+	n.wanted = a
+	if n.serving != nil && n.end != nil {
 		switch {
 		case a == nil:
-			s.end(errLeft)
+			n.end(errLeft)
 		case a.NotReady != "":
-			s.end(errNotReady)
-		case !sameCluster(s.serving, a):
-			s.end(errReplaced)
+			n.end(errNotReady)
+		case !sameCluster(n.serving, a):
+			n.end(errReplaced)
 		}
 	}
 	select {
-	case s.changed <- struct{}{}:
+	case n.changed <- struct{}{}:
 	default:
 	}
 }
 
 // run returns when the name is free or ctx is done. work ends when reconciles in flight may not go on.
-func (s *clusterName) run(ctx, work context.Context) {
-	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", s.name))
+func (n *clusterName) run(ctx, work context.Context) {
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", n.name))
 	for ctx.Err() == nil {
-		a, free := s.next()
+		a, free := n.next()
 		switch {
 		case free:
 			return
 		case a == nil:
-			s.move(ctx, Gone, errLeft.Error())
+			n.setState(ctx, Gone, errLeft.Error())
 		case a.NotReady != "":
-			s.move(ctx, Waiting, "not ready: "+a.NotReady)
+			n.setState(ctx, Waiting, "not ready: "+a.NotReady)
 			select {
-			case <-s.changed:
+			case <-n.changed:
 			case <-ctx.Done():
 			}
 		default:
-			s.serve(ctx, work, a)
+			n.serve(ctx, work, a)
 		}
 	}
 }
 
 // next returns the announcement to serve; nil when there is none. When the cluster left, and is Gone or never had a
 // state, the name is free: next deletes it from the fleet.
-func (s *clusterName) next() (a *Announcement, free bool) {
-	s.fleet.mu.Lock()
-	defer s.fleet.mu.Unlock()
-	if free = s.want == nil && (s.state == Gone || s.since.IsZero()); free {
-		delete(s.fleet.names, s.name)
+func (n *clusterName) next() (a *Announcement, free bool) {
+	n.fleet.mu.Lock()
+	defer n.fleet.mu.Unlock()
+	if free = n.wanted == nil && (n.state == Gone || n.since.IsZero()); free {
+		delete(n.fleet.names, n.name)
 	}
-	return s.want, free
+	return n.wanted, free
 }
 
-// begin returns a context that ends when a no longer describes the wanted cluster.
-func (s *clusterName) begin(ctx context.Context, a *Announcement) (context.Context, context.CancelCauseFunc) {
+// beginServing returns a context that ends when a no longer describes the wanted cluster.
+func (n *clusterName) beginServing(ctx context.Context, a *Announcement) (context.Context, context.CancelCauseFunc) {
 	life, end := context.WithCancelCause(ctx)
-	s.fleet.mu.Lock()
-	defer s.fleet.mu.Unlock()
-	s.serving, s.end = a, end
-	if s.want == nil {
+	n.fleet.mu.Lock()
+	defer n.fleet.mu.Unlock()
+	n.serving, n.end = a, end
+	if n.wanted == nil {
 		end(errLeft)
-	} else if !sameCluster(a, s.want) {
+	} else if !sameCluster(a, n.wanted) {
 		end(errReplaced)
 	}
 	return life, end
@@ -153,25 +153,25 @@ func (s *clusterName) begin(ctx context.Context, a *Announcement) (context.Conte
 
 // serve makes one incarnation and returns when it has gone. It ends when a no longer describes the wanted cluster, the
 // tenure ends, or ctx is done.
-func (s *clusterName) serve(ctx, work context.Context, a *Announcement) {
-	life, end := s.begin(ctx, a)
+func (n *clusterName) serve(ctx, work context.Context, a *Announcement) {
+	life, end := n.beginServing(ctx, a)
 	defer end(nil)
-	tenure, err := s.acquire(life)
+	tenure, err := n.acquire(life)
 	if err != nil {
 		return
 	}
-	ends := func() {}
+	stopWatch := func() {}
 	if tenure != nil {
 		var watch sync.WaitGroup
 		watch.Go(func() { watchTenure(life, tenure, end) })
-		ends = func() { end(nil); watch.Wait() }
+		stopWatch = func() { end(nil); watch.Wait() }
 	}
-	left := s.live(life, work, a, tenure)
-	ends()
+	stuck := n.runIncarnation(life, work, a, tenure)
+	stopWatch()
 	if tenure != nil {
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		tenure.Release(release, left)
+		tenure.Release(release, stuck)
 	}
 }
 
@@ -187,89 +187,89 @@ func watchTenure(life context.Context, t Tenure, end context.CancelCauseFunc) {
 }
 
 // acquire waits until this replica may serve the cluster. It fails only when life is over.
-func (s *clusterName) acquire(life context.Context) (Tenure, error) {
-	owner := s.fleet.options.Owner
+func (n *clusterName) acquire(life context.Context) (Tenure, error) {
+	owner := n.fleet.options.Owner
 	if owner == nil {
 		return nil, nil
 	}
-	again := newRetries(s.fleet.options.JoinBackoff)
+	retry := newBackoff(n.fleet.options.JoinBackoff)
 	for {
-		s.move(life, Waiting, "whether this replica serves it is being found out")
-		tenure, err := owner.Acquire(life, s.info(), func(why string) { s.move(life, Waiting, why) })
+		n.setState(life, Waiting, "waiting for the owner's decision")
+		tenure, err := owner.Acquire(life, n.info(), func(why string) { n.setState(life, Waiting, why) })
 		if err == nil && tenure != nil {
 			return tenure, nil
 		}
 		if life.Err() != nil {
 			return nil, context.Cause(life)
 		}
-		s.move(life, Waiting, fmt.Sprintf("whether this replica serves it cannot be found out: %v", err))
-		if !again.pause(life) {
+		n.setState(life, Waiting, fmt.Sprintf("the owner failed: %v", err))
+		if !retry.wait(life) {
 			return nil, context.Cause(life)
 		}
 	}
 }
 
-func (s *clusterName) info() ClusterInfo {
-	s.fleet.mu.Lock()
-	defer s.fleet.mu.Unlock()
-	info := ClusterInfo{Name: s.name}
-	if s.want != nil {
-		info.Identity, info.Labels = s.want.Identity, s.want.Labels
+func (n *clusterName) info() ClusterInfo {
+	n.fleet.mu.Lock()
+	defer n.fleet.mu.Unlock()
+	info := ClusterInfo{Name: n.name}
+	if n.wanted != nil {
+		info.Identity, info.Labels = n.wanted.Identity, n.wanted.Labels
 	}
 	return info
 }
 
-// live reaches the cluster, lets controllers work on it until life is over, and takes it apart. It returns an error if
-// some reconciles did not end.
-func (s *clusterName) live(life, work context.Context, a *Announcement, tenure Tenure) (left error) {
-	s.move(life, Joining, "being reached")
-	defer s.gone(life)
-	inc := newIncarnation(s.name, s.name+"#"+strconv.FormatUint(s.fleet.incarnations.Add(1), 10), tenure)
-	target, err := s.prepare(inc, a)
+// runIncarnation reaches the cluster, lets controllers work on it until life is over, and takes it apart. It returns an
+// error if some reconciles did not end.
+func (n *clusterName) runIncarnation(life, work context.Context, a *Announcement, tenure Tenure) (stuck error) {
+	n.setState(life, Joining, "connecting")
+	defer n.clearIncarnation(life)
+	inc := newIncarnation(n.name, n.name+"#"+strconv.FormatUint(n.fleet.incarnations.Add(1), 10), tenure)
+	target, err := n.prepare(inc, a)
 	if err != nil {
-		s.failed(life, fmt.Errorf("its config cannot be used: %w", err))
+		n.attemptFailed(life, fmt.Errorf("invalid config: %w", err))
 		<-life.Done()
 		return nil
 	}
 	defer target.close()
-	if awaited := ownwrites.From(life); awaited != nil {
-		awaited.Add(inc.record)
-		defer awaited.Remove(inc.record)
+	if writes := idle.From(life); writes != nil {
+		writes.Add(inc.record)
+		defer writes.Remove(inc.record)
 	}
 	caches := startCaches(life, inc.cluster)
-	s.fleet.admit(s, inc)
-	if s.reach(life, target) {
-		inc.set(Live, "")
-		s.move(life, Live, "")
-		s.work(life, inc)
+	n.fleet.admit(n, inc)
+	if n.waitForAnswer(life, target) {
+		inc.setState(Live, "")
+		n.setState(life, Live, "")
+		n.engageControllers(life, inc)
 	}
 	cause := causeOf(life)
 	if inc.state() == Live {
-		s.move(life, Draining, cause.Error())
-		left = s.drain(work, inc, cause)
+		n.setState(life, Draining, cause.Error())
+		stuck = n.drain(work, inc, cause)
 		caches.endSender()
 	} else {
-		inc.set(Draining, cause.Error())
+		inc.setState(Draining, cause.Error())
 	}
 	inc.closed.Store(true)
-	inc.stays.Store(errors.Is(cause, errStopping))
-	s.fleet.dismiss(inc)
+	inc.processStops.Store(errors.Is(cause, errStopping))
+	n.fleet.dismiss(inc)
 	caches.end()
-	inc.set(Gone, cause.Error())
-	return left
+	inc.setState(Gone, cause.Error())
+	return stuck
 }
 
-// work makes the controllers watch the cluster until life is over.
-func (s *clusterName) work(life context.Context, inc *incarnation) {
+// engageControllers makes the controllers watch the cluster until life is over.
+func (n *clusterName) engageControllers(life context.Context, inc *incarnation) {
 	select {
-	case <-s.relabeled: // No controller watched yet.
+	case <-n.relabeled: // No controller watched yet.
 	default:
 	}
-	s.fleet.engage(inc)
+	n.fleet.engage(inc)
 	for {
 		select {
-		case <-s.relabeled:
-			s.fleet.relabel(inc)
+		case <-n.relabeled:
+			n.fleet.relabel(inc)
 		case <-life.Done():
 			return
 		}
@@ -277,11 +277,11 @@ func (s *clusterName) work(life context.Context, inc *incarnation) {
 }
 
 // prepare makes the clients of an incarnation.
-func (s *clusterName) prepare(inc *incarnation, a *Announcement) (*server, error) {
-	if err := s.fleet.connect(inc, a); err != nil {
+func (n *clusterName) prepare(inc *incarnation, a *Announcement) (*prober, error) {
+	if err := n.fleet.connect(inc, a); err != nil {
 		return nil, err
 	}
-	return newServer(inc.cluster.config)
+	return newProber(inc.cluster.config)
 }
 
 // causeOf returns the reason why life is over.
@@ -295,20 +295,20 @@ func causeOf(life context.Context) error {
 	return errStopping
 }
 
-// gone notes that there is no incarnation any more.
-func (s *clusterName) gone(life context.Context) {
-	s.fleet.mu.Lock()
-	s.incarnation, s.serving, s.end = nil, nil, nil
-	s.fleet.mu.Unlock()
-	s.move(life, Gone, causeOf(life).Error())
+// clearIncarnation notes that there is no incarnation any more.
+func (n *clusterName) clearIncarnation(life context.Context) {
+	n.fleet.mu.Lock()
+	n.incarnation, n.serving, n.end = nil, nil, nil
+	n.fleet.mu.Unlock()
+	n.setState(life, Gone, causeOf(life).Error())
 }
 
-// reach asks the cluster until it answers or life is over. It reports whether it answered.
-func (s *clusterName) reach(life context.Context, target *server) bool {
-	again := newRetries(s.fleet.options.JoinBackoff)
+// waitForAnswer asks the cluster until it answers or life is over. It reports whether it answered.
+func (n *clusterName) waitForAnswer(life context.Context, target *prober) bool {
+	retry := newBackoff(n.fleet.options.JoinBackoff)
 	for {
-		attempt, cancel := context.WithTimeout(life, s.fleet.options.JoinTimeout)
-		err := target.reach(attempt)
+		attempt, cancel := context.WithTimeout(life, n.fleet.options.JoinTimeout)
+		err := target.probe(attempt)
 		cancel()
 		if err == nil && life.Err() == nil {
 			return true
@@ -316,8 +316,8 @@ func (s *clusterName) reach(life context.Context, target *server) bool {
 		if life.Err() != nil {
 			return false
 		}
-		s.failed(life, err)
-		if !again.pause(life) {
+		n.attemptFailed(life, err)
+		if !retry.wait(life) {
 			return false
 		}
 	}
@@ -325,10 +325,10 @@ func (s *clusterName) reach(life context.Context, target *server) bool {
 
 // drain waits for reconciles that are in flight, as long as the options and the process allow. It does not wait when
 // the tenure is lost.
-func (s *clusterName) drain(work context.Context, inc *incarnation, cause error) error {
-	patience, cancel := context.WithCancel(work)
+func (n *clusterName) drain(work context.Context, inc *incarnation, cause error) error {
+	deadline, cancel := context.WithCancel(work)
 	defer cancel()
-	switch timeout := s.fleet.options.DrainTimeout; {
+	switch timeout := n.fleet.options.DrainTimeout; {
 	case errors.Is(cause, errLost) || timeout < 0 && !errors.Is(cause, errStopping):
 		cancel()
 	case !errors.Is(cause, errStopping):
@@ -345,9 +345,9 @@ func (s *clusterName) drain(work context.Context, inc *incarnation, cause error)
 			}
 		}()
 	}
-	err := inc.drain(patience.Done(), cause.Error())
+	err := inc.drain(deadline.Done(), cause.Error())
 	if err != nil {
-		klog.FromContext(work).Error(err, "Cluster leaves although work for it is in flight", "cluster", s.name)
+		klog.FromContext(work).Error(err, "Cluster leaves with reconciles still in flight", "cluster", n.name)
 	}
 	return err
 }

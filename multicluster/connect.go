@@ -48,7 +48,7 @@ func (m *Manager) connect(inc *incarnation, a *Announcement) (err error) {
 		func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(protobuf(config)) },
 	)
 	inc.cluster = cluster
-	inc.record.Bound(askTimeout, func() bool { return inc.away(m.options.JoinTimeout) })
+	inc.record.Bound(askTimeout, func() bool { return inc.unreachableFor(m.options.JoinTimeout) })
 	return nil
 }
 
@@ -81,13 +81,13 @@ func protobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// server sends the requests that check whether a cluster answers.
-type server struct {
+// prober sends the requests that check whether a cluster answers.
+type prober struct {
 	http    *http.Client
 	version *url.URL
 }
 
-func newServer(config *rest.Config) (*server, error) {
+func newProber(config *rest.Config) (*prober, error) {
 	c, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -96,45 +96,45 @@ func newServer(config *rest.Config) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("host %q: %w", config.Host, err)
 	}
-	return &server{http: c, version: base.JoinPath("version")}, nil
+	return &prober{http: c, version: base.JoinPath("version")}, nil
 }
 
-// reach asks for the version, which every user may read. Any answer will do, except one that says that the server
+// probe asks for the version, which every user may read. Any answer will do, except one that says that the server
 // cannot work or does not accept the credentials.
-func (s *server) reach(ctx context.Context) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.version.String(), nil)
+func (p *prober) probe(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.version.String(), nil)
 	if err != nil {
 		return err
 	}
-	answer, err := s.http.Do(r)
+	answer, err := p.http.Do(r)
 	if err != nil {
-		return s.why(ctx, err)
+		return p.explain(ctx, err)
 	}
 	if err := answer.Body.Close(); err != nil {
 		return err
 	}
 	if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode >= http.StatusInternalServerError {
-		return fmt.Errorf("%s answers %s", s.name(), answer.Status)
+		return fmt.Errorf("%s answers %s", p.name(), answer.Status)
 	}
 	return nil
 }
 
-// why returns err in one line, without the request's path and the layers below.
-func (s *server) why(ctx context.Context, err error) error {
+// explain returns err in one line, without the request's path and the layers below.
+func (p *prober) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s does not answer in time", s.name())
+		return fmt.Errorf("%s does not answer in time", p.name())
 	}
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
 		err = failed.Err
 	}
-	return fmt.Errorf("cannot reach %s: %w", s.name(), err)
+	return fmt.Errorf("cannot reach %s: %w", p.name(), err)
 }
 
-func (s *server) name() string { return s.version.Scheme + "://" + s.version.Host }
+func (p *prober) name() string { return p.version.Scheme + "://" + p.version.Host }
 
 // close closes the idle connections.
-func (s *server) close() {
-	for t := s.http.Transport; t != nil; {
+func (p *prober) close() {
+	for t := p.http.Transport; t != nil; {
 		if c, ok := t.(interface{ CloseIdleConnections() }); ok {
 			c.CloseIdleConnections()
 			return

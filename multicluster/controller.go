@@ -35,7 +35,7 @@ func (k key) String() string { return k.public().String() }
 //
 // Concurrency: all methods may be called from any goroutine, but Run only by the local manager, once.
 type Controller struct {
-	parts *parts
+	spec  *controllerSpec
 	inner *reconcile.Controller[key]
 	// keys adds keys to inner and makes it forget them.
 	keys loop.Handle[key]
@@ -66,8 +66,8 @@ var (
 	_ reconcile.Loop    = (*Controller)(nil)
 )
 
-func newController(p *parts) *Controller {
-	c := &Controller{parts: p, clusterControllers: map[*incarnation]*clusterController{}}
+func newController(p *controllerSpec) *Controller {
+	c := &Controller{spec: p, clusterControllers: map[*incarnation]*clusterController{}}
 	order := workqueue.NewFairOrder(workqueue.FairOptions[key]{
 		Group:      func(k key) string { return k.incarnation.group },
 		Within:     &workqueue.PriorityOptions{},
@@ -81,10 +81,10 @@ func newController(p *parts) *Controller {
 }
 
 // Name names the controller in logs, metrics and health.
-func (c *Controller) Name() string { return c.parts.name }
+func (c *Controller) Name() string { return c.spec.name }
 
 // NeedLeaderElection reports whether the controller runs only while its process leads.
-func (c *Controller) NeedLeaderElection() bool { return !c.parts.leaderless }
+func (c *Controller) NeedLeaderElection() bool { return !c.spec.leaderless }
 
 // Enqueue queues a request at once, for a reason outside the clusters. A request for a cluster that is Joining is held
 // back. A request for a cluster that is not in the fleet, is Waiting, or is not selected by the controller, is dropped.
@@ -104,20 +104,20 @@ func (c *Controller) EnqueueAfter(r Request, d time.Duration) {
 
 // enqueueAcross queues a request for the incarnation that has the cluster's name now.
 func (c *Controller) enqueueAcross(r Request, o workqueue.AddOptions) {
-	inc, err := c.parts.fleet.incarnation(r.Cluster)
+	inc, err := c.spec.fleet.incarnation(r.Cluster)
 	if err != nil {
-		c.parts.fleet.dropped.Add(1)
+		c.spec.fleet.dropped.Add(1)
 		return
 	}
 	c.enqueue(key{inc, r.Request}, o)
 }
 
 func (c *Controller) enqueue(k key, o workqueue.AddOptions) {
-	if e := c.clusterController(k.incarnation); e != nil {
-		e.enqueue(k, o, true)
+	if cc := c.clusterController(k.incarnation); cc != nil {
+		cc.enqueue(k, o, true)
 		return
 	}
-	c.parts.fleet.dropped.Add(1)
+	c.spec.fleet.dropped.Add(1)
 }
 
 func (c *Controller) clusterController(inc *incarnation) *clusterController {
@@ -130,14 +130,14 @@ func (c *Controller) clusterController(inc *incarnation) *clusterController {
 func (c *Controller) Run(ctx context.Context) error {
 	clusterControllers, ok := c.begin(ctx)
 	if !ok {
-		return fmt.Errorf("controller %s: run: %w", c.parts.name, reconcile.ErrStopped)
+		return fmt.Errorf("controller %s: run: %w", c.spec.name, reconcile.ErrStopped)
 	}
-	for _, e := range clusterControllers {
-		e.attach(ctx)
+	for _, cc := range clusterControllers {
+		cc.attach(ctx)
 	}
 	err := c.inner.Run(ctx)
-	for _, e := range c.finish() {
-		e.detach()
+	for _, cc := range c.finish() {
+		cc.detach()
 	}
 	return err
 }
@@ -149,7 +149,7 @@ func (c *Controller) begin(ctx context.Context) ([]*clusterController, bool) {
 		return nil, false
 	}
 	c.phase = running
-	c.attach = func(e *clusterController) { e.attach(ctx) }
+	c.attach = func(cc *clusterController) { cc.attach(ctx) }
 	return c.clusterControllersLocked(), true
 }
 
@@ -162,22 +162,22 @@ func (c *Controller) finish() []*clusterController {
 
 func (c *Controller) clusterControllersLocked() []*clusterController {
 	all := make([]*clusterController, 0, len(c.clusterControllers))
-	for _, e := range c.clusterControllers {
-		all = append(all, e)
+	for _, cc := range c.clusterControllers {
+		all = append(all, cc)
 	}
 	return all
 }
 
 // admit starts to take requests for a cluster if the controller selects it, and forgets the cluster if not.
 func (c *Controller) admit(inc *incarnation) {
-	if c.parts.means(inc) {
+	if c.spec.selects(inc) {
 		c.mu.Lock()
 		if c.clusterControllers[inc] == nil && inc.state() < Draining {
 			c.clusterControllers[inc] = newClusterController(c, inc)
 		}
 		c.mu.Unlock()
 	}
-	if !c.parts.means(inc) { // Relabeled meanwhile: relabel had nothing to dismiss yet.
+	if !c.spec.selects(inc) { // Relabeled meanwhile: relabel had nothing to dismiss yet.
 		c.dismiss(inc)
 	}
 }
@@ -185,23 +185,23 @@ func (c *Controller) admit(inc *incarnation) {
 // engage watches a cluster that is Live, if the controller selects it.
 func (c *Controller) engage(inc *incarnation) {
 	c.admit(inc)
-	e := c.clusterController(inc)
-	if e == nil || inc.state() != Live {
+	cc := c.clusterController(inc)
+	if cc == nil || inc.state() != Live {
 		return
 	}
-	e.open()
+	cc.open()
 	c.mu.Lock()
 	attach := c.attach // Read after open: a Run that starts in between attaches what is open.
 	c.mu.Unlock()
 	if attach != nil {
-		attach(e)
+		attach(cc)
 	}
 }
 
 // relabel applies the controller's filters to a cluster again.
 func (c *Controller) relabel(inc *incarnation) {
-	if e := c.clusterController(inc); e != nil && c.parts.means(inc) {
-		e.relabeled()
+	if cc := c.clusterController(inc); cc != nil && c.spec.selects(inc) {
+		cc.onRelabel()
 		return
 	}
 	c.engage(inc)
@@ -210,23 +210,23 @@ func (c *Controller) relabel(inc *incarnation) {
 // dismiss forgets everything about a cluster.
 func (c *Controller) dismiss(inc *incarnation) {
 	c.mu.Lock()
-	e := c.clusterControllers[inc]
+	cc := c.clusterControllers[inc]
 	delete(c.clusterControllers, inc)
 	c.mu.Unlock()
-	if e == nil {
+	if cc == nil {
 		return
 	}
-	e.close()
+	cc.close()
 	c.keys.ForgetAll(func(k key) bool { return k.incarnation == inc })
-	if e.gone != nil && !inc.stays.Load() {
-		e.gone()
+	if cc.onGone != nil && !inc.processStops.Load() {
+		cc.onGone()
 	}
 }
 
 // Rebuild implements manager.Rebuilder. It returns a fresh controller on the same caches, which stay warm.
 func (c *Controller) Rebuild() (manager.Runnable, error) {
-	fresh := newController(c.parts)
-	if !c.parts.fleet.replace(c, fresh) {
+	fresh := newController(c.spec)
+	if !c.spec.fleet.replace(c, fresh) {
 		return nil, errors.New("it was removed: build it with a Builder again")
 	}
 	c.closeAll()
@@ -235,7 +235,7 @@ func (c *Controller) Rebuild() (manager.Runnable, error) {
 
 // Release releases the controller's informers in all clusters. The manager calls it when it removes the controller.
 func (c *Controller) Release() {
-	c.parts.fleet.replace(c, nil)
+	c.spec.fleet.replace(c, nil)
 	c.closeAll()
 }
 
@@ -244,28 +244,28 @@ func (c *Controller) closeAll() {
 	all := c.clusterControllersLocked()
 	clear(c.clusterControllers)
 	c.mu.Unlock()
-	for _, e := range all {
-		e.close()
+	for _, cc := range all {
+		cc.close()
 	}
 }
 
 // admitted reports whether a key may be reconciled. It holds back a key whose cluster's caches are not filled.
 func (c *Controller) admitted(k key) bool {
-	e := c.clusterController(k.incarnation)
-	return e == nil || !e.hold(k)
+	cc := c.clusterController(k.incarnation)
+	return cc == nil || !cc.hold(k)
 }
 
 // reconcile is the reconciler of inner.
 func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, error) {
-	e := c.clusterController(k.incarnation)
+	cc := c.clusterController(k.incarnation)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	u := &use{fleet: c.parts.fleet, name: k.incarnation.name, cancel: cancel}
+	u := &use{fleet: c.spec.fleet, name: k.incarnation.name, cancel: cancel}
 	defer u.end()
 	ctx = context.WithValue(ctx, useKey{}, u)
 	leave, err := k.incarnation.enter(cancel)
 	switch {
-	case e == nil || errors.Is(err, ErrClusterGone):
+	case cc == nil || errors.Is(err, ErrClusterGone):
 		if err == nil {
 			leave()
 		}
@@ -278,7 +278,7 @@ func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, er
 	result, err := c.run(ctx, k)
 	if k.incarnation.state() >= Draining {
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Reconcile failed, and is not tried again: its cluster departs")
+			klog.FromContext(ctx).Error(err, "Reconcile failed; not retrying, because its cluster is leaving")
 		}
 		return reconcile.Result{}, nil
 	}
@@ -292,15 +292,15 @@ const ownerRetry = time.Second
 func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
 	if k.incarnation.name != LocalCluster {
 		ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", k.incarnation.name))
-		ctx = leader.WithFence(ctx, k.incarnation.mayWrite)
+		ctx = leader.WithFence(ctx, k.incarnation.checkWrite)
 	}
 	ctx = context.WithValue(ctx, clusterKey{}, k.incarnation.cluster)
-	if ready := c.parts.options.Ready; ready != nil {
+	if ready := c.spec.options.Ready; ready != nil {
 		if err := ready(ctx, k.public()); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	return c.parts.reconciler.Reconcile(ctx, k.public())
+	return c.spec.reconciler.Reconcile(ctx, k.public())
 }
 
 // departed handles a request whose cluster has departed. It drops the request, or reports it if the reconciler asked
@@ -308,13 +308,13 @@ func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
 // however often the reconciler fails.
 func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, error) {
 	if k.incarnation.tombstone == nil {
-		_, err := c.parts.reconciler.Reconcile(ctx, k.public())
+		_, err := c.spec.reconciler.Reconcile(ctx, k.public())
 		return reconcile.Result{}, err
 	}
-	c.parts.fleet.dropped.Add(1)
+	c.spec.fleet.dropped.Add(1)
 	c.keys.Forget(k)
-	if !c.parts.reportGone || !c.parts.means(k.incarnation) {
-		klog.FromContext(ctx).V(4).Info("Request dropped: its cluster has departed")
+	if !c.spec.reportGone || !c.spec.selects(k.incarnation) {
+		klog.FromContext(ctx).V(4).Info("Dropped a request for a cluster that has departed")
 		return reconcile.Result{}, nil
 	}
 	report := workqueue.AddOptions{}
@@ -349,8 +349,8 @@ func (m *Manager) replace(old, fresh *Controller) bool {
 	return true
 }
 
-// enlist adds a new controller and engages the clusters that are there.
-func (m *Manager) enlist(c *Controller) {
+// addController adds a new controller and engages the clusters that are there.
+func (m *Manager) addController(c *Controller) {
 	m.mu.Lock()
 	m.controllers = append(m.controllers, c)
 	m.mu.Unlock()

@@ -37,7 +37,7 @@ func named(name string) builder.Predicate {
 }
 
 // A busy cluster does not delay another one's single request, and occupies no more workers than it may.
-func TestOneBusyClusterStarvesNobody(t *testing.T) {
+func TestBusyClusterStarvesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ReleaseAfter: -1}, manager.Options{})
 		var busy, most atomic.Int32
@@ -183,7 +183,7 @@ func TestClusterFilterFollowsLabels(t *testing.T) {
 		all.want(t, "the other controller goes on", "cluster://eu/default/y")
 		w.joinAs(t, "eu", "1", s, map[string]string{"env": "prod"})
 		prod.want(t, "labelled again", x, "cluster://eu/default/y")
-		if n := len(w.logs.with("Cluster changed its state")); n != 2 {
+		if n := len(w.logs.with("Cluster changed state")); n != 2 {
 			t.Errorf("%d changes of state, want those to Joining and Live", n)
 		}
 	})
@@ -392,6 +392,6 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if n := len(w.local.Informers().Health()); n != 0 {
-		t.Errorf("%d informers are left of what could not be built", n)
+		t.Errorf("%d informers of controllers that failed to build are left", n)
 	}
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // Live clusters that stop answering while reconciles wait for them do not occupy the workers of the others.
-func TestHungClustersKeepNoWorkers(t *testing.T) {
+func TestHungClustersReleaseWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ClusterWorkers: 2}, manager.Options{})
 		r := &recorder{then: func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
@@ -106,7 +106,7 @@ func TestJoinAndLeaveBeforeControllersRun(t *testing.T) {
 
 // Source: multicluster-runtime v0.24.1, its sharded coordinator: x leaves, and the watches of y, which were started
 // with its context, end, too.
-func TestClustersDoNotShareALife(t *testing.T) {
+func TestLeavingEndsNoOtherWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		r := &recorder{}
@@ -162,8 +162,8 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 					if cluster.State() != multicluster.Draining {
 						t.Errorf("state %v", cluster.State())
 					}
-					if again, err := w.GetCluster(ctx, r.Cluster); again != cluster {
-						t.Errorf("the cluster of the request is %v, %v", again, err)
+					if retry, err := w.GetCluster(ctx, r.Cluster); retry != cluster {
+						t.Errorf("the cluster of the request is %v, %v", retry, err)
 					}
 					finished.Add(1)
 					return reconcile.Result{}, cluster.Create(ctx, configMap(r.Name+"-done"))
@@ -273,7 +273,7 @@ func TestInitialObjectsComeLast(t *testing.T) {
 }
 
 // Source: scylla-operator#3659: a broken kubeconfig fails late; milo#638: clusters that are not ready are kept alive.
-func TestBrokenAndUnreadyClustersAreTold(t *testing.T) {
+func TestBrokenAndUnreadyClustersAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r, s := following(t)
 		config := s.RESTConfig()
@@ -289,7 +289,7 @@ func TestBrokenAndUnreadyClustersAreTold(t *testing.T) {
 		}
 		announce(multicluster.Announcement{Name: "broken", Config: config})
 		if status, err := w.Status("broken"); err != nil || status.State != multicluster.Joining ||
-			!strings.Contains(status.Reason, "its config cannot be used: ") {
+			!strings.Contains(status.Reason, "invalid config: ") {
 			t.Errorf("%+v, %v", status, err)
 		}
 		announce(multicluster.Announcement{Name: "broken", Config: s.RESTConfig()})

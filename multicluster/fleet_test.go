@@ -67,7 +67,7 @@ func TestWritesLandInTheRightCluster(t *testing.T) {
 }
 
 // When a cluster leaves, its informers end, and requests queued for it are dropped without an error.
-func TestLeavingDropsWhatIsQueued(t *testing.T) {
+func TestLeavingDropsQueuedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})
 		blocked := make(chan struct{})
@@ -103,7 +103,7 @@ func TestLeavingDropsWhatIsQueued(t *testing.T) {
 }
 
 // Source: multicluster-runtime v0.24.1 pkg/controller/controller.go: an unresponsive cluster blocks every later one.
-func TestDeadClusterDelaysNobody(t *testing.T) {
+func TestDeadClusterDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		r := &recorder{}
@@ -134,7 +134,7 @@ func TestDeadClusterDelaysNobody(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		time.Sleep(time.Hour)
-		if lines := w.logs.with("cannot be reached"); len(lines) != 2 {
+		if lines := w.logs.with("Cannot reach cluster"); len(lines) != 2 {
 			t.Errorf("%d lines about two dead clusters in an hour: %q", len(lines), lines)
 		}
 		if err := w.local.Ready(); err != nil {

@@ -23,7 +23,7 @@ import (
 
 // Nothing keeps a departed cluster in memory: not delayed or failed requests, nor indexes, nor the reconcilers made for
 // it.
-func TestTheMemoryOfADepartedClusterIsFree(t *testing.T) {
+func TestDepartedClusterIsFreed(t *testing.T) {
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
 	reconciled := make(chan struct{}, 10)
 	w.complete(t, multicluster.Each(func(c *multicluster.Cluster) (reconcile.Reconciler[reconcile.Request], error) {
@@ -59,7 +59,7 @@ func TestTheMemoryOfADepartedClusterIsFree(t *testing.T) {
 }
 
 // Nor do requests that were queued when it left, whether or not their reports fail.
-func TestReportsDoNotKeepTheMemory(t *testing.T) {
+func TestReportsDoNotKeepMemory(t *testing.T) {
 	w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})
 	begun, blocked := make(chan struct{}), make(chan struct{})
 	var reports atomic.Int32

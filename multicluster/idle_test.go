@@ -89,7 +89,7 @@ func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	}
 }
 
-func TestRunUntilIdleDoesNotWaitForWhatIsAway(t *testing.T) {
+func TestRunUntilIdleIgnoresUnreachableClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
 		s.create(t, "a")

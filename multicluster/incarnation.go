@@ -32,92 +32,92 @@ type incarnation struct {
 
 	// closed reports whether the cluster has departed: every request to its server fails.
 	closed atomic.Bool
-	// stays reports that the process stops using the cluster, although the cluster has not departed. It is set before
+	// processStops reports that the cluster has not departed: the process stops. It is set before
 	// controllers dismiss the cluster.
-	stays atomic.Bool
+	processStops atomic.Bool
 
-	mu  sync.Mutex
-	now State
+	mu      sync.Mutex
+	current State
 	// reason is why it is not Live.
 	reason string
-	// uses has the cancel functions of the reconciles that use the cluster, by number. Invariant: a reconcile is added
-	// only while the cluster is Live.
-	uses map[uint64]context.CancelCauseFunc
-	last uint64
+	// reconciles has the cancel functions of the reconciles that use the cluster, by ID. Invariant: a reconcile is
+	// added only while the cluster is Live.
+	reconciles map[uint64]context.CancelCauseFunc
+	lastID     uint64
 	// idle is made when the draining begins, and closed once uses is empty. Nobody sends.
 	idle chan struct{}
 }
 
 func newIncarnation(name, group string, tenure Tenure) *incarnation {
-	tombstone := &incarnation{name: name, group: group, now: Gone}
+	tombstone := &incarnation{name: name, group: group, current: Gone}
 	tombstone.closed.Store(true)
 	return &incarnation{name: name, group: group, tenure: tenure, tombstone: tombstone}
 }
 
-func (m *incarnation) state() State {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.now
+func (inc *incarnation) state() State {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	return inc.current
 }
 
-func (m *incarnation) inFlight() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.uses)
+func (inc *incarnation) inFlight() int {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	return len(inc.reconciles)
 }
 
-// away reports whether a watch of the cluster has failed for longer than long.
-func (m *incarnation) away(long time.Duration) bool {
-	return slices.ContainsFunc(m.cluster.informers.Health(),
+// unreachableFor reports whether a watch of the cluster has failed for longer than long.
+func (inc *incarnation) unreachableFor(long time.Duration) bool {
+	return slices.ContainsFunc(inc.cluster.informers.Health(),
 		func(h informer.Health) bool { return h.Err != nil && time.Since(h.Since) > long })
 }
 
-// set changes the state, or the reason for it.
-func (m *incarnation) set(now State, reason string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.now, m.reason = now, reason
+// setState changes the state, or the reason for it.
+func (inc *incarnation) setState(now State, reason string) {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	inc.current, inc.reason = now, reason
 }
 
 // unusable returns why the cluster cannot be used; nil when it can.
-func (m *incarnation) unusable() error {
-	m.mu.Lock()
-	err := m.notLiveLocked()
-	m.mu.Unlock()
+func (inc *incarnation) unusable() error {
+	inc.mu.Lock()
+	err := inc.notLiveLocked()
+	inc.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return m.mayWrite()
+	return inc.checkWrite()
 }
 
-func (m *incarnation) notLiveLocked() error {
+func (inc *incarnation) notLiveLocked() error {
 	switch {
-	case m.now >= Draining:
-		return &ClusterError{Cluster: m.name, State: m.now, Err: ErrClusterGone}
-	case m.now != Live:
-		return &ClusterError{Cluster: m.name, State: m.now, Reason: m.reason, Err: ErrClusterNotLive}
+	case inc.current >= Draining:
+		return &ClusterError{Cluster: inc.name, State: inc.current, Err: ErrClusterGone}
+	case inc.current != Live:
+		return &ClusterError{Cluster: inc.name, State: inc.current, Reason: inc.reason, Err: ErrClusterNotLive}
 	}
 	return nil
 }
 
 // usable returns the cluster for a reconcile that has entered it, even while the cluster drains.
-func (m *incarnation) usable() (*Cluster, error) {
-	if m.closed.Load() {
-		return nil, &ClusterError{Cluster: m.name, State: Gone, Err: ErrClusterGone}
+func (inc *incarnation) usable() (*Cluster, error) {
+	if inc.closed.Load() {
+		return nil, &ClusterError{Cluster: inc.name, State: Gone, Err: ErrClusterGone}
 	}
-	return m.cluster, nil
+	return inc.cluster, nil
 }
 
-// mayWrite returns nil while this replica serves the cluster.
-func (m *incarnation) mayWrite() error {
-	if m.closed.Load() {
-		return &ClusterError{Cluster: m.name, State: Gone, Err: ErrClusterGone}
+// checkWrite returns nil while this replica serves the cluster.
+func (inc *incarnation) checkWrite() error {
+	if inc.closed.Load() {
+		return &ClusterError{Cluster: inc.name, State: Gone, Err: ErrClusterGone}
 	}
-	if m.tenure == nil {
+	if inc.tenure == nil {
 		return nil
 	}
-	if err := m.tenure.Check(); err != nil {
-		return fmt.Errorf("cluster %q: %w: %w", m.name, ErrNotOwner, err)
+	if err := inc.tenure.Check(); err != nil {
+		return fmt.Errorf("cluster %q: %w: %w", inc.name, ErrNotOwner, err)
 	}
 	return nil
 }
@@ -125,35 +125,35 @@ func (m *incarnation) mayWrite() error {
 // enter registers a reconcile that uses the cluster. cancel is called if the draining ends before leave was called.
 //
 // Errors: a [ClusterError]; the error of the tenure's Check.
-func (m *incarnation) enter(cancel context.CancelCauseFunc) (leave func(), err error) {
-	if err := m.mayWrite(); err != nil {
+func (inc *incarnation) enter(cancel context.CancelCauseFunc) (leave func(), err error) {
+	if err := inc.checkWrite(); err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.notLiveLocked(); err != nil {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	if err := inc.notLiveLocked(); err != nil {
 		return nil, err
 	}
-	if m.uses == nil {
-		m.uses = map[uint64]context.CancelCauseFunc{}
+	if inc.reconciles == nil {
+		inc.reconciles = map[uint64]context.CancelCauseFunc{}
 	}
-	m.last++
-	number := m.last
-	m.uses[number] = cancel
-	return func() { m.leave(number) }, nil
+	inc.lastID++
+	id := inc.lastID
+	inc.reconciles[id] = cancel
+	return func() { inc.leave(id) }, nil
 }
 
-func (m *incarnation) leave(number uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.uses, number)
-	m.reportIdleLocked()
+func (inc *incarnation) leave(id uint64) {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	delete(inc.reconciles, id)
+	inc.reportIdleLocked()
 }
 
-func (m *incarnation) reportIdleLocked() {
-	if m.idle != nil && len(m.uses) == 0 {
-		close(m.idle)
-		m.idle = nil
+func (inc *incarnation) reportIdleLocked() {
+	if inc.idle != nil && len(inc.reconciles) == 0 {
+		close(inc.idle)
+		inc.idle = nil
 	}
 }
 
@@ -161,19 +161,19 @@ func (m *incarnation) reportIdleLocked() {
 // the rest.
 //
 // Errors: when reconciles do not return after they were cancelled.
-func (m *incarnation) drain(patience <-chan struct{}, reason string) error {
-	m.mu.Lock()
+func (inc *incarnation) drain(deadline <-chan struct{}, reason string) error {
+	inc.mu.Lock()
 	idle := make(chan struct{})
-	m.now, m.reason, m.idle = Draining, reason, idle
-	m.reportIdleLocked()
-	m.mu.Unlock()
+	inc.current, inc.reason, inc.idle = Draining, reason, idle
+	inc.reportIdleLocked()
+	inc.mu.Unlock()
 	select {
 	case <-idle:
 		return nil
-	case <-patience:
+	case <-deadline:
 	}
-	for _, cancel := range m.cancels() {
-		cancel(&ClusterError{Cluster: m.name, State: Draining, Err: ErrClusterGone})
+	for _, cancel := range inc.cancels() {
+		cancel(&ClusterError{Cluster: inc.name, State: Draining, Err: ErrClusterGone})
 	}
 	timer := time.NewTimer(abandonAfter)
 	defer timer.Stop()
@@ -181,15 +181,15 @@ func (m *incarnation) drain(patience <-chan struct{}, reason string) error {
 	case <-idle:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("%d reconciles did not return %v after they were cancelled", m.inFlight(), abandonAfter)
+		return fmt.Errorf("%d reconciles did not return %v after they were cancelled", inc.inFlight(), abandonAfter)
 	}
 }
 
-func (m *incarnation) cancels() []context.CancelCauseFunc {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := make([]context.CancelCauseFunc, 0, len(m.uses))
-	for _, cancel := range m.uses {
+func (inc *incarnation) cancels() []context.CancelCauseFunc {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	all := make([]context.CancelCauseFunc, 0, len(inc.reconciles))
+	for _, cancel := range inc.reconciles {
 		all = append(all, cancel)
 	}
 	return all
@@ -197,7 +197,7 @@ func (m *incarnation) cancels() []context.CancelCauseFunc {
 
 // fence wraps the transport of a cluster. After the cluster has departed, every request fails. Writes also fail unless
 // this replica serves the cluster.
-func (m *incarnation) fence(next http.RoundTripper) http.RoundTripper { return &fence{m, next} }
+func (inc *incarnation) fence(next http.RoundTripper) http.RoundTripper { return &fence{inc, next} }
 
 type fence struct {
 	incarnation *incarnation
@@ -211,7 +211,7 @@ func (f *fence) RoundTrip(r *http.Request) (*http.Response, error) {
 	case f.incarnation.closed.Load():
 		err = &ClusterError{Cluster: f.incarnation.name, State: Gone, Err: ErrClusterGone}
 	case !reads:
-		err = f.incarnation.mayWrite()
+		err = f.incarnation.checkWrite()
 	}
 	if err == nil {
 		return f.next.RoundTrip(r)

@@ -128,7 +128,7 @@ func TestStuckReconcileDoesNotKeepTheName(t *testing.T) {
 		w.joinAs(t, "eu", "2", next, nil)
 		time.Sleep(4 * time.Second)
 		r.want(t, "the next one", "cluster://eu/default/x", "cluster://eu/default/y")
-		if lines := w.logs.with("work for it is in flight", "eu"); len(lines) != 1 {
+		if lines := w.logs.with("with reconciles still in flight", "eu"); len(lines) != 1 {
 			t.Errorf("lines %q", lines)
 		}
 		close(release)

@@ -21,17 +21,17 @@ func (c *Controller) Stats() reconcile.Stats {
 func (c *Controller) InFlight() []string { return c.inner.InFlight() }
 
 // Work returns what the controller has to do. It counts events that the caches have not delivered yet as ready. Started
-// is false while clusters are being reached for the first time. So Manager.RunUntilIdle of the local manager waits for
-// the work of the whole fleet. It does not wait for a cluster that cannot be reached.
+// is false while clusters are being connected for the first time. So Manager.RunUntilIdle of the local manager waits
+// for the work of the whole fleet. It does not wait for a cluster that cannot be reached.
 func (c *Controller) Work() reconcile.Work {
 	w := c.inner.Work()
 	c.mu.Lock()
 	clusterControllers := c.clusterControllersLocked()
 	c.mu.Unlock()
-	w.Started = w.Started && c.parts.fleet.settled()
-	for _, e := range clusterControllers {
-		w.Started = w.Started && !e.waits()
-		w.Ready += e.pending()
+	w.Started = w.Started && c.spec.fleet.settled()
+	for _, cc := range clusterControllers {
+		w.Started = w.Started && !cc.isFilling()
+		w.Ready += cc.pending()
 	}
 	return w
 }
@@ -49,26 +49,26 @@ func (c *Controller) Note() string {
 	for k, since := range c.keys.Hung() {
 		notes = append(notes, fmt.Sprintf("%v hangs for %v", k, time.Since(since).Round(time.Second)))
 	}
-	for _, e := range clusterControllers {
-		if err := e.why(); err != nil && e.incarnation.state() == Live {
-			notes = append(notes, fmt.Sprintf("cluster %q: %v", e.incarnation.name, err))
+	for _, cc := range clusterControllers {
+		if err := cc.syncError(); err != nil && cc.incarnation.state() == Live {
+			notes = append(notes, fmt.Sprintf("cluster %q: %v", cc.incarnation.name, err))
 		}
 	}
 	slices.Sort(notes)
-	if more := len(notes) - mostNoted; more > 0 {
-		notes = append(notes[:mostNoted], fmt.Sprintf("and %d more", more))
+	if more := len(notes) - maxNoted; more > 0 {
+		notes = append(notes[:maxNoted], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(notes, "; ")
 }
 
 // pending returns the number of requests held back, plus the number of caches with events that not all handlers have
 // got.
-func (e *clusterController) pending() (n int) {
-	e.mu.Lock()
-	inputs := e.inputs
-	n = e.held.Len()
-	e.mu.Unlock()
-	if e.incarnation.name == LocalCluster {
+func (cc *clusterController) pending() (n int) {
+	cc.mu.Lock()
+	inputs := cc.inputs
+	n = cc.held.Len()
+	cc.mu.Unlock()
+	if cc.incarnation.name == LocalCluster {
 		return n // The local manager counts its caches itself.
 	}
 	for _, w := range inputs {
@@ -92,8 +92,8 @@ func (m *Manager) settled() bool {
 			return false
 		}
 	}
-	for _, s := range m.names {
-		if s.since.IsZero() || s.state == Joining && s.attempts == 0 || s.state >= Draining {
+	for _, n := range m.names {
+		if n.since.IsZero() || n.state == Joining && n.attempts == 0 || n.state >= Draining {
 			return false
 		}
 	}

@@ -162,7 +162,7 @@ func TestReportGone(t *testing.T) {
 }
 
 // A further cluster that a reconcile uses does not depart before the reconcile returns or is cancelled.
-func TestFurtherClustersStayForTheReconcile(t *testing.T) {
+func TestOtherClustersOfAReconcileStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		var got []error
@@ -172,9 +172,9 @@ func TestFurtherClustersStayForTheReconcile(t *testing.T) {
 				return reconcile.Result{}, err
 			}
 			time.Sleep(5 * time.Second)
-			again, err := w.GetCluster(ctx, "other")
-			if again != other {
-				t.Errorf("another one: %v, %v", again, err)
+			retry, err := w.GetCluster(ctx, "other")
+			if retry != other {
+				t.Errorf("another one: %v, %v", retry, err)
 			}
 			got = append(got, other.Create(ctx, configMap("copy")))
 			return reconcile.Result{}, nil
@@ -203,7 +203,7 @@ func TestFurtherClustersStayForTheReconcile(t *testing.T) {
 }
 
 // A declaration in the local cluster is applied to clusters that join later, and its status reports those that left.
-func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
+func TestWatchesClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		r := &recorder{}

@@ -71,9 +71,8 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 	if m.scheme == nil {
 		m.scheme = local.GetScheme()
 	}
-	if o.UnreadyWithout < 0 || o.UnreadyWithout > 1 {
-		return nil, fmt.Errorf("fleet %s: UnreadyWithout is %v; it is a share of the clusters, from 0 to 1", o.Name,
-			o.UnreadyWithout)
+	if o.MinLive < 0 || o.MinLive > 1 {
+		return nil, fmt.Errorf("fleet %s: MinLive is %v; want a share of the clusters, from 0 to 1", o.Name, o.MinLive)
 	}
 	for i, p := range o.Providers {
 		if misuse.IsNil(p) {
@@ -153,14 +152,14 @@ func (m *Manager) incarnation(name string) (*incarnation, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.names[name]
+	n := m.names[name]
 	switch {
-	case s == nil:
+	case n == nil:
 		return nil, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
-	case s.incarnation == nil:
-		return nil, &ClusterError{Cluster: name, State: s.state, Reason: s.reason, Err: ErrClusterNotLive}
+	case n.incarnation == nil:
+		return nil, &ClusterError{Cluster: name, State: n.state, Reason: n.reason, Err: ErrClusterNotLive}
 	}
-	return s.incarnation, nil
+	return n.incarnation, nil
 }
 
 // IndexField makes cached lists of obj's kind selectable by client.MatchingFields with that field. It applies to every
@@ -189,9 +188,9 @@ func (m *Manager) IndexField(ctx context.Context, obj client.Object, field strin
 }
 
 func (m *Manager) incarnationsLocked() (incarnations []*incarnation) {
-	for _, s := range m.names {
-		if s.incarnation != nil {
-			incarnations = append(incarnations, s.incarnation)
+	for _, n := range m.names {
+		if n.incarnation != nil {
+			incarnations = append(incarnations, n.incarnation)
 		}
 	}
 	return incarnations
@@ -206,7 +205,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	serving, endServing := context.WithCancel(context.WithoutCancel(ctx)) // Ends after the owner was told to leave.
 	defer endServing()
 	var names, providers, owner sync.WaitGroup
-	if !m.open(func(s *clusterName) { names.Go(func() { s.run(serving, work) }) }) {
+	if !m.beginRun(func(n *clusterName) { names.Go(func() { n.run(serving, work) }) }) {
 		return fmt.Errorf("fleet %s: run: %w", m.options.Name, manager.ErrStopped)
 	}
 	owning, endOwner := context.WithCancel(context.WithoutCancel(ctx))
@@ -218,7 +217,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		providers.Go(func() { a.run(ctx) })
 	}
 	<-ctx.Done()
-	m.shut()
+	m.stopStarting()
 	if o, leaves := m.options.Owner.(interface{ Leave() }); leaves {
 		o.Leave()
 	}
@@ -230,8 +229,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// open sets the function that starts names. It reports false on a second run.
-func (m *Manager) open(start func(*clusterName)) bool {
+// beginRun sets the function that starts names. It reports false on a second run.
+func (m *Manager) beginRun(start func(*clusterName)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ran {
@@ -241,8 +240,8 @@ func (m *Manager) open(start func(*clusterName)) bool {
 	return true
 }
 
-// shut prevents further names from starting.
-func (m *Manager) shut() {
+// stopStarting prevents further names from starting.
+func (m *Manager) stopStarting() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.start = nil
@@ -250,26 +249,26 @@ func (m *Manager) shut() {
 
 // runOwner runs the owner, again with backoff when it fails.
 func (m *Manager) runOwner(ctx context.Context) {
-	again := newRetries(m.options.JoinBackoff)
+	retry := newBackoff(m.options.JoinBackoff)
 	for {
 		err := m.options.Owner.Run(ctx)
 		if ctx.Err() != nil || err == nil {
 			return
 		}
-		klog.FromContext(ctx).Error(err, "The owner of clusters failed, and is run again")
-		if !again.pause(ctx) {
+		klog.FromContext(ctx).Error(err, "Owner failed; restarting it")
+		if !retry.wait(ctx) {
 			return
 		}
 	}
 }
 
 // admit publishes an incarnation, and lets controllers take requests for it.
-func (m *Manager) admit(s *clusterName, inc *incarnation) {
-	inc.set(Joining, "being reached")
+func (m *Manager) admit(n *clusterName, inc *incarnation) {
+	inc.setState(Joining, "connecting")
 	m.mu.Lock()
-	s.incarnation = inc
-	if s.want != nil {
-		inc.cluster.info.Store(&ClusterInfo{Name: s.name, Identity: s.want.Identity, Labels: s.want.Labels})
+	n.incarnation = inc
+	if n.wanted != nil {
+		inc.cluster.info.Store(&ClusterInfo{Name: n.name, Identity: n.wanted.Identity, Labels: n.wanted.Labels})
 	}
 	indexes := slices.Clone(m.indexes)
 	controllers := slices.Clone(m.controllers)

@@ -32,9 +32,9 @@ type Options struct {
 	// DrainTimeout is how long reconciles in flight may go on when a cluster leaves, before they are cancelled. Zero
 	// means 10 s; negative cancels them at once. When the process stops, the local manager's GracefulTimeout applies.
 	DrainTimeout time.Duration
-	// UnreadyWithout makes this process unready while fewer clusters are Live than this share of those that should be
-	// (0.9 is nine of ten). Zero: dead clusters are reported, but the process stays ready.
-	UnreadyWithout float64
+	// MinLive is the share of the clusters that must be Live for this process to be ready: 0.9 is nine of ten. Waiting
+	// clusters do not count. Zero: dead clusters are reported, but the process stays ready.
+	MinLive float64
 
 	// ClusterWorkers is the most workers of one controller that one cluster may occupy. Zero means half of them.
 	ClusterWorkers int

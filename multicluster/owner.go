@@ -17,12 +17,12 @@ type Owner interface {
 	// the tenures: it ends after all of them are released.
 	Run(ctx context.Context) error
 	// Acquire waits, as long as it takes, until this replica may serve the cluster. The cluster's goroutine calls it,
-	// again after every tenure, and cancels ctx when the cluster leaves or is not ready any more. Acquire calls say
+	// again after every tenure, and cancels ctx when the cluster leaves or is not ready any more. Acquire calls report
 	// with the reason why the cluster is not served here ("served by replica-2"), as often as that changes. The
 	// cluster's status shows it.
 	//
 	// Errors: after a failure without ctx being done it is called again, with backoff.
-	Acquire(ctx context.Context, cluster ClusterInfo, say func(why string)) (Tenure, error)
+	Acquire(ctx context.Context, cluster ClusterInfo, report func(reason string)) (Tenure, error)
 }
 
 // Tenure is a time in which this replica serves a cluster. Between two tenures of one cluster, by any replicas, no work

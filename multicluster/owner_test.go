@@ -24,13 +24,13 @@ type registrar struct {
 	grants  map[string]chan *lease // by cluster; capacity 1
 	fails   int                    // how often Acquire fails first
 	running bool
-	told    []string // "leave" and "release", in order
+	calls   []string // "leave" and "release", in order
 }
 
 func (g *registrar) note(what string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.told = append(g.told, what)
+	g.calls = append(g.calls, what)
 }
 
 func (g *registrar) Leave() {
@@ -190,9 +190,9 @@ func TestReleaseComesAfterTheDrain(t *testing.T) {
 		if owner.running {
 			t.Error("the owner outlives its process")
 		}
-		// the others are told before anything drains
-		if want := []string{"release", "leave", "release"}; !slices.Equal(owner.told, want) {
-			t.Errorf("the owner was told %q, want %q", owner.told, want)
+		// Leave comes before anything drains
+		if want := []string{"release", "leave", "release"}; !slices.Equal(owner.calls, want) {
+			t.Errorf("the owner got the calls %q, want %q", owner.calls, want)
 		}
 	})
 }
@@ -265,7 +265,7 @@ func TestNoWriteWithoutTenure(t *testing.T) {
 }
 
 // Release gets an error if a reconcile does not return: the lease must expire by itself.
-func TestReleaseIsToldOfStuckWork(t *testing.T) {
+func TestReleaseGetsStuckWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owner := newRegistrar()
 		w := newWorld(t, multicluster.Options{Owner: owner}, manager.Options{})

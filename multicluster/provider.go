@@ -56,8 +56,8 @@ type Announcement struct {
 	// Transport, Dial, Proxy or wrappers goes unnoticed, because functions cannot be compared.
 	Config *rest.Config
 	// Namespace restricts the caches of namespaced kinds to one namespace, for providers whose clusters are namespaces
-	// of one server. It does not prevent requests for other namespaces; Config must do that. A
-	// change of Namespace counts as a change of Config.
+	// of one server. It does not prevent requests for other namespaces; Config must do that. A change of Namespace
+	// counts as a change of Config.
 	Namespace string
 	// Labels are the labels that filters select by; see [MatchLabels]. The map is copied.
 	Labels map[string]string

@@ -73,7 +73,7 @@ func (s *storm) Reconcile(ctx context.Context, r multicluster.Request) (reconcil
 	}
 	s.mu.Lock()
 	wait := time.Duration(s.IntN(3000)) * time.Millisecond
-	again := time.Duration(s.IntN(3)) * time.Minute
+	retry := time.Duration(s.IntN(3)) * time.Minute
 	s.mu.Unlock()
 	select {
 	case <-time.After(wait):
@@ -86,7 +86,7 @@ func (s *storm) Reconcile(ctx context.Context, r multicluster.Request) (reconcil
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done[r.String()] = true
-	return reconcile.Result{RequeueAfter: again}, nil
+	return reconcile.Result{RequeueAfter: retry}, nil
 }
 
 func (s *storm) begin(r multicluster.Request, identity string) {

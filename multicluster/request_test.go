@@ -67,7 +67,7 @@ func TestClusterErrorsSayWhy(t *testing.T) {
 			Cluster: "a", State: Draining,
 			Err: ErrClusterNotLive,
 		},
-		`cluster "a": there is no such cluster`: &ClusterError{Cluster: "a", State: Gone, Err: ErrClusterNotFound},
+		`cluster "a": no such cluster`: &ClusterError{Cluster: "a", State: Gone, Err: ErrClusterNotFound},
 	} {
 		if err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -175,7 +175,7 @@ func badly(i, bad int) gate.Gate {
 
 // Clusters join, are worked on and leave, again and again. Goroutines and memory stay the same. The full size is 50
 // rounds of 100 clusters.
-func TestRoundsLeaveNothing(t *testing.T) {
+func TestJoiningAndLeavingDoesNotLeak(t *testing.T) {
 	rounds, n := size(t, "FLYBALL_FLEET_ROUNDS", 4), size(t, "FLYBALL_FLEET_CLUSTERS", 10)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	servers := make([]*localapi.Server, n)

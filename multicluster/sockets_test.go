@@ -70,7 +70,7 @@ func powerless(w http.ResponseWriter, r *http.Request) {
 }
 
 // Servers that cannot work, over sockets: the status of each cluster says in words what is wrong.
-func TestWhatIsWrongIsToldInWords(t *testing.T) {
+func TestStatusDescribesErrors(t *testing.T) {
 	o := multicluster.Options{
 		JoinTimeout: 5 * time.Second,
 		JoinBackoff: informer.Backoff{Min: 10 * time.Millisecond, Max: 20 * time.Millisecond},
@@ -118,6 +118,6 @@ func TestWhatIsWrongIsToldInWords(t *testing.T) {
 		if err := w.fleet.Join(multicluster.Announcement{Name: c.name, Config: c.config}); err != nil {
 			t.Fatal(err)
 		}
-		defer w.told(t, c.name, c.state, c.says) // when all have been announced
+		defer w.waitForState(t, c.name, c.state, c.says) // when all have been announced
 	}
 }

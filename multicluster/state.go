@@ -18,7 +18,7 @@ type State int
 const (
 	// Waiting: announced, but not ready, or served by another replica.
 	Waiting State = iota
-	// Joining: being reached.
+	// Joining: the fleet tries to reach it.
 	Joining
 	// Live: it answered. Controllers watch it and reconcile.
 	Live
@@ -100,7 +100,7 @@ func MatchNames(names ...string) ClusterFilter {
 // The reasons why a cluster cannot be used.
 var (
 	// ErrClusterNotFound: no cluster of that name is announced.
-	ErrClusterNotFound = errors.New("there is no such cluster")
+	ErrClusterNotFound = errors.New("no such cluster")
 	// ErrClusterNotLive: it is announced, but cannot be used now.
 	ErrClusterNotLive = errors.New("the cluster is not live")
 	// ErrClusterGone: it has departed since the work began, even if another cluster has its name now.

@@ -20,7 +20,7 @@ import (
 )
 
 // Each change of state is logged once, and counted with its reason and the time spent.
-func TestStatesAreToldOnce(t *testing.T) {
+func TestStateChangesAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		w.complete(t, &recorder{})
@@ -35,19 +35,19 @@ func TestStatesAreToldOnce(t *testing.T) {
 		synctest.Wait()
 		w.fleet.Leave("eu")
 		w.wantStates(t, "left", "")
-		var told []string
-		for _, line := range w.logs.with("Cluster changed its state") {
+		var logged []string
+		for _, line := range w.logs.with("Cluster changed state") {
 			_, rest, _ := strings.Cut(line, `state="`)
 			state, rest, _ := strings.Cut(rest, `"`)
 			_, rest, _ = strings.Cut(rest, `reason="`)
 			reason, _, _ := strings.Cut(rest, `"`)
-			told = append(told, strings.TrimSpace(state+" "+reason))
+			logged = append(logged, strings.TrimSpace(state+" "+reason))
 		}
-		want := "Joining being reached, Live, Draining replaced by another cluster or endpoint, Gone replaced by " +
+		want := "Joining connecting, Live, Draining replaced by another cluster or endpoint, Gone replaced by " +
 			"another cluster or endpoint, " +
-			"Joining being reached, Live, Draining left the fleet, Gone left the fleet"
-		if got := strings.Join(told, ", "); got != want {
-			t.Errorf("told %s", got)
+			"Joining connecting, Live, Draining left the fleet, Gone left the fleet"
+		if got := strings.Join(logged, ", "); got != want {
+			t.Errorf("logged %s", got)
 		}
 		stats := w.Stats()
 		for transition, n := range map[multicluster.Transition]uint64{
@@ -73,7 +73,7 @@ func TestStatesAreToldOnce(t *testing.T) {
 }
 
 // A Live cluster that stops answering gets a reason in words, and does not make the process unready.
-func TestClusterThatGoesAwayIsTold(t *testing.T) {
+func TestUnreachableClusterIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		r := &recorder{then: func(ctx context.Context, _ multicluster.Request) (reconcile.Result, error) {
@@ -111,7 +111,7 @@ func TestClusterThatGoesAwayIsTold(t *testing.T) {
 		back := r.of("cluster://eu/default/z")
 		r.mu.Unlock()
 		if back == 0 {
-			t.Error("what happened meanwhile was not seen")
+			t.Error("changes during the outage were not seen")
 		}
 		if note := w.Note(); note != "1 of 1 clusters are live" {
 			t.Errorf("note: %s", note)
@@ -120,10 +120,10 @@ func TestClusterThatGoesAwayIsTold(t *testing.T) {
 	})
 }
 
-// UnreadyWithout makes the process unready while too few clusters are Live.
-func TestUnreadyWithout(t *testing.T) {
+// MinLive makes the process unready while too few clusters are Live.
+func TestMinLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{UnreadyWithout: 0.6}, manager.Options{})
+		w := newWorld(t, multicluster.Options{MinLive: 0.6}, manager.Options{})
 		w.start(t)
 		silent := newSite(t)
 		silent.refuse(broken)
@@ -211,7 +211,7 @@ func TestProviderIsRunAgain(t *testing.T) {
 			}
 			return errors.Join(errs...)
 		}
-		again := make(chan struct{})
+		retry := make(chan struct{})
 		p := &teller{runs: []func(context.Context, multicluster.Fleet) error{
 			func(_ context.Context, fleet multicluster.Fleet) error { // It fails before it has announced all.
 				return errors.Join(join(fleet, "a"), errors.New("cannot list projects"))
@@ -220,7 +220,7 @@ func TestProviderIsRunAgain(t *testing.T) {
 				stale = fleet
 				err := join(fleet, "a", "b")
 				fleet.Synced()
-				<-again
+				<-retry
 				return errors.Join(err, errors.New("the watch ended"))
 			},
 			func(_ context.Context, fleet multicluster.Fleet) error {
@@ -252,7 +252,7 @@ func TestProviderIsRunAgain(t *testing.T) {
 			t.Errorf("a name of another provider: %v", err)
 		}
 		w.fleet.Leave("a")
-		close(again)
+		close(retry)
 		time.Sleep(10 * time.Second)
 		w.wantStates(t, "the third run", "b Live, c Live")
 		if err := stale.Join(multicluster.Announcement{Name: "z", NotReady: "ghost"}); err != nil {
@@ -270,7 +270,7 @@ func TestProviderIsRunAgain(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
 	for says, o := range map[string]multicluster.Options{
-		"fleet x: UnreadyWithout is 2":                        {Name: "x", UnreadyWithout: 2},
+		"fleet x: MinLive is 2":                               {Name: "x", MinLive: 2},
 		"fleet x: Providers[0] is nil":                        {Name: "x", Providers: []multicluster.Provider{nil}},
 		"fleet x: Options.Caches[0]: the object is nil":       {Name: "x", Caches: []client.CacheOf{{}}},
 		"fleet fleet: manager: add fleet: a runnable of that": {},

@@ -64,13 +64,13 @@ func (m *Manager) Stats() Stats {
 	return s
 }
 
-// move moves a clusterName to a state, or changes the reason of its state. It logs each new state once.
-func (s *clusterName) move(ctx context.Context, to State, reason string) {
-	m := s.fleet
+// setState moves a clusterName to a state, or changes the reason of its state. It logs each new state once.
+func (n *clusterName) setState(ctx context.Context, to State, reason string) {
+	m := n.fleet
 	m.mu.Lock()
-	from, was, now := s.state, s.since, time.Now()
+	from, was, now := n.state, n.since, time.Now()
 	if from == to && !was.IsZero() {
-		s.reason = reason
+		n.reason = reason
 		m.mu.Unlock()
 		return
 	}
@@ -80,21 +80,22 @@ func (s *clusterName) move(ctx context.Context, to State, reason string) {
 		m.counts.spent[from] += spent
 		m.counts.left[from]++
 	}
-	s.state, s.since, s.reason = to, now, reason
+	n.state, n.since, n.reason = to, now, reason
 	if to == Live {
-		s.attempts = 0
+		n.attempts = 0
 	}
-	m.counts.transitions[Transition{To: to, Reason: fixed(to, reason)}]++
+	m.counts.transitions[Transition{To: to, Reason: metricReason(to, reason)}]++
 	m.mu.Unlock()
 	logger := klog.FromContext(ctx)
 	if spent > 0 {
 		logger = logger.WithValues("before", from, "duration", spent)
 	}
-	logger.Info("Cluster changed its state", "state", to, "reason", reason)
+	logger.Info("Cluster changed state", "state", to, "reason", reason)
 }
 
-// fixed returns the wording under which a reason is counted. Free text would make a metric series of its own each time.
-func fixed(to State, reason string) string {
+// metricReason returns the wording under which a reason is counted. Free text would make a metric series of its own
+// each time.
+func metricReason(to State, reason string) string {
 	switch to {
 	case Live:
 		return "answered"
@@ -109,24 +110,24 @@ func fixed(to State, reason string) string {
 	return reason // One of the few that causeOf returns.
 }
 
-// failed notes an attempt that failed. It logs a new error at level 0 and a repeated one at level 4.
-func (s *clusterName) failed(ctx context.Context, err error) {
-	m := s.fleet
+// attemptFailed notes an attempt that failed. It logs a new error at level 0 and a repeated one at level 4.
+func (n *clusterName) attemptFailed(ctx context.Context, err error) {
+	m := n.fleet
 	m.mu.Lock()
-	news := s.reason != err.Error()
-	s.reason = err.Error()
-	s.attempts++
-	attempts, incarnation := s.attempts, s.incarnation
+	news := n.reason != err.Error()
+	n.reason = err.Error()
+	n.attempts++
+	attempts, incarnation := n.attempts, n.incarnation
 	m.counts.attempts++
 	m.mu.Unlock()
 	if incarnation != nil {
-		incarnation.set(Joining, err.Error())
+		incarnation.setState(Joining, err.Error())
 	}
 	logger := klog.FromContext(ctx)
 	if !news {
 		logger = logger.V(4)
 	}
-	logger.Info("Cluster cannot be reached, and is tried again", "attempt", attempts, "err", err)
+	logger.Info("Cannot reach cluster; trying again", "attempt", attempts, "err", err)
 }
 
 // Status returns the condition of a cluster.
@@ -134,54 +135,54 @@ func (s *clusterName) failed(ctx context.Context, err error) {
 // Errors: ErrClusterNotFound.
 func (m *Manager) Status(name string) (ClusterStatus, error) {
 	m.mu.Lock()
-	s := m.names[name]
-	if s == nil {
+	n := m.names[name]
+	if n == nil {
 		m.mu.Unlock()
 		return ClusterStatus{}, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
 	}
-	status, incarnation := s.statusLocked(), s.incarnation
+	status, incarnation := n.statusLocked(), n.incarnation
 	m.mu.Unlock()
-	return status.with(incarnation), nil
+	return status.withIncarnation(incarnation), nil
 }
 
 // Clusters returns the conditions of all clusters but the local one, ordered by name.
 func (m *Manager) Clusters() []ClusterStatus {
 	m.mu.Lock()
 	statuses, incarnations := make([]ClusterStatus, 0, len(m.names)), make([]*incarnation, 0, len(m.names))
-	for _, s := range m.names {
-		statuses = append(statuses, s.statusLocked())
-		incarnations = append(incarnations, s.incarnation)
+	for _, n := range m.names {
+		statuses = append(statuses, n.statusLocked())
+		incarnations = append(incarnations, n.incarnation)
 	}
 	m.mu.Unlock()
 	for i := range statuses {
-		statuses[i] = statuses[i].with(incarnations[i])
+		statuses[i] = statuses[i].withIncarnation(incarnations[i])
 	}
 	slices.SortFunc(statuses, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return statuses
 }
 
-func (s *clusterName) statusLocked() ClusterStatus {
+func (n *clusterName) statusLocked() ClusterStatus {
 	status := ClusterStatus{
-		ClusterInfo: ClusterInfo{Name: s.name},
-		State:       s.state, Since: s.since, Reason: s.reason, Attempts: s.attempts, Provider: s.by.name,
+		ClusterInfo: ClusterInfo{Name: n.name},
+		State:       n.state, Since: n.since, Reason: n.reason, Attempts: n.attempts, Provider: n.announcedBy.name,
 	}
-	if s.want != nil {
-		status.Identity, status.Labels = s.want.Identity, s.want.Labels
+	if n.wanted != nil {
+		status.Identity, status.Labels = n.wanted.Identity, n.wanted.Labels
 	}
 	return status
 }
 
-// with adds the parts that only the incarnation knows, such as the error of a Live cluster whose server does not
-// answer.
-func (c ClusterStatus) with(m *incarnation) ClusterStatus {
-	if m == nil {
+// withIncarnation adds the parts that only the incarnation knows, such as the error of a Live cluster whose server does
+// not answer.
+func (c ClusterStatus) withIncarnation(inc *incarnation) ClusterStatus {
+	if inc == nil {
 		return c
 	}
-	c.InFlight = m.inFlight()
+	c.InFlight = inc.inFlight()
 	if c.State != Live {
 		return c
 	}
-	for _, h := range m.cluster.informers.Health() {
+	for _, h := range inc.cluster.informers.Health() {
 		if h.Err != nil {
 			c.Reason = fmt.Sprintf("%v, for %v", h.Err, time.Since(h.Since).Round(time.Second))
 			break
@@ -190,7 +191,7 @@ func (c ClusterStatus) with(m *incarnation) ClusterStatus {
 	return c
 }
 
-// Health returns nil when every provider has announced its clusters, and as many are Live as Options.UnreadyWithout
+// Health returns nil when every provider has announced its clusters, and as many are Live as Options.MinLive
 // asks for. [Manager.Note] reports the other problems.
 func (m *Manager) Health() error {
 	m.mu.Lock()
@@ -208,44 +209,44 @@ func (m *Manager) Health() error {
 		}
 	}
 	live, wanted := 0, 0
-	for _, s := range m.names {
-		if s.state == Live {
+	for _, n := range m.names {
+		if n.state == Live {
 			live++
 		}
-		if s.state != Waiting {
+		if n.state != Waiting {
 			wanted++
 		}
 	}
 	m.mu.Unlock()
-	if float64(live) < m.options.UnreadyWithout*float64(wanted) {
+	if float64(live) < m.options.MinLive*float64(wanted) {
 		wrong = append(wrong, errors.New(m.Note()))
 	}
 	return errors.Join(wrong...)
 }
 
-// mostNoted is how many clusters are named in a note.
-const mostNoted = 3
+// maxNoted is how many clusters are named in a note.
+const maxNoted = 3
 
 // Note describes the clusters in one line for people: "48 of 50 clusters are live; a: Joining, connection refused; b:
 // …". /readyz shows it.
 func (m *Manager) Note() string {
 	all := m.Clusters()
-	live, unwell := 0, []string{}
+	live, problems := 0, []string{}
 	for _, c := range all {
 		if c.State == Live {
 			live++
 		}
 		if c.State != Live || c.Reason != "" {
-			unwell = append(unwell, c.words())
+			problems = append(problems, c.describe())
 		}
 	}
-	if more := len(unwell) - mostNoted; more > 0 {
-		unwell = append(unwell[:mostNoted], fmt.Sprintf("and %d more", more))
+	if more := len(problems) - maxNoted; more > 0 {
+		problems = append(problems[:maxNoted], fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(append([]string{fmt.Sprintf("%d of %d clusters are live", live, len(all))}, unwell...), "; ")
+	return strings.Join(append([]string{fmt.Sprintf("%d of %d clusters are live", live, len(all))}, problems...), "; ")
 }
 
-func (c ClusterStatus) words() string {
+func (c ClusterStatus) describe() string {
 	text := c.Name + ": " + c.State.String()
 	if c.Reason != "" {
 		text += ", " + c.Reason

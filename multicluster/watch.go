@@ -16,19 +16,19 @@ import (
 
 // watch is one input of a controller in one cluster.
 type watch struct {
-	input *input
-	name  string
-	on    informed
-	// scoped asks the cluster whether owners are namespaced; nil unless the input is of Owns.
-	scoped func(ctx context.Context) (bool, error)
+	input    *input
+	name     string
+	informer anyInformer
+	// ownersNamespaced asks the cluster whether owners are namespaced; nil unless the input is of Owns.
+	ownersNamespaced func(ctx context.Context) (bool, error)
 
 	mu sync.Mutex
-	// added is the handler; nil when there is none.
-	added *informer.Registration
+	// registration is the handler; nil when there is none.
+	registration *informer.Registration
 }
 
-// informed is an informer of any object type.
-type informed interface {
+// anyInformer is an informer of any object type.
+type anyInformer interface {
 	add(h informer.Handler[informer.Object]) (*informer.Registration, error)
 	remove(r *informer.Registration)
 	health() informer.Health
@@ -37,35 +37,35 @@ type informed interface {
 }
 
 // watch acquires the informer of an input in a cluster.
-func (p *parts) watch(inc *incarnation, in *input) (*watch, error) {
+func (s *controllerSpec) watch(inc *incarnation, in *input) (*watch, error) {
 	example := in.object
 	if in.options.OnlyMetadata {
 		bare := &metav1.PartialObjectMetadata{}
 		bare.SetGroupVersionKind(in.kind)
 		example = bare
 	}
-	o := in.options.Restrict(p.fleet.cacheOf(inc, example))
+	o := in.options.Restrict(s.fleet.cacheOf(inc, example))
 	o.Kind = in.kind
-	var on informed
+	var inf anyInformer
 	var err error
 	switch f := inc.cluster.informers; example.(type) {
 	case *metav1.PartialObjectMetadata:
-		on, err = inform[*metav1.PartialObjectMetadata](f, o)
+		inf, err = informerFor[*metav1.PartialObjectMetadata](f, o)
 	case *unstructured.Unstructured:
-		on, err = inform[*unstructured.Unstructured](f, o)
+		inf, err = informerFor[*unstructured.Unstructured](f, o)
 	default:
-		on, err = inform[informer.Object](f, o)
+		inf, err = informerFor[informer.Object](f, o)
 	}
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{input: in, name: on.health().Resource, on: on}
+	w := &watch{input: in, name: inf.health().Resource, informer: inf}
 	if inc.name != LocalCluster {
 		w.name = inc.name + " " + w.name
 	}
 	if in.owns {
-		w.scoped = func(ctx context.Context) (bool, error) {
-			return inc.cluster.IsObjectNamespaced(ctx, p.object.object)
+		w.ownersNamespaced = func(ctx context.Context) (bool, error) {
+			return inc.cluster.IsObjectNamespaced(ctx, s.forInput.object)
 		}
 	}
 	return w, nil
@@ -92,50 +92,50 @@ func (m *Manager) cacheOf(inc *incarnation, example informer.Object) informer.In
 	return informer.InformerOptions{}
 }
 
-func (w *watch) health() informer.Health { return w.on.health() }
+func (w *watch) health() informer.Health { return w.informer.health() }
 
-func (w *watch) stats() informer.Stats { return w.on.stats() }
+func (w *watch) stats() informer.Stats { return w.informer.stats() }
 
-func (w *watch) release() { w.on.release() }
+func (w *watch) release() { w.informer.release() }
 
 // add makes the watch's events requests of the clusterController.
-func (w *watch) add(ctx context.Context, e *clusterController) (*informer.Registration, error) {
+func (w *watch) add(ctx context.Context, cc *clusterController) (*informer.Registration, error) {
 	namespaced := true
-	if w.scoped != nil {
+	if w.ownersNamespaced != nil {
 		var err error
-		if namespaced, err = w.learn(ctx); err != nil {
+		if namespaced, err = w.learnNamespaced(ctx); err != nil {
 			return nil, err
 		}
 	}
-	r, err := w.on.add(w.events(ctx, e, w.input.handler(namespaced)))
+	r, err := w.informer.add(w.events(ctx, cc, w.input.handler(namespaced)))
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", w.name, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.added = r
+	w.registration = r
 	return r, nil
 }
 
 // remove removes the handler. A call to it may still be under way; the requests it makes are dropped.
 func (w *watch) remove() {
 	w.mu.Lock()
-	r := w.added
-	w.added = nil
+	r := w.registration
+	w.registration = nil
 	w.mu.Unlock()
 	if r != nil {
-		w.on.remove(r)
+		w.informer.remove(r)
 	}
 }
 
-// learn asks the cluster, until it answers, whether the owners are namespaced.
-func (w *watch) learn(ctx context.Context) (namespaced bool, err error) {
-	again := newRetries(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
+// learnNamespaced asks the cluster, until it answers, whether the owners are namespaced.
+func (w *watch) learnNamespaced(ctx context.Context) (namespaced bool, err error) {
+	retry := newBackoff(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
 	for {
-		if namespaced, err = w.scoped(ctx); err == nil {
+		if namespaced, err = w.ownersNamespaced(ctx); err == nil {
 			return namespaced, nil
 		}
-		if !again.pause(ctx) {
+		if !retry.wait(ctx) {
 			return false, context.Cause(ctx)
 		}
 	}
@@ -150,12 +150,9 @@ const lowPriority = -100
 func (w *watch) events(ctx context.Context, e *clusterController, h Handler) informer.Handler[informer.Object] {
 	q := func(event string, obj informer.Object, news bool) reconcile.Enqueuer[Request] {
 		e.controller.events.Add(1)
-		name := obj.GetName()
-		if ns := obj.GetNamespace(); ns != "" {
-			name = ns + "/" + name
-		}
 		q := &enqueuer{clusterController: e, cause: workqueue.Cause{
-			Source: w.name, Event: event, Object: name, ResourceVersion: obj.GetResourceVersion(), Time: time.Now(),
+			Source: w.name, Event: event, Object: informer.Key(obj), ResourceVersion: obj.GetResourceVersion(),
+			Time: time.Now(),
 		}}
 		if !news {
 			q.priority = lowPriority
@@ -207,30 +204,30 @@ func (q *enqueuer) with(r Request, o workqueue.AddOptions) {
 	q.clusterController.controller.enqueueAcross(r, o)
 }
 
-// inform returns the informer of a type.
-func inform[T informer.Object](f *informer.Factory, o informer.InformerOptions) (informed, error) {
+// informerFor returns the informer of a type.
+func informerFor[T informer.Object](f *informer.Factory, o informer.InformerOptions) (anyInformer, error) {
 	inf, err := informer.ForOptions[T](f, o)
 	if err != nil {
 		return nil, err
 	}
-	return &informedOf[T]{inf}, nil
+	return &informerOf[T]{inf}, nil
 }
 
-type informedOf[T informer.Object] struct{ informer.Informer[T] }
+type informerOf[T informer.Object] struct{ informer.Informer[T] }
 
-func (i *informedOf[T]) health() informer.Health { return i.Health() }
+func (i *informerOf[T]) health() informer.Health { return i.Health() }
 
-func (i *informedOf[T]) stats() informer.Stats { return i.Stats() }
+func (i *informerOf[T]) stats() informer.Stats { return i.Stats() }
 
-func (i *informedOf[T]) release() { informer.Release(i.Informer) }
+func (i *informerOf[T]) release() { informer.Release(i.Informer) }
 
-func (i *informedOf[T]) remove(r *informer.Registration) {
+func (i *informerOf[T]) remove(r *informer.Registration) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = i.RemoveHandler(now, r) // The error counts undelivered events, which nobody wants any more.
 }
 
-func (i *informedOf[T]) add(h informer.Handler[informer.Object]) (*informer.Registration, error) {
+func (i *informerOf[T]) add(h informer.Handler[informer.Object]) (*informer.Registration, error) {
 	var on informer.Handler[T]
 	if h.OnAdd != nil {
 		on.OnAdd = func(obj T, initial bool) { h.OnAdd(obj, initial) }

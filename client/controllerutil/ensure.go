@@ -98,7 +98,7 @@ func mutated(obj client.Object, key client.ObjectKey, mutate func() error) error
 		return err
 	}
 	if client.ObjectKeyFromObject(obj) != key {
-		return errors.New("the function that makes the object what it should be must not change its name or namespace")
+		return errors.New("the mutate function must not change the object's name or namespace")
 	}
 	return nil
 }

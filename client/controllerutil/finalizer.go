@@ -63,7 +63,7 @@ func Finalize(ctx context.Context, c client.Client, obj client.Object, finalizer
 			return true, nil
 		}
 		if cleanup == nil {
-			return true, fmt.Errorf("finalize %s: it is being deleted: give a function that cleans up", key)
+			return true, fmt.Errorf("finalize %s: the object is being deleted, and the cleanup function is nil", key)
 		}
 		if err := cleanup(ctx); err != nil {
 			return true, fmt.Errorf("clean up %s: %w", key, err)

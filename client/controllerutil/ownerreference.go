@@ -65,7 +65,7 @@ func RemoveOwnerReference(owner metav1.Object, obj metav1.Object) (changed bool)
 
 func ownerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) (metav1.OwnerReference, error) {
 	if misuse.IsNil(obj) {
-		return metav1.OwnerReference{}, errors.New("set owner: the object that is to be owned is nil")
+		return metav1.OwnerReference{}, errors.New("set owner: the owned object is nil")
 	}
 	k, err := kinds.Of(scheme, owner)
 	if err != nil {
@@ -80,7 +80,7 @@ func ownerReference(owner client.Object, obj metav1.Object, scheme *runtime.Sche
 	// not there.
 	if owner.GetNamespace() != "" && owner.GetNamespace() != obj.GetNamespace() {
 		return metav1.OwnerReference{},
-			fmt.Errorf("%s %s of namespace %s cannot own %s: it has to be in the same namespace, or in none",
+			fmt.Errorf("%s %s of namespace %s cannot own %s: an owner must be in the same namespace, or cluster-scoped",
 				k.GVK.Kind, owner.GetName(), owner.GetNamespace(), client.ObjectKeyFromObject(obj))
 	}
 	return metav1.OwnerReference{

@@ -10,7 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// conflictRetries is how often RetryOnConflict tries.
+// conflictRetries is how often RetryOnConflict tries again.
 const conflictRetries = 8
 
 // RetryOnConflict reads obj from the server, lets mutate change it and updates it, and begins again when somebody was

@@ -50,7 +50,7 @@ func (r *componentRecorder) newEvent(obj runtime.Object, eventType, reason, mess
 	}
 	ref, err := reference.GetReference(r.broadcaster.options.Scheme, obj)
 	if err != nil {
-		return nil, fmt.Errorf("refer to %T: %w", obj, err)
+		return nil, fmt.Errorf("reference to %T: %w", obj, err)
 	}
 	namespace := ref.Namespace
 	if namespace == "" {

@@ -85,7 +85,7 @@ func (s *sender) deliver(ctx context.Context, event *corev1.Event, key sightingK
 		}
 		if try >= s.options.MaxTries && !s.isDraining() {
 			s.queue.count(func(b *Stats) { b.GivenUp++ })
-			logger.Error(err, "Event given up", "event", describe(event), "tries", try)
+			logger.Error(err, "Giving up on event", "event", describe(event), "tries", try)
 			return
 		}
 		if !s.pause(ctx, try) {

@@ -16,33 +16,31 @@ func DryRun(c client.Client) client.Client {
 	return &dry{c}
 }
 
+// dry appends the option that makes a call dry. It goes last: an option struct before it must not undo it.
 type dry struct{ client.Client }
 
-// with appends the option that makes a call dry. It goes last: an option struct before it must not undo it.
-func with[O any](opts []O, dryRun O) []O { return append(slices.Clip(opts), dryRun) }
-
 func (d *dry) Create(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {
-	return d.Client.Create(ctx, obj, with[client.WriteOption](opts, client.DryRunAll)...)
+	return d.Client.Create(ctx, obj, append(slices.Clip(opts), client.DryRunAll)...)
 }
 
 func (d *dry) Update(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {
-	return d.Client.Update(ctx, obj, with[client.WriteOption](opts, client.DryRunAll)...)
+	return d.Client.Update(ctx, obj, append(slices.Clip(opts), client.DryRunAll)...)
 }
 
 func (d *dry) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.WriteOption) error {
-	return d.Client.Patch(ctx, obj, patch, with[client.WriteOption](opts, client.DryRunAll)...)
+	return d.Client.Patch(ctx, obj, patch, append(slices.Clip(opts), client.DryRunAll)...)
 }
 
 func (d *dry) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.WriteOption) error {
-	return d.Client.Apply(ctx, obj, with[client.WriteOption](opts, client.DryRunAll)...)
+	return d.Client.Apply(ctx, obj, append(slices.Clip(opts), client.DryRunAll)...)
 }
 
 func (d *dry) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return d.Client.Delete(ctx, obj, with[client.DeleteOption](opts, client.DryRunAll)...)
+	return d.Client.Delete(ctx, obj, append(slices.Clip(opts), client.DryRunAll)...)
 }
 
 func (d *dry) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	return d.Client.DeleteAllOf(ctx, obj, with[client.DeleteAllOfOption](opts, client.DryRunAll)...)
+	return d.Client.DeleteAllOf(ctx, obj, append(slices.Clip(opts), client.DryRunAll)...)
 }
 
 func (d *dry) Status() client.SubResourceClient { return d.SubResource("status") }
@@ -54,17 +52,17 @@ func (d *dry) SubResource(name string) client.SubResourceClient {
 type drySub struct{ client.SubResourceClient }
 
 func (d *drySub) Create(ctx context.Context, obj, sub client.Object, opts ...client.WriteOption) error {
-	return d.SubResourceClient.Create(ctx, obj, sub, with[client.WriteOption](opts, client.DryRunAll)...)
+	return d.SubResourceClient.Create(ctx, obj, sub, append(slices.Clip(opts), client.DryRunAll)...)
 }
 
 func (d *drySub) Update(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {
-	return d.SubResourceClient.Update(ctx, obj, with[client.WriteOption](opts, client.DryRunAll)...)
+	return d.SubResourceClient.Update(ctx, obj, append(slices.Clip(opts), client.DryRunAll)...)
 }
 
 func (d *drySub) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.WriteOption) error {
-	return d.SubResourceClient.Patch(ctx, obj, patch, with[client.WriteOption](opts, client.DryRunAll)...)
+	return d.SubResourceClient.Patch(ctx, obj, patch, append(slices.Clip(opts), client.DryRunAll)...)
 }
 
 func (d *drySub) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.WriteOption) error {
-	return d.SubResourceClient.Apply(ctx, obj, with[client.WriteOption](opts, client.DryRunAll)...)
+	return d.SubResourceClient.Apply(ctx, obj, append(slices.Clip(opts), client.DryRunAll)...)
 }

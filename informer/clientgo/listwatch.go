@@ -14,12 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	peer "k8s.io/client-go/tools/cache"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // listerWatcher is a ListerWatcher of ours over one of client-go's.
@@ -122,7 +122,7 @@ func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
 	if reflect.TypeOf(item) != reflect.TypeOf(lw.example) {
 		return nil, &listwatch.DecodeError{
 			What: "object " + informer.Key(obj),
-			Err:  fmt.Errorf("a %T, wanted is a %T", item, lw.example),
+			Err:  fmt.Errorf("got a %T, expected a %T", item, lw.example),
 		}
 	}
 	if _, tree := lw.example.(*unstructured.Unstructured); tree {
@@ -130,7 +130,7 @@ func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
 		if got := obj.GetObjectKind().GroupVersionKind(); !want.Empty() && got != want {
 			return nil, &listwatch.DecodeError{
 				What: "object " + informer.Key(obj),
-				Err:  fmt.Errorf("a %s, wanted is a %s", got, want),
+				Err:  fmt.Errorf("got a %s, expected a %s", got, want),
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (s *stream) Next(ctx context.Context) (ev listwatch.Event[held], err error)
 			return ev, context.Cause(ctx)
 		}
 		if s.outOfOrder {
-			return ev, apierrors.NewResourceExpired("events of the watch were out of order")
+			return ev, apierrors.NewResourceExpired("watch events were out of order")
 		}
 		return ev, io.EOF
 	case <-ctx.Done():
@@ -204,7 +204,7 @@ func (s *stream) event(got watch.Event) (ev listwatch.Event[held], err error) {
 // send such events, but clients made for tests do, and client-go takes them. If it was a server after all, its
 // history has gone back: the end of the watch then leads to a list.
 func (s *stream) advance(version string) string {
-	if order, err := resourceversion.CompareResourceVersion(version, s.position); err == nil && order < 0 {
+	if versions.Earlier(version, s.position) {
 		s.outOfOrder = true
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // transaction is one Apply.
@@ -155,7 +156,7 @@ func (tx *transaction[T]) commit(batch []deltafifo.Delta[T]) {
 // advance moves the watermark to that of an applied delta.
 func (tx *transaction[T]) advance(d *deltafifo.Delta[T]) {
 	s := &tx.scopes[d.Scope]
-	back := objects.Older(d.ResourceVersion, s.watermark)
+	back := versions.Earlier(d.ResourceVersion, s.watermark)
 	if d.ResourceVersion == "" || (back && (d.Type != deltafifo.Replace || d.Accept == deltafifo.AcceptLater)) {
 		return
 	}
@@ -179,7 +180,7 @@ func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept 
 		case e.holds(obj, accept):
 			tx.Duplicates++
 			return
-		case objects.Older(got.Version, had.Version) && accept == deltafifo.AcceptLater:
+		case versions.Earlier(got.Version, had.Version) && accept == deltafifo.AcceptLater:
 			tx.Outdated++
 			return
 		case !had.SameObject(got):
@@ -218,7 +219,7 @@ func (tx *transaction[T]) delete(d *deltafifo.Delta[T], p preparedObject[T]) {
 	switch {
 	case d.Accept == deltafifo.AcceptAll:
 		tx.drop(e, d.Object, false)
-	case objects.Older(got.Version, had.Version):
+	case versions.Earlier(got.Version, had.Version):
 		tx.Outdated++ // The deletion of an earlier object of that name, or of a state long replaced.
 	case !had.SameObject(got):
 		tx.drop(e, e.obj, true)
@@ -233,7 +234,7 @@ func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
 	listed := tx.prepared[tx.next : tx.next+len(d.Objects)]
 	tx.next += len(d.Objects)
 	s := &tx.scopes[d.Scope]
-	if objects.Older(d.ResourceVersion, s.watermark) && d.Accept == deltafifo.AcceptLater {
+	if versions.Earlier(d.ResourceVersion, s.watermark) && d.Accept == deltafifo.AcceptLater {
 		tx.Outdated += len(d.Objects) // A list from the past must not take the cache back.
 		return
 	}
@@ -244,7 +245,7 @@ func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
 			continue
 		}
 		had, got := objects.Identify(e.obj), objects.Identify(d.Objects[i])
-		if d.Accept == deltafifo.AcceptAll || had.SameObject(got) || objects.Older(got.Version, had.Version) {
+		if d.Accept == deltafifo.AcceptAll || had.SameObject(got) || versions.Earlier(got.Version, had.Version) {
 			e.mark = tx.marks
 		}
 	}
@@ -275,7 +276,7 @@ func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
 // one never was.
 func (e *entry[T]) stands(u *objects.DecodeError, accept deltafifo.Acceptance) bool {
 	had := objects.Identify(e.obj)
-	later := accept != deltafifo.AcceptEarlier || objects.Older(had.Version, u.Version)
+	later := accept != deltafifo.AcceptEarlier || versions.Earlier(had.Version, u.Version)
 	return had.SameObject(objects.Identity{UID: u.UID}) && later
 }
 
@@ -286,7 +287,7 @@ func (tx *transaction[T]) upsertUnreadable(u *objects.DecodeError) {
 		return
 	}
 	had := objects.Identify(e.obj)
-	if !had.SameObject(objects.Identity{UID: u.UID}) && !objects.Older(u.Version, had.Version) {
+	if !had.SameObject(objects.Identity{UID: u.UID}) && !versions.Earlier(u.Version, had.Version) {
 		tx.drop(e, e.obj, true)
 	}
 }
@@ -297,7 +298,7 @@ func (tx *transaction[T]) deleteUnreadable(u *objects.DecodeError) {
 	switch {
 	case e == nil:
 		tx.Duplicates++
-	case objects.Older(u.Version, objects.Identify(e.obj).Version):
+	case versions.Earlier(u.Version, objects.Identify(e.obj).Version):
 		tx.Outdated++
 	default:
 		tx.drop(e, e.obj, true)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // Indexer is the cache: objects by key, indexes over them, and the watermark up to which they are complete, all three
@@ -85,7 +86,7 @@ var (
 	// ErrNoIndex reports that the cache has no index of that name.
 	ErrNoIndex = errors.New("no such index")
 	// ErrIndexExists reports that the cache already has an index of that name.
-	ErrIndexExists = errors.New("index exists")
+	ErrIndexExists = errors.New("index already exists")
 )
 
 // AddIndex adds an index over what is there and what will come.
@@ -98,7 +99,7 @@ func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 	case x.indexNamed(name) != nil:
 		return fmt.Errorf("add index %s: %w", name, ErrIndexExists)
 	case name == "" || f == nil:
-		return fmt.Errorf("add index %q: give it a name and a function that returns an object's values", name)
+		return fmt.Errorf("add index %q: a name and an index function are required", name)
 	}
 	ix := &index[T]{name: name, label: labelOf(name), f: f, buckets: map[string]*bucket[T]{}}
 	found := make([][]term[T], len(x.all.entries))
@@ -328,7 +329,7 @@ func (x *Indexer[T]) resourceVersionLocked() string {
 	}
 	lowest := x.scopes[0].watermark
 	for _, s := range x.scopes[1:] {
-		if objects.Older(s.watermark, lowest) {
+		if versions.Earlier(s.watermark, lowest) {
 			lowest = s.watermark
 		}
 	}
@@ -356,7 +357,7 @@ func (x *Indexer[T]) ScopeHistory(scope int) int64 {
 func (x *Indexer[T]) WaitForResourceVersion(ctx context.Context, scope int, rv string) error {
 	for {
 		moved := x.moved.Wait()
-		if at := x.ScopeResourceVersion(scope); at == rv || objects.Older(rv, at) {
+		if at := x.ScopeResourceVersion(scope); at == rv || versions.Earlier(rv, at) {
 			return nil
 		}
 		select {

@@ -141,7 +141,7 @@ func (d *discovered) resource(ctx context.Context) (_ schema.GroupVersionResourc
 		}
 	}
 	return schema.GroupVersionResource{}, false,
-		&UnknownKindError{Kind: kind, Err: errors.New("not in the list of the version's resources")}
+		&UnknownKindError{Kind: kind, Err: errors.New("not in the resource list of the API version")}
 }
 
 // mapping asks a mapper, which may ask the server, and knows nothing of contexts: then it is left behind when ctx

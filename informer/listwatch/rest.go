@@ -165,7 +165,7 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 //
 // Source: ListMeta.ShardInfo of k8s.io/apimachinery v0.37.2 (KEP-5866). Lists of metadata only do not carry it:
 // there nothing can tell.
-var ErrNotSharded = errors.New("the server took no notice of the shard selector")
+var ErrNotSharded = errors.New("the server ignored the shard selector")
 
 // Watch is described at [ListerWatcher].
 func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watch[T], error) {

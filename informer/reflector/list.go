@@ -11,6 +11,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // list does what listing says.
@@ -39,7 +40,7 @@ func (r *Reflector[T]) begin(ctx context.Context, because connection.Failure) (h
 		if r.status.ListFails() {
 			level = 4 // The failure was logged; that it is tried again is no news.
 		}
-		klog.FromContext(ctx).V(level).Info("Listing again", "resourceVersion", r.position)
+		klog.FromContext(ctx).V(level).Info("Relisting", "resourceVersion", r.position)
 	}
 	return history
 }
@@ -58,7 +59,7 @@ type completeList[T any] struct {
 // Errors: ErrStale: the list may not be used.
 func (r *Reflector[T]) replace(ctx context.Context, asks effect, all completeList[T]) error {
 	r.status.Heard()
-	back := objects.Older(all.version, r.position)
+	back := versions.Earlier(all.version, r.position)
 	if back && (!asks.has(newest) || r.complete && !r.ends(ctx, all)) {
 		return connection.ErrStale
 	}
@@ -138,7 +139,7 @@ func (r *Reflector[T]) pages(ctx context.Context, s state) (all completeList[T],
 		if err != nil {
 			return all, asked.Continue != "", err
 		}
-		if all.version == "" || objects.Older(page.ResourceVersion, all.version) {
+		if all.version == "" || versions.Earlier(page.ResourceVersion, all.version) {
 			// Pages of one version are promised. What a watch tells again is known by its version.
 			all.version = page.ResourceVersion
 		}
@@ -170,7 +171,10 @@ func (r *Reflector[T]) verify(ctx context.Context, s state) state {
 	// Only the version of the list is looked at.
 	one := listwatch.ListOptions{Limit: 1, Unreadable: func(*objects.DecodeError) {}}
 	page, err := r.page(ctx, one, func(T) error { return nil })
-	back := err == nil && objects.Older(page.ResourceVersion, r.position)
+	if ctx.Err() != nil {
+		return s // A reflector that is being stopped must not interrupt the others.
+	}
+	back := err == nil && versions.Earlier(page.ResourceVersion, r.position)
 	if back {
 		r.goneBack(ctx, page.ResourceVersion)
 		err = connection.ErrStale

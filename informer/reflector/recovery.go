@@ -162,10 +162,10 @@ func (r *Reflector[T]) tell(ctx context.Context, in kind, as effect, err error) 
 	case as.has(report):
 		r.status.Failed(ctx, "list", err)
 	case as.has(dontStream):
-		log.Info("The server does not stream lists", "reason", connection.Reason(err))
+		log.Info("Server does not support streaming lists", "reason", connection.Reason(err))
 	case as.has(note) && in == watching:
-		log.Info("The watch has expired", "resourceVersion", r.position, "reason", err.Error())
+		log.Info("Watch expired", "resourceVersion", r.position, "reason", err.Error())
 	case as.has(note):
-		log.Info("A streamed list ended too early", "reason", connection.Reason(err))
+		log.Info("Streaming list ended early", "reason", connection.Reason(err))
 	}
 }

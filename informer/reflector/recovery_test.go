@@ -173,6 +173,36 @@ func TestPagesAlthoughUnpaged(t *testing.T) {
 	})
 }
 
+// TestVerifyWhileStopping: a reflector that is stopped while it verifies does not report that history went back.
+func TestVerifyWhileStopping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := connection.NewServer(nil)
+		ctx, stop := context.WithCancel(t.Context())
+		lw := &stopping{faulty: &faulty{are: facts{stale: true}}, stop: stop}
+		r := New[string](lw, deltafifo.New[string](), Options[string]{
+			Status: connection.NewStatus(connection.StatusOptions{Server: server}),
+		})
+		r.position = "5"
+		s := state{kind: verifying, because: connection.Broken}
+		if next := r.step(ctx, s); next != s || server.Current() != 0 {
+			t.Errorf("next is %+v, want %+v; the history is number %d, want 0", next, s, server.Current())
+		}
+	})
+}
+
+// stopping stops the reflector before it answers.
+type stopping struct {
+	*faulty
+	stop context.CancelFunc
+}
+
+func (l *stopping) List(ctx context.Context, o listwatch.ListOptions,
+	yield func(string) error,
+) (listwatch.ListResult, error) {
+	l.stop()
+	return l.faulty.List(ctx, o, yield)
+}
+
 // occurs reports whether a server can be made to fail so.
 func occurs(in kind, f connection.Failure, when condition) bool {
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // watch does what watching says.
@@ -98,7 +99,7 @@ func (r *Reflector[T]) follow(ctx context.Context, w listwatch.Watch[T]) (moved 
 			return moved, err
 		}
 		r.status.Heard()
-		back := objects.Older(ev.ResourceVersion, r.position)
+		back := versions.Earlier(ev.ResourceVersion, r.position)
 		if back && r.unverifiable(ev) {
 			return moved, fmt.Errorf("%w: %s after %s", connection.ErrUnverifiable, ev.ResourceVersion, r.position)
 		}

@@ -11,8 +11,8 @@ import (
 // pipeline is the order of the packages: each may import only those before it, and the packages of internal that are
 // not listed here. Those import no other.
 var pipeline = []string{
-	"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile", "manager", "multicluster",
-	"controllers", "localapi", "simtest", "inspect",
+	"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile", "internal/idle", "manager",
+	"multicluster", "controllers", "localapi", "simtest", "inspect",
 	"cmd", "examples",
 }
 
@@ -38,7 +38,7 @@ var adapters = []string{"workqueue/clientgo", "informer/clientgo"}
 // framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
 var framework = []string{
 	"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile",
-	"manager", "multicluster",
+	"internal/idle", "manager", "multicluster",
 }
 
 // kubernetesLibraries are what framework packages may import. The last is client-go's own limiter, which every

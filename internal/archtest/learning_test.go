@@ -17,7 +17,7 @@ var learningPath = []string{
 	"informer/internal/connection", "informer/internal/fanout", "informer/internal/objects", "informer/internal/wire",
 	"client", "client/controllerutil", "client/interceptor", "client/internal/cached", "client/internal/kinds",
 	"client/internal/live", "client/internal/patches",
-	"internal/ownwrites", "internal/ownwrites/versions", "internal/ownwrites/wire", "reconcile", "reconcile/source",
+	"internal/ownwrites", "internal/ownwrites/wire", "internal/versions", "reconcile", "reconcile/source",
 	"reconcile/handler", "reconcile/internal/feed",
 }
 

@@ -3,8 +3,10 @@
 package buildcalls
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,26 +65,28 @@ func (c *Calls) Given(call, what string, argument any) bool {
 	return true
 }
 
-// Handler notes a handler of that call, and reports whether it can be used.
-func (c *Calls) Handler(call string, object runtime.Object, isEmpty bool) bool {
-	if isEmpty {
-		c.Misuse("%s(%T): the handler has no function; make one with handler.EnqueueMapped", call, object)
-	}
-	return !isEmpty
-}
-
 // Input is a call that watches objects of a kind.
 type Input struct {
 	Call   string // "For", for messages
 	Object runtime.Object
-	// NilPredicate: one of the predicates is nil. EveryOwner: MatchEveryOwner was given.
-	NilPredicate, EveryOwner bool
+	// EmptyHandler: the handler has no function. NilPredicate: one of the predicates is nil; see [HasNil]. EveryOwner:
+	// MatchEveryOwner was given.
+	EmptyHandler, NilPredicate, EveryOwner bool
 	// KindOf returns the kind of an object whose type tells it. Nil: there is no manager to ask, which was noted.
 	KindOf func(runtime.Object) (schema.GroupVersionKind, error)
 }
 
+// HasNil reports whether one of the arguments is nil.
+func HasNil[T any](arguments []T) bool {
+	return slices.ContainsFunc(arguments, func(a T) bool { return misuse.IsNil(a) })
+}
+
 // Input notes a call that watches objects. It returns their kind, and reports whether the call can be used.
 func (c *Calls) Input(in Input) (kind schema.GroupVersionKind, ok bool) {
+	if in.EmptyHandler {
+		c.Misuse("%s(%T): the handler has no function; make one with handler.EnqueueMapped", in.Call, in.Object)
+		return kind, false
+	}
 	again := in.Call == "For" && c.hasFor
 	c.hasFor = c.hasFor || in.Call == "For"
 	if misuse.IsNil(in.Object) {
@@ -145,9 +149,7 @@ func (c *Calls) End(reconciler any, others int) (name string, err error) {
 	if len(wrong) == 0 {
 		return name, nil
 	}
-	if name == "" {
-		name = "without a name"
-	}
+	name = cmp.Or(name, "without a name")
 	return name, fmt.Errorf("build controller %s: %w", name, errors.Join(wrong...))
 }
 

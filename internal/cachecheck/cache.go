@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Store is the part of an informer that this package needs. The methods are those of informer.SharedInformer.
@@ -43,6 +42,7 @@ func New(resource string, store Store) *Cache { return &Cache{Resource: resource
 
 // Caches are the caches of a factory. The zero value has none.
 type Caches struct {
+	// All is shared: it must not be changed.
 	All []*Cache
 	// History numbers the histories of the server, as far as the factory's informers have noticed. It rises when the
 	// history went back or another server took the place of the last one. Writes made at a lower number belong to an
@@ -87,9 +87,3 @@ type state struct {
 }
 
 func stateOf(obj metav1.Object) state { return state{obj.GetUID(), obj.GetResourceVersion()} }
-
-// older reports whether resource version a is known to come before b.
-func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
-}

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // Expected is one state of one object, as the answer to a write described it. Caches that follow the object should show
@@ -77,7 +78,7 @@ func (c *Cache) Expected() int {
 
 // Expect starts to wait for the state e, unless the cache has passed it.
 func (c *Cache) Expect(e *Expected) {
-	if _, err := resourceversion.CompareResourceVersion(e.ResourceVersion, e.ResourceVersion); err != nil {
+	if !versions.Comparable(e.ResourceVersion) {
 		return
 	}
 	if c.misses(e) {
@@ -108,7 +109,7 @@ func (e *Expected) state() state { return state{e.UID, e.ResourceVersion} }
 
 // passedAt reports whether a cache with that watermark has reached the state.
 func (e *Expected) passedAt(mark string) bool {
-	return mark == e.ResourceVersion || older(e.ResourceVersion, mark)
+	return mark == e.ResourceVersion || versions.Earlier(e.ResourceVersion, mark)
 }
 
 // Passed is called by the informer after it applied a batch that showed these states. It calls Missed for the expected
@@ -143,7 +144,7 @@ func (c *Cache) due() map[state][]*Expected {
 	var due map[state][]*Expected
 	for e, before := range x.open {
 		mark := c.store.NamespaceResourceVersion(e.Namespace)
-		if !e.passedAt(mark) && !older(mark, before) {
+		if !e.passedAt(mark) && !versions.Earlier(mark, before) {
 			continue
 		}
 		delete(x.open, e)

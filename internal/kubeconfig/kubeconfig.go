@@ -3,6 +3,7 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
@@ -41,10 +42,7 @@ func Load(rules *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.Config
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err) // err names the file
 	}
-	name := overrides.CurrentContext
-	if name == "" {
-		name = raw.CurrentContext
-	}
+	name := cmp.Or(overrides.CurrentContext, raw.CurrentContext)
 	if _, known := raw.Contexts[name]; !known &&
 		(name != "" || len(raw.Contexts) > 0 && overrides.ClusterInfo.Server == "") {
 		return nil, noContext(&raw, name, origin(rules, by))

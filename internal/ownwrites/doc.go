@@ -13,8 +13,8 @@
 //
 // Reading order: record.go; context.go, what the context of a request carries; transport.go, how writes are noted;
 // write.go, a write until its effect is known; entry.go, the effect; resource.go, both, until the caches show them;
-// missed.go, callers of states that no cache showed; resolve.go, asking the server; idle.go, waiting until the caches
-// show all writes.
+// missed.go, callers of states that no cache showed; resolve.go, asking the server; awaited.go, waiting until the
+// caches show all writes.
 //
-// Two packages can be read last: wire reads requests and answers, versions compares resource versions.
+// Two packages can be read last: wire reads requests and answers, and internal/versions compares resource versions.
 package ownwrites

@@ -12,8 +12,8 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
-	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
 	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // forgetDeletedAfter and forgetIncomparableAfter bound how long an entry is kept when nothing shows that it may go: for
@@ -41,7 +41,7 @@ type Entry struct {
 	at    time.Time
 	// history is the number of the server's history that Version belongs to.
 	history int64
-	// abandoned reports that no [Set] waits for it. It is guarded by the resource's mu.
+	// abandoned reports that nobody waits for it. It is guarded by the resource's mu.
 	abandoned bool
 
 	// expected is the state that the informers look for. If one of them never shows it, readers are woken.

@@ -27,8 +27,7 @@ type ObjectKey = types.NamespacedName
 type Record struct {
 	base url.URL
 	peer atomic.Pointer[Peer]
-	// awaited reports whether the record is in a [Set]. If so, entries are kept until all caches of the factory show
-	// them.
+	// awaited: see SetAwaited.
 	awaited atomic.Bool
 	// begun and ended count write requests. Both only rise.
 	begun, ended atomic.Uint64
@@ -47,10 +46,10 @@ type Peer struct {
 	Server rest.Interface
 	// RequestTimeout is how long the server may work on a request whose answer was lost.
 	RequestTimeout time.Duration
-	// AskTimeout bounds each request of a [Set]; zero means no bound. A Set does not ask again when a server took
-	// longer.
+	// AskTimeout bounds each request of [Record.Behind]; zero means no bound. Behind does not ask again when a server
+	// took longer.
 	AskTimeout time.Duration
-	// Away reports whether the server cannot be reached at the moment. If so, no Set waits for it. Nil: never.
+	// Away reports whether the server cannot be reached at the moment. If so, Moving and Behind ignore it. Nil: never.
 	Away func() bool
 }
 
@@ -105,7 +104,7 @@ func (r *Record) Connect(p Peer) bool {
 	}
 }
 
-// Bound bounds how long a [Set] waits for a server that may not answer.
+// Bound bounds how long [Record.Behind] waits for a server that may not answer.
 func (r *Record) Bound(askTimeout time.Duration, away func() bool) {
 	p := *r.peer.Load()
 	p.AskTimeout, p.Away = askTimeout, away

@@ -64,8 +64,7 @@ func TestWhatIsNoted(t *testing.T) {
 			r.Of(gr).Join(behindAll{})
 		}
 		answer := `{"kind":"X","apiVersion":"v1","metadata":` + metadata + `}`
-		var s Set
-		s.Add(r)
+		r.SetAwaited(true)
 		to := r.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{
 				StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
@@ -85,11 +84,6 @@ func TestWhatIsNoted(t *testing.T) {
 		}
 		if got := strings.Join(noted(r), ", "); got != object {
 			t.Errorf("%s: noted %q, want %q", url, got, object)
-		}
-		count := s.Count()
-		s.Remove(r)
-		if s.Count() != count || r.awaited.Load() {
-			t.Errorf("%s: removed, %d counted of %d", url, s.Count(), count)
 		}
 	}
 }
@@ -134,8 +128,7 @@ func TestAServerIsSilent(t *testing.T) {
 		server := c.CoreV1().RESTClient()
 		r.Connect(Peer{Caches: caches, Server: server})
 		r.Bound(time.Second, func() bool { return away })
-		var s Set
-		s.Add(r)
+		r.SetAwaited(true)
 		bind := func() {
 			if err := server.Post().AbsPath("/api/v1/namespaces/default/pods/n/binding").Body([]byte("{}")).Do(
 				t.Context(),
@@ -145,27 +138,27 @@ func TestAServerIsSilent(t *testing.T) {
 		}
 		bind()
 		away = true
-		if s.Behind(t.Context()) || asked != 0 {
+		if r.Behind(t.Context()) || asked != 0 {
 			t.Errorf("away, and waited for; asked %d times", asked)
 		}
 		away = false
 		began := time.Now()
 		for range 3 {
-			if !s.Behind(t.Context()) {
+			if !r.Behind(t.Context()) {
 				t.Error("not waited for")
 			}
 		}
 		if took := time.Since(began); asked != 1 || took != time.Second {
 			t.Errorf("asked %d times, for %v", asked, took)
 		}
-		if len(s.GiveUp()) != 1 || s.Behind(t.Context()) {
+		if len(r.GiveUp()) != 1 || r.Behind(t.Context()) {
 			t.Error("what the server does not say is not given up")
 		}
 		unasked := *r.peer.Load()
 		unasked.Server = nil
 		r.peer.Store(&unasked)
 		bind()
-		if !s.Behind(context.Background()) || len(s.GiveUp()) != 1 || s.Behind(t.Context()) {
+		if !r.Behind(context.Background()) || len(r.GiveUp()) != 1 || r.Behind(t.Context()) {
 			t.Error("what cannot be found out is not given up")
 		}
 	})

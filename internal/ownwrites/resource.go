@@ -10,7 +10,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
-	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // maxEntries bounds the entries of one resource, and maxUnread those of a resource that nobody reads through the record
@@ -204,7 +204,7 @@ func (l *Resource) coveredLocked(e *Entry) bool {
 	return !slices.ContainsFunc(l.caches, func(c Cache) bool { return !e.coveredBy(c) })
 }
 
-// awaitedLocked reports whether a [Set] waits for e.
+// awaitedLocked reports whether somebody waits for e; see [Record.SetAwaited].
 func (l *Resource) awaitedLocked(e *Entry) bool {
 	return !e.abandoned && l.record.awaited.Load() && !l.reflectedLocked(e)
 }
@@ -242,7 +242,9 @@ func (l *Resource) Look(c Cache, namespaces []string, key ObjectKey) (p Page) {
 	}
 	l.settleLocked()
 	for w := range l.inDoubt {
-		p.InDoubt = append(p.InDoubt, w)
+		if w.mayChange(key) {
+			p.InDoubt = append(p.InDoubt, w)
+		}
 	}
 	return p
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
-	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
 	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // Intent is what our client knows about a write and the request does not say.
@@ -66,7 +66,7 @@ type Write struct {
 	precondition types.UID
 	// done is closed when the request is over. Nothing is sent.
 	done chan struct{}
-	// abandoned reports that no Set waits for it. It is guarded by the resource's mu.
+	// abandoned reports that nobody waits for it. It is guarded by the resource's mu.
 	abandoned bool
 
 	mu sync.Mutex
@@ -263,6 +263,12 @@ func (w *Write) Concerns(c Cache, namespace string, owner any) bool {
 	}
 	// A write of another owner that is still under way is concurrent: the read may come before it as well as after.
 	return w.State().InDoubt || w.Owner != nil && w.Owner == owner
+}
+
+// mayChange reports whether w may change the object of that key, or any object if the key has no name. Of a write
+// whose object's name the record does not know, it reports true.
+func (w *Write) mayChange(key ObjectKey) bool {
+	return key.Name == "" || w.key.Name == "" || w.key == key
 }
 
 // All reports whether w deletes a whole collection.

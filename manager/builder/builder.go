@@ -72,9 +72,6 @@ func (b *Builder) Owns(object informer.Object, o ...WatchOptions) *Builder {
 // Watches watches other objects. The handler h turns their events into requests; handler.EnqueueMapped makes a
 // handler from a function.
 func (b *Builder) Watches(object informer.Object, h Handler, o ...WatchOptions) *Builder {
-	if !b.calls.Handler("Watches", object, h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil) {
-		return b
-	}
 	return b.input("Watches", object, &h, o)
 }
 
@@ -169,7 +166,8 @@ func (b *Builder) input(call string, object informer.Object, h *Handler, o []Wat
 	in := input{call: call, object: object, handler: h, options: Merge(o...)}
 	noted := buildcalls.Input{
 		Call: call, Object: object, EveryOwner: in.options.EveryOwner,
-		NilPredicate: slices.ContainsFunc(in.options.Predicates, func(p Predicate) bool { return p == nil }),
+		EmptyHandler: h != nil && h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil,
+		NilPredicate: buildcalls.HasNil(in.options.Predicates),
 	}
 	if b.manager != nil {
 		noted.KindOf = b.kindOf
@@ -201,7 +199,8 @@ func (b *Builder) kindOf(object runtime.Object) (schema.GroupVersionKind, error)
 		return told, nil
 	case len(kinds) > 1:
 		return told,
-			fmt.Errorf("the type stands for %d kinds (%v): set the object's TypeMeta to one of them", len(kinds), kinds)
+			fmt.Errorf("the type is registered for %d kinds (%v): set the object's TypeMeta to one of them", len(kinds),
+				kinds)
 	}
 	return kinds[0], nil
 }

@@ -341,9 +341,9 @@ func TestCachesOfTheManager(t *testing.T) {
 		}
 	})
 	for says, caches := range map[string][]client.CacheOf{
-		"Options.Caches[0]: the object is nil":              {{}},
-		"Options.Caches[1]: /v1, Kind=Pod is there already": {{Object: &corev1.Pod{}}, {Object: &corev1.Pod{}}},
-		"Options.Caches[0]: ":                               {{Object: &strange{}}},
+		"Options.Caches[0]: the object is nil":             {{}},
+		"Options.Caches[1]: /v1, Kind=Pod is listed twice": {{Object: &corev1.Pod{}}, {Object: &corev1.Pod{}}},
+		"Options.Caches[0]: ":                              {{Object: &strange{}}},
 	} {
 		if _, err := manager.New(&rest.Config{Host: "http://api"}, manager.Options{Caches: caches}); err == nil ||
 			!strings.Contains(err.Error(), says) {

@@ -118,8 +118,7 @@ type ownership struct {
 
 // requests returns a request for each owner.
 func (o *ownership) requests(_ context.Context, obj informer.Object) []reconcile.Request {
-	return handler.OwnersOf(obj, o.kind,
-		handler.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
+	return handler.OwnersOf(obj, o.kind, handler.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
 }
 
 func (o *ownership) hasNamespace() bool {

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,15 +49,9 @@ func (o Options) Margin() time.Duration {
 const jitter = 0.2
 
 func (o Options) withDefaults() Options {
-	if o.LeaseDuration == 0 {
-		o.LeaseDuration = 15 * time.Second
-	}
-	if o.RenewDeadline == 0 {
-		o.RenewDeadline = 10 * time.Second
-	}
-	if o.RetryPeriod == 0 {
-		o.RetryPeriod = 2 * time.Second
-	}
+	o.LeaseDuration = cmp.Or(o.LeaseDuration, 15*time.Second)
+	o.RenewDeadline = cmp.Or(o.RenewDeadline, 10*time.Second)
+	o.RetryPeriod = cmp.Or(o.RetryPeriod, 2*time.Second)
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
@@ -84,7 +79,7 @@ var ErrLost = errors.New("leader lease lost")
 
 // ErrWorkRemains is returned by the lead function if guarded work did not return. The lease is then not released: it
 // expires, and the next leader waits for that.
-var ErrWorkRemains = errors.New("guarded work still runs")
+var ErrWorkRemains = errors.New("guarded work is still running")
 
 // Elector is a candidate for the leadership of one lock.
 //
@@ -277,7 +272,7 @@ func (e *Elector) attempt(parent context.Context, exchange func(context.Context)
 	}
 	// An error of a cancelled parent only means that this process is stopping.
 	if isNews := e.noteError(err); isNews && !errors.Is(parent.Err(), context.Canceled) {
-		klog.FromContext(ctx).Error(err, "Leader lease is out of reach", "lease", e.lock.Describe())
+		klog.FromContext(ctx).Error(err, "Failed to get or renew the leader lease", "lease", e.lock.Describe())
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func TestFenceRefusesWritesOnly(t *testing.T) {
 }
 
 // A fence within another one: each of both refuses.
-func TestFencesAddUp(t *testing.T) {
+func TestNestedFences(t *testing.T) {
 	outer, inner := errors.New("outer"), errors.New("inner")
 	for _, c := range []struct{ outer, inner, want error }{
 		{nil, nil, nil}, {outer, nil, outer}, {nil, inner, inner}, {outer, inner, outer},

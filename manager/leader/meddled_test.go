@@ -97,8 +97,8 @@ func editLease(t *testing.T, edit func(*resourcelock.LeaderElectionRecord) *reso
 	}
 }
 
-// A lease without an end is told of.
-func TestPatienceWithTheHolderIsTold(t *testing.T) {
+// Status reports a lease that never expires.
+func TestStatusOfALeaseThatNeverExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &fakeLease{}
 		lease.set(&resourcelock.LeaderElectionRecord{HolderIdentity: "gone", LeaseDurationSeconds: math.MaxInt32})

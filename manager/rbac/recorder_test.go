@@ -197,8 +197,8 @@ func TestLeaseRoleOfPostAndApply(t *testing.T) {
 	}
 }
 
-// TestManifestsSayWhatNoCallShows: a process that grants, or that signs, needs more than its calls.
-func TestManifestsSayWhatNoCallShows(t *testing.T) {
+// TestManifestsIncludeGrantsThatNoCallShows: a process that grants, or that signs, needs more than its calls.
+func TestManifestsIncludeGrantsThatNoCallShows(t *testing.T) {
 	const grants, signs = "# The process writes roles or bindings.", "# The process approves requests for certificates"
 	const roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles"
 	const certificates = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -16,14 +16,15 @@ func newFamily(name, help string, labels ...string) family {
 var (
 	clusters = newFamily("fleet_clusters", "Current number of clusters in a state", "state")
 	state    = newFamily("fleet_cluster_state", "1 for the state that a cluster is in", "cluster", "state")
-	since    = newFamily("fleet_cluster_state_since_timestamp_seconds", "Since when a cluster is in its state",
-		"cluster")
+	since    = newFamily("fleet_cluster_state_since_timestamp_seconds",
+		"Unix time at which a cluster entered its state", "cluster")
 	attempts = newFamily("fleet_cluster_join_attempts",
-		"Attempts to reach a cluster that failed since it was live last", "cluster")
+		"Failed attempts to reach a cluster since it was last live", "cluster")
 	inFlight    = newFamily("fleet_cluster_in_flight", "Current number of reconciles that use a cluster", "cluster")
 	transitions = newFamily("fleet_transitions_total",
-		"Total number of changes of state, by the new one and the reason", "to", "reason")
-	spent    = newFamily("fleet_state_seconds", "How long clusters were in the states that they have left", "state")
+		"Total number of state transitions, by new state and reason", "to", "reason")
+	spent = newFamily("fleet_state_seconds",
+		"Time that clusters spent in a state, added up when they leave it", "state")
 	failures = newFamily("fleet_join_failures_total", "Total number of failed attempts to reach a cluster")
 	dropped  = newFamily("fleet_requests_dropped_total",
 		"Total number of requests that were dropped because their cluster had departed")

@@ -2,12 +2,12 @@
 //
 //	fleet_clusters                              fleet, state           how many clusters are in a state
 //	fleet_cluster_state                         fleet, cluster, state  1 for the state that a cluster is in
-//	fleet_cluster_state_since_timestamp_seconds fleet, cluster         since when it is
-//	fleet_cluster_join_attempts                 fleet, cluster         attempts to reach it that failed since it was live last
+//	fleet_cluster_state_since_timestamp_seconds fleet, cluster         Unix time at which it entered its state
+//	fleet_cluster_join_attempts                 fleet, cluster         failed attempts to reach it since it was last live
 //	fleet_cluster_in_flight                     fleet, cluster         reconciles that use it now
-//	fleet_transitions_total                     fleet, to, reason      changes of state
-//	fleet_state_seconds                         fleet, state           summary: how long clusters were in the states they left
-//	fleet_join_failures_total                   fleet                  attempts that failed, all together
+//	fleet_transitions_total                     fleet, to, reason      state transitions
+//	fleet_state_seconds                         fleet, state           summary: time spent in a state, added up when a cluster leaves it
+//	fleet_join_failures_total                   fleet                  failed attempts, for all clusters
 //	fleet_requests_dropped_total                fleet                  requests whose cluster had departed
 //
 // The controllers of a fleet are measured by the local manager, as all others.

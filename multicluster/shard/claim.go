@@ -11,7 +11,7 @@ import (
 )
 
 // errClaimed is the error of Acquire for a lease that this process waits for or serves already.
-var errClaimed = errors.New("this process waits for it or serves it already")
+var errClaimed = errors.New("this process already serves it or waits for it")
 
 // claim is this process's interest in one lease: it waits for the lease, serves what it is for, or is releasing it.
 type claim struct {
@@ -24,8 +24,8 @@ type claim struct {
 
 	// The following fields are guarded by the owner's lock.
 
-	// waited reports whether a goroutine waits for the lease.
-	waited bool
+	// waiting reports whether a goroutine waits for the lease.
+	waiting bool
 	// tenure is not nil while this replica serves.
 	tenure *tenure
 	// pending is the release of an ended tenure that is not written yet, or nil.
@@ -39,7 +39,7 @@ type pendingRelease struct {
 	session string
 	// stuck means that work does not end, so the lease must expire.
 	stuck bool
-	// retry means that Release has given up writing it, so sweep does.
+	// retry means that Release has given up writing it, so retryReleases does.
 	retry bool
 }
 
@@ -56,33 +56,33 @@ func (o *Owner) newClaim(k key) (*claim, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c := o.claims[name]; c != nil {
-		if c.pending == nil || c.waited {
+		if c.pending == nil || c.waiting {
 			return nil, fmt.Errorf("%s %q: %w", k.kind, k.name, errClaimed)
 		}
-		c.waited = true
+		c.waiting = true
 		return c, nil
 	}
-	c := &claim{key: k, lease: name, wake: make(chan struct{}, 1), waited: true}
+	c := &claim{key: k, lease: name, wake: make(chan struct{}, 1), waiting: true}
 	o.claims[name] = c
 	return c, nil
 }
 
 // acquire waits for a lease and takes it.
-func (o *Owner) acquire(ctx context.Context, k key, say func(string)) (*tenure, error) {
+func (o *Owner) acquire(ctx context.Context, k key, onReason func(string)) (*tenure, error) {
 	c, err := o.newClaim(k)
 	if err != nil {
 		return nil, err
 	}
-	said := ""
-	tell := func(why string) {
-		if why != said {
-			said = why
-			say(why)
+	reported := ""
+	report := func(why string) {
+		if why != reported {
+			reported = why
+			onReason(why)
 		}
 	}
 	for ctx.Err() == nil {
 		next, lease, s := o.evaluate(c)
-		tell(next.why)
+		report(next.reason)
 		switch next.action {
 		case take:
 			t, err := o.take(ctx, c, lease, s)
@@ -90,16 +90,16 @@ func (o *Owner) acquire(ctx context.Context, k key, say func(string)) (*tenure, 
 				return t, nil
 			}
 			if err != nil {
-				tell(err.Error())
+				report(err.Error())
 			}
-			next.again = o.options.retryAfter()
-		case ask:
-			if err := o.ask(ctx, lease, s); err != nil {
-				tell(err.Error())
+			next.recheckAfter = o.options.retryAfter()
+		case request:
+			if err := o.requestHandover(ctx, lease, s); err != nil {
+				report(err.Error())
 			}
-			next.again = o.options.retryAfter()
+			next.recheckAfter = o.options.retryAfter()
 		}
-		c.wait(ctx, next.again)
+		c.wait(ctx, next.recheckAfter)
 	}
 	o.giveUp(c)
 	return nil, context.Cause(ctx)
@@ -120,12 +120,12 @@ func (c *claim) wait(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// giveUp ends a claim that did not get its lease. A write of it may still be under way: if it arrives, sweep releases
-// the lease.
+// giveUp ends a claim that did not get its lease. A write of it may still be under way: if it arrives, retryReleases
+// releases the lease.
 func (o *Owner) giveUp(c *claim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c.waited = false
+	c.waiting = false
 	if c.pending == nil {
 		delete(o.claims, c.lease)
 	}
@@ -149,19 +149,21 @@ func (o *Owner) evaluate(c *claim) (decision, *coordinationv1.Lease, *session) {
 	if s != nil {
 		in.session, in.began = s.id, s.began
 	}
-	in.why = o.whyNot
+	in.notMemberReason = o.notMemberReason
 	if lease == nil {
-		in.missed, in.duration = o.missed[c.lease], o.options.LeaseDuration
+		in.deletedAt, in.duration = o.deletedHeld[c.lease], o.options.LeaseDuration
 	}
 	switch {
 	case !o.informer.HasSynced():
-		return decision{why: "the leases have not been listed yet"}, nil, nil
+		return decision{reason: "waiting for the list of leases"}, nil, nil
 	case c.pending != nil:
-		return decision{why: "this replica has not released it yet"}, nil, nil
+		return decision{reason: "this replica is still releasing it"}, nil, nil
 	case lease != nil && o.isStaleLocked(lease):
-		return decision{why: "this replica has just released its lease", again: o.options.retryAfter()}, nil, nil
+		return decision{
+			reason: "this replica has just released its lease", recheckAfter: o.options.retryAfter(),
+		}, nil, nil
 	case lease != nil && lease.Annotations[NameAnnotation] != c.key.name:
-		return decision{why: fmt.Sprintf("lease %s is in use for %q", c.lease, lease.Annotations[NameAnnotation])},
+		return decision{reason: fmt.Sprintf("lease %s is in use for %q", c.lease, lease.Annotations[NameAnnotation])},
 			nil, nil
 	case !in.isFree():
 		c.free = time.Time{}

@@ -24,12 +24,12 @@ func (o *Owner) expireSessions(ctx context.Context) {
 		return
 	}
 	for ctx.Err() == nil {
-		due, next := o.replicas.due()
+		due, next := o.replicas.expired()
 		asked := time.Now()
 		for _, session := range due {
 			if o.isExpired(ctx, session) {
 				klog.FromContext(ctx).Info("Session expired; other replicas may take its leases", "session", session)
-				o.counts.dead.Add(1)
+				o.counts.expired.Add(1)
 				o.reviewAll(ctx)
 			}
 		}
@@ -58,10 +58,10 @@ func (o *Owner) isExpired(ctx context.Context, session string) bool {
 	if apierrors.IsNotFound(err) {
 		lease, err = nil, nil
 	}
-	return err == nil && o.replicas.confirm(session, lease)
+	return err == nil && o.replicas.confirmExpired(session, lease)
 }
 
-// runCleanup calls sweep and tidy every retry period, until ctx is done.
+// runCleanup calls retryReleases and collectGarbage every retry period, until ctx is done.
 func (o *Owner) runCleanup(ctx context.Context) {
 	ticker := time.NewTicker(o.options.RetryPeriod)
 	defer ticker.Stop()
@@ -71,13 +71,14 @@ func (o *Owner) runCleanup(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		o.sweep(ctx)
-		o.tidy(ctx)
+		o.retryReleases(ctx)
+		o.collectGarbage(ctx)
 	}
 }
 
-// sweep writes the releases that failed. It also releases leases that were taken by a write whose answer was lost.
-func (o *Owner) sweep(ctx context.Context) {
+// retryReleases writes the releases that failed. It also releases leases that were taken by a write whose answer was
+// lost.
+func (o *Owner) retryReleases(ctx context.Context) {
 	for _, l := range o.informer.List(o.options.Namespace, labels.Everything()) {
 		if kind(l.Labels[KindLabel]) != replicaLease {
 			o.releaseStray(l)
@@ -129,9 +130,10 @@ func (o *Owner) current(ctx context.Context, name string) (l *coordinationv1.Lea
 	return l, err
 }
 
-// tidy drops records that are no longer needed. The first of the replicas also deletes the leases of dead replicas, and
-// of clusters that nobody has served for long. If a replica wants such a lease just then, it creates a new one.
-func (o *Owner) tidy(ctx context.Context) {
+// collectGarbage drops records that are no longer needed. The first of the replicas also deletes the leases of dead
+// replicas, and of clusters that nobody has served for long. If a replica wants such a lease just then, it creates a
+// new one.
+func (o *Owner) collectGarbage(ctx context.Context) {
 	named := map[string]bool{}
 	var unused []*coordinationv1.Lease
 	for _, l := range o.informer.List(o.options.Namespace, labels.Everything()) {
@@ -143,9 +145,9 @@ func (o *Owner) tidy(ctx context.Context) {
 	}
 	o.replicas.forget(named)
 	o.mu.Lock()
-	for name, at := range o.missed {
+	for name, at := range o.deletedHeld {
 		if time.Since(at) > o.options.LeaseDuration {
-			delete(o.missed, name)
+			delete(o.deletedHeld, name)
 		}
 	}
 	member := o.session != nil
@@ -154,14 +156,14 @@ func (o *Owner) tidy(ctx context.Context) {
 		return
 	}
 	for name, m := range o.replicas.expiredLeases(expiredLeaseAge * o.options.LeaseDuration) {
-		o.discard(ctx, name, m)
+		o.deleteUnused(ctx, name, m)
 	}
 	for _, l := range unused {
-		o.discard(ctx, l.Name, membership{uid: l.UID, version: l.ResourceVersion})
+		o.deleteUnused(ctx, l.Name, membership{uid: l.UID, version: l.ResourceVersion})
 	}
 }
 
-func (o *Owner) discard(ctx context.Context, name string, m membership) {
+func (o *Owner) deleteUnused(ctx context.Context, name string, m membership) {
 	if o.limiter.Wait(ctx) != nil {
 		return
 	}

@@ -10,17 +10,17 @@ import (
 type action int
 
 const (
-	wait action = iota
-	take        // write this replica's session into it
-	ask         // request it from its holder
+	wait    action = iota
+	take           // write this replica's session into it
+	request        // request it from its holder
 )
 
 // decisionInput is everything that a decision about a lease depends on.
 type decisionInput struct {
 	now time.Time
-	// self is this replica, and session its session. The session is "" while the replica is not a member; why is the
-	// reason.
-	self, session, why string
+	// self is this replica, and session its session. The session is "" while the replica is not a member;
+	// notMemberReason is the reason.
+	self, session, notMemberReason string
 	// began is when the session began, and settle how long after that the replica takes nothing.
 	began  time.Time
 	settle time.Duration
@@ -41,23 +41,23 @@ type decisionInput struct {
 	state  liveness
 	// wanted is the session that has requested the lease.
 	wanted string
-	// missed is when a lease was deleted while it was held, or zero. duration is how long its holder may continue after
-	// that.
-	missed   time.Time
-	duration time.Duration
+	// deletedAt is when a lease was deleted while it was held, or zero. duration is how long its holder may continue
+	// after that.
+	deletedAt time.Time
+	duration  time.Duration
 }
 
 // isFree reports whether nobody holds the lease, as far as this replica knows.
 func (o *decisionInput) isFree() bool {
-	return (o.holder == "" || o.state == dead) && !o.now.Before(o.missed.Add(o.duration))
+	return (o.holder == "" || o.state == dead) && !o.now.Before(o.deletedAt.Add(o.duration))
 }
 
 // decision is what to do, the reason to report, and the time after which to decide again at the latest. Zero means when
 // there is news.
 type decision struct {
-	action action
-	why    string
-	again  time.Duration
+	action       action
+	reason       string
+	recheckAfter time.Duration
 }
 
 // decide returns the next action for a lease. It is a pure function.
@@ -69,45 +69,45 @@ func decide(o *decisionInput) decision {
 	settled := o.began.Add(o.settle)
 	switch {
 	case o.session == "":
-		return decision{why: "this replica is not a member: " + o.why}
+		return decision{reason: "this replica is not a member: " + o.notMemberReason}
 	case o.leaving:
-		return decision{why: "this replica is leaving"}
+		return decision{reason: "this replica is leaving"}
 	case o.now.Before(settled):
-		return decision{why: "this replica has just become a member", again: settled.Sub(o.now)}
+		return decision{reason: "this replica has just become a member", recheckAfter: settled.Sub(o.now)}
 	}
 	order := ranked(o.replicas, o.key)
 	rank := slices.Index(order, o.self)
 	switch {
 	case o.holder == o.session:
-		return decision{action: take, why: "this replica is taking it"}
+		return decision{action: take, reason: "this replica is taking it"}
 	case o.isFree():
 		return decideFree(o, order[0], rank)
 	case o.holder == "":
 		return decision{
-			why:   "its lease was deleted; the last holder may still be serving it",
-			again: o.missed.Add(o.duration).Sub(o.now),
+			reason:       "its lease was deleted; the last holder may still be serving it",
+			recheckAfter: o.deletedAt.Add(o.duration).Sub(o.now),
 		}
 	}
 	by := identityOf(o.holder)
 	switch {
 	case o.state == silent:
-		return decision{why: fmt.Sprintf("held by %s, whose renewal is overdue", by)}
+		return decision{reason: fmt.Sprintf("held by %s, whose renewal is overdue", by)}
 	case by != o.self && !slices.Contains(o.replicas, by):
-		return decision{why: fmt.Sprintf("served by %s, which is leaving", by)}
+		return decision{reason: fmt.Sprintf("served by %s, which is leaving", by)}
 	case rank > 0 || by == o.self:
-		return decision{why: "served by " + by}
+		return decision{reason: "served by " + by}
 	case o.wanted != o.session:
-		return decision{action: ask, why: fmt.Sprintf("served by %s; requesting a handover", by)}
+		return decision{action: request, reason: fmt.Sprintf("served by %s; requesting a handover", by)}
 	}
-	return decision{why: fmt.Sprintf("served by %s; a handover was requested", by)}
+	return decision{reason: fmt.Sprintf("served by %s; a handover was requested", by)}
 }
 
 func decideFree(o *decisionInput, first string, rank int) decision {
 	turn := o.free.Add(time.Duration(rank) * o.patience)
 	if rank > 0 && o.now.Before(turn) {
-		return decision{why: first + " should serve it", again: turn.Sub(o.now)}
+		return decision{reason: first + " should serve it", recheckAfter: turn.Sub(o.now)}
 	}
-	return decision{action: take, why: "this replica is taking it"}
+	return decision{action: take, reason: "this replica is taking it"}
 }
 
 // mustYield reports whether the holder of a lease should release it, because a replica with a greater weight has

@@ -26,7 +26,7 @@ func TestDecide(t *testing.T) {
 		again  time.Duration
 	}{
 		{
-			"no member", first, func(o *decisionInput) { o.session, o.why = "", "no route" }, wait,
+			"no member", first, func(o *decisionInput) { o.session, o.notMemberReason = "", "no route" }, wait,
 			"this replica is not a member: no route", 0,
 		},
 		{"leaving", first, func(o *decisionInput) { o.leaving = true }, wait, "this replica is leaving", 0},
@@ -60,7 +60,7 @@ func TestDecide(t *testing.T) {
 			"served by " + first, 0,
 		},
 		{
-			"held by the second in line", first, func(o *decisionInput) { o.holder = second + "#1" }, ask,
+			"held by the second in line", first, func(o *decisionInput) { o.holder = second + "#1" }, request,
 			"served by " + second + "; requesting a handover", 0,
 		},
 		{
@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"another one has asked", first,
-			func(o *decisionInput) { o.holder, o.wanted = second+"#1", third+"#1" }, ask,
+			func(o *decisionInput) { o.holder, o.wanted = second+"#1", third+"#1" }, request,
 			"served by " + second + "; requesting a handover", 0,
 		},
 		{
@@ -84,24 +84,25 @@ func TestDecide(t *testing.T) {
 		{"held by its own last session", first, func(o *decisionInput) { o.holder = first + "#0" }, wait, "served by " +
 			first, 0},
 		{
-			"deleted while it was held", first, func(o *decisionInput) { o.missed = now.Add(-5 * time.Second) }, wait,
+			"deleted while it was held", first,
+			func(o *decisionInput) { o.deletedAt = now.Add(-5 * time.Second) }, wait,
 			"its lease was deleted; the last holder may still be serving it", 10 * time.Second,
 		},
 		{
-			"deleted long ago", first, func(o *decisionInput) { o.missed = now.Add(-15 * time.Second) }, take,
+			"deleted long ago", first, func(o *decisionInput) { o.deletedAt = now.Add(-15 * time.Second) }, take,
 			"this replica is taking it", 0,
 		},
 	} {
 		o := base(c.self)
 		c.change(&o)
-		if got := decide(&o); got.action != c.action || got.why != c.why || got.again != c.again {
+		if got := decide(&o); got.action != c.action || got.reason != c.why || got.recheckAfter != c.again {
 			t.Errorf("%s: %+v, want %v %q %v", c.name, got, c.action, c.why, c.again)
 		}
 	}
 }
 
 // A replica that yields is not asked for the lease again: the two agree on who has the greater weight.
-func TestNobodyTakesTurns(t *testing.T) {
+func TestLeaseIsNotRequestedBack(t *testing.T) {
 	for _, k := range []string{"k", "l", "m", "eu/shop", "n", "o"} {
 		replicas := []string{"a", "b", "c"}
 		for _, holder := range replicas {

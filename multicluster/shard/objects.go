@@ -76,10 +76,10 @@ func NewObjects(owner *Owner, o ObjectsOptions) (*Objects, error) {
 // RunAround runs the owner around run: ctx ends run, and the owner ends after run has returned and its leases are
 // released.
 func (o *Owner) RunAround(ctx context.Context, run func(ctx context.Context) error) error {
-	owning, end := context.WithCancel(context.WithoutCancel(ctx))
+	ownerCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	ended := make(chan error, 1) // gets what Run returns, once
-	go func() { ended <- o.Run(owning) }()
+	go func() { ended <- o.Run(ownerCtx) }()
 	defer context.AfterFunc(ctx, o.Leave)()
 	err := run(ctx)
 	end()
@@ -215,14 +215,14 @@ func (s *Objects) waitForEnd(ctx context.Context, t *tenure, returned <-chan err
 
 // drain waits for work to return: as long as the options and the process allow, and not at all if the tenure is lost.
 func (s *Objects) drain(t *tenure, inFlight context.Context, cancel func(), returned <-chan error) error {
-	patience := time.NewTimer(s.options.DrainTimeout)
-	defer patience.Stop()
+	drainTimer := time.NewTimer(s.options.DrainTimeout)
+	defer drainTimer.Stop()
 	select {
 	case err := <-returned:
 		return err
 	case <-t.Lost():
 	case <-inFlight.Done():
-	case <-patience.C:
+	case <-drainTimer.C:
 	}
 	cancel()
 	abandon := time.NewTimer(abandonAfter)

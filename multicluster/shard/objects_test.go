@@ -222,7 +222,7 @@ func judgeObjects(t *testing.T, w *world, partOf map[string]int, begin time.Time
 }
 
 // If replicas split objects in different ways, both would write to some. The later one gets an error.
-func TestReplicasHaveToAgree(t *testing.T) {
+func TestReplicasMustSplitAlike(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 0)
 		run := func(parts int) error {

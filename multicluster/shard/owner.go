@@ -35,19 +35,19 @@ type Owner struct {
 
 	// wake has capacity 1. It holds a token when there is a session that expireSessions does not know. Never closed.
 	wake chan struct{}
-	// left is closed by Leave; nobody sends.
-	left chan struct{}
+	// leaveCalled is closed by Leave; nobody sends.
+	leaveCalled chan struct{}
 
 	mu  sync.Mutex
 	ran bool
-	// session is not nil while this replica is a member; otherwise whyNot is the reason.
-	session *session
-	whyNot  string
-	leaving bool
+	// session is not nil while this replica is a member; otherwise notMemberReason says why not.
+	session         *session
+	notMemberReason string
+	leaving         bool
 	// claims has a claim for every lease that this process waits for, serves or releases, by the lease's name.
 	claims map[string]*claim
-	// missed has the leases that were deleted while a session held them, and when this replica saw it.
-	missed map[string]time.Time
+	// deletedHeld has the leases that were deleted while a session held them, and when this replica saw it.
+	deletedHeld map[string]time.Time
 	// released has the versions of leases that this replica has released, until the informer shows them.
 	released map[string]string
 }
@@ -76,9 +76,9 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 		client: client.CoordinationV1(), leases: client.CoordinationV1().Leases(o.Namespace),
 		limiter:  flowcontrol.NewFakeAlwaysRateLimiter(),
 		replicas: newReplicas(o.LeaseDuration),
-		wake:     make(chan struct{}, 1), left: make(chan struct{}),
-		claims: map[string]*claim{}, missed: map[string]time.Time{}, released: map[string]string{},
-		whyNot: "Run was not called yet",
+		wake:     make(chan struct{}, 1), leaveCalled: make(chan struct{}),
+		claims: map[string]*claim{}, deletedHeld: map[string]time.Time{}, released: map[string]string{},
+		notMemberReason: "Run was not called yet",
 	}
 	if o.QPS > 0 {
 		owner.limiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
@@ -115,13 +115,13 @@ func (o *Owner) Run(ctx context.Context) error {
 	if _, err := o.informer.AddHandler(o.handler(inner), informer.HandlerOptions{Name: "shard-owner"}); err != nil {
 		return fmt.Errorf("shard owner: %w", err)
 	}
-	var parts sync.WaitGroup
-	parts.Go(func() { _ = o.informer.Run(inner) }) // it fails only when it was run before
-	parts.Go(func() { o.expireSessions(inner) })
-	parts.Go(func() { o.runCleanup(inner) })
+	var tasks sync.WaitGroup
+	tasks.Go(func() { _ = o.informer.Run(inner) }) // it fails only when it was run before
+	tasks.Go(func() { o.expireSessions(inner) })
+	tasks.Go(func() { o.runCleanup(inner) })
 	o.runSessions(ctx)
 	stop()
-	parts.Wait()
+	tasks.Wait()
 	return nil
 }
 
@@ -147,7 +147,7 @@ func (o *Owner) onLease(ctx context.Context, l *coordinationv1.Lease) {
 	}
 	o.mu.Lock()
 	c := o.claims[l.Name]
-	delete(o.missed, l.Name)
+	delete(o.deletedHeld, l.Name)
 	if !o.isStaleLocked(l) {
 		delete(o.released, l.Name)
 	}
@@ -168,7 +168,7 @@ func (o *Owner) onDelete(ctx context.Context, l *coordinationv1.Lease) {
 	}
 	o.mu.Lock()
 	if holderOf(l) != "" {
-		o.missed[l.Name] = time.Now()
+		o.deletedHeld[l.Name] = time.Now()
 	}
 	delete(o.released, l.Name)
 	c := o.claims[l.Name]
@@ -201,15 +201,15 @@ func (o *Owner) Leave() {
 	defer o.mu.Unlock()
 	if !o.leaving {
 		o.leaving = true
-		close(o.left)
+		close(o.leaveCalled)
 	}
 }
 
 // Acquire implements [multicluster.Owner].
 func (o *Owner) Acquire(ctx context.Context, cluster multicluster.ClusterInfo,
-	say func(why string),
+	report func(why string),
 ) (multicluster.Tenure, error) {
-	t, err := o.acquire(ctx, key{clusterLease, cluster.Name}, say)
+	t, err := o.acquire(ctx, key{clusterLease, cluster.Name}, report)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (o *Owner) Health() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.session == nil {
-		return errors.New("this replica is not a member: " + o.whyNot)
+		return errors.New("this replica is not a member: " + o.notMemberReason)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func moved(before, after map[string]string) (names []string) {
 
 // Replicas that start at about the same time share from the beginning: nothing moves. A new replica gets an equal share
 // from each of the others, and nothing else moves. When it leaves, its clusters move back to where they were.
-func TestOnlyTheMovedShareMoves(t *testing.T) {
+func TestOnlyOneShareMoves(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 24)
 		begin := time.Now()
@@ -129,7 +129,7 @@ func TestAReplicaThatFails(t *testing.T) {
 const bound = 17 * time.Second
 
 // Work that does not end keeps its cluster from the other replicas for a lease duration, and nothing else.
-func TestStuckWorkLetsTheLeaseRunOut(t *testing.T) {
+func TestStuckWorkLetsTheLeaseExpire(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 6)
 		a := w.start("a", 1, shard.Options{})
@@ -148,7 +148,7 @@ func TestStuckWorkLetsTheLeaseRunOut(t *testing.T) {
 			}
 		}
 		if moving == 0 {
-			t.Error("nothing was to move")
+			t.Error("no cluster should move")
 		}
 		time.Sleep(15 * time.Second)
 		if n := w.shares()["b"]; n != moving {
@@ -186,8 +186,8 @@ func TestACleanStop(t *testing.T) {
 		}
 		t.Logf("stopped in %v: %v", took, order)
 		n := len(order)
-		told, released := slices.Index(order, "patch replica"), n-2
-		if told < 0 || order[released] != "update replica" || order[n-1] != "delete replica" ||
+		announced, released := slices.Index(order, "patch replica"), n-2
+		if announced < 0 || order[released] != "update replica" || order[n-1] != "delete replica" ||
 			slices.Contains(order[released:], "update cluster") {
 			t.Errorf("writes of the one that stopped: %v", order)
 		}
@@ -308,7 +308,7 @@ func TestAnAnswerIsLost(t *testing.T) {
 			t.Errorf("shares %v: %v", s, b.said)
 		}
 		b.end()
-		if s := b.owner.Stats(); s.Owing+s.Serving+s.Waiting != 0 {
+		if s := b.owner.Stats(); s.Releasing+s.Serving+s.Waiting != 0 {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 
 // Every object belongs to exactly one part, the same for this package and for a server, for any number of parts. The
 // parts are about equal.
-func TestPartsAreThoseOfServers(t *testing.T) {
+func TestPartsMatchServerShards(t *testing.T) {
 	for _, field := range []string{byUID, byNamespace} {
 		for _, of := range []int{1, 2, 3, 7, 16, 100, maxParts} {
 			counts := make([]int, of)

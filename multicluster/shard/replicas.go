@@ -150,7 +150,8 @@ const (
 	dead                   // it has ended, or its lease has expired
 )
 
-// state returns the liveness of a session. A session is silent if its last renewal is older than quiet.
+// state returns the liveness of a session. A session is silent if its last renewal is older than quiet, or if no lease
+// of a replica names it. One that no lease has named at all may be alive.
 func (r *replicas) state(session string, quiet time.Duration) liveness {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,9 +184,9 @@ func (r *replicas) eligible(self string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// due returns the sessions that have expired unless the informer is behind, and the time until the next session
+// expired returns the sessions that have expired unless the informer is behind, and the time until the next session
 // expires.
-func (r *replicas) due() (sessions []string, next time.Duration) {
+func (r *replicas) expired() (sessions []string, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next = r.duration
@@ -203,11 +204,11 @@ func (r *replicas) due() (sessions []string, next time.Duration) {
 	return sessions, next
 }
 
-// confirm records the lease of a session's replica, as read from the server (nil if there is none). It reports whether
-// the session is dead.
+// confirmExpired records the lease of a session's replica, as read from the server (nil if there is none). It reports
+// whether the session is dead.
 //
 // The informer cannot tell whether a lease is unchanged, because it may be behind.
-func (r *replicas) confirm(session string, l *coordinationv1.Lease) bool {
+func (r *replicas) confirmExpired(session string, l *coordinationv1.Lease) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.sessions[session]

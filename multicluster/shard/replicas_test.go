@@ -25,7 +25,7 @@ func lease(uid, holder string, renewed time.Time) *coordinationv1.Lease {
 
 // A session expires a lease duration after its last observed change, whatever the times in its lease are, and only if
 // the server confirms that it has not changed.
-func TestASessionIsNotHeardOf(t *testing.T) {
+func TestSessionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplicas(15 * time.Second)
 		begin := time.Now()
@@ -38,25 +38,25 @@ func TestASessionIsNotHeardOf(t *testing.T) {
 			t.Error("a renewal is news")
 		}
 		time.Sleep(14 * time.Second)
-		if due, next := r.due(); len(due) != 0 || next != time.Second {
+		if due, next := r.expired(); len(due) != 0 || next != time.Second {
 			t.Errorf("due %v, next in %v", due, next)
 		}
-		if r.confirm("a#1", renewed) {
+		if r.confirmExpired("a#1", renewed) {
 			t.Error("dead too early")
 		}
 		if s := r.state("a#1", 5*time.Second); s != silent {
 			t.Errorf("state %v, want silent", s)
 		}
 		time.Sleep(time.Second)
-		if due, _ := r.due(); !slices.Equal(due, []string{"a#1"}) {
+		if due, _ := r.expired(); !slices.Equal(due, []string{"a#1"}) {
 			t.Errorf("due %v", due)
 		}
 		unseen := lease("1", "a#1", begin.Add(20*time.Second)) // the informer is behind
-		if r.confirm("a#1", unseen) {
+		if r.confirmExpired("a#1", unseen) {
 			t.Error("dead although it was renewed")
 		}
 		time.Sleep(15 * time.Second)
-		if !r.confirm("a#1", unseen) || r.state("a#1", 0) != dead || len(r.eligible("")) != 0 {
+		if !r.confirmExpired("a#1", unseen) || r.state("a#1", 0) != dead || len(r.eligible("")) != 0 {
 			t.Error("not dead 15s after")
 		}
 		if r.observe(lease("1", "a#1", begin.Add(time.Hour))); r.state("a#1", 0) != dead {
@@ -65,7 +65,7 @@ func TestASessionIsNotHeardOf(t *testing.T) {
 	})
 }
 
-func TestHowSessionsEnd(t *testing.T) {
+func TestSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		r := newReplicas(15 * time.Second)
@@ -87,21 +87,21 @@ func TestHowSessionsEnd(t *testing.T) {
 			)
 		}
 		time.Sleep(15 * time.Second)
-		if !r.confirm("b#1", other) {
+		if !r.confirmExpired("b#1", other) {
 			t.Error("and it does not end later")
 		}
 		r.observeDeletion("r-b")
 		if r.state("b#2", time.Second) != silent || !slices.Equal(r.eligible("self"), []string{"self"}) {
 			t.Error("a deleted lease: its session is neither over nor a replica")
 		}
-		if due, next := r.due(); len(due) != 0 || next != 15*time.Second {
+		if due, next := r.expired(); len(due) != 0 || next != 15*time.Second {
 			t.Errorf("due %v, next %v", due, next)
 		}
 	})
 }
 
 // A session that only the lease of a cluster names expires a lease duration after it was first seen.
-func TestAGhost(t *testing.T) {
+func TestSessionWithoutMembershipExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplicas(15 * time.Second)
 		held := lease("1", "z#1!", time.Now())
@@ -110,11 +110,11 @@ func TestAGhost(t *testing.T) {
 			t.Error("it is not news once")
 		}
 		time.Sleep(29 * time.Second)
-		if r.confirm("z#1!", nil) {
+		if r.confirmExpired("z#1!", nil) {
 			t.Error("over too early")
 		}
 		time.Sleep(time.Second)
-		if !r.confirm("z#1!", lease("2", "z#1", time.Now())) {
+		if !r.confirmExpired("z#1!", lease("2", "z#1", time.Now())) {
 			t.Error("its replica's session is not its own")
 		}
 		r.forget(map[string]bool{"z#1!": true})

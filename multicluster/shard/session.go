@@ -87,9 +87,9 @@ func (o *Owner) reportCampaign(ctx context.Context, elector *leader.Elector) {
 			why = fmt.Sprintf("session %s has not expired yet", status.Holder)
 		}
 		o.mu.Lock()
-		changed := o.session == nil && o.whyNot != why
+		changed := o.session == nil && o.notMemberReason != why
 		if changed {
-			o.whyNot = why
+			o.notMemberReason = why
 		}
 		o.mu.Unlock()
 		if changed {
@@ -107,7 +107,7 @@ func (o *Owner) runSession(ctx, tenure context.Context, s *session) error {
 	defer o.leaveSession(ctx, s, tenure)
 	again := time.NewTicker(o.options.RetryPeriod)
 	defer again.Stop()
-	left := o.left
+	left := o.leaveCalled
 	for {
 		select {
 		case <-tenure.Done():
@@ -131,7 +131,7 @@ func (o *Owner) runSession(ctx, tenure context.Context, s *session) error {
 
 func (o *Owner) enterSession(ctx context.Context, s *session) {
 	o.mu.Lock()
-	o.session, o.whyNot = s, ""
+	o.session, o.notMemberReason = s, ""
 	o.mu.Unlock()
 	o.reviewAll(ctx)
 }
@@ -143,7 +143,7 @@ func (o *Owner) leaveSession(ctx context.Context, s *session, life context.Conte
 		cause = errors.New("this replica has left")
 	}
 	o.mu.Lock()
-	o.session, o.whyNot = nil, cause.Error()
+	o.session, o.notMemberReason = nil, cause.Error()
 	var lost []*tenure
 	for _, c := range o.claims {
 		if c.tenure != nil && c.tenure.session == s {
@@ -166,23 +166,23 @@ func (o *Owner) leaveSession(ctx context.Context, s *session, life context.Conte
 //
 // Errors: [leader.ErrWorkRemains] when a lease was not released.
 func (o *Owner) finishReleases(ctx, tenure context.Context) error {
-	patience, cancel := context.WithTimeout(tenure, o.options.ReleaseTimeout())
+	releaseCtx, cancel := context.WithTimeout(tenure, o.options.ReleaseTimeout())
 	defer cancel()
 	for {
-		o.sweep(patience)
+		o.retryReleases(releaseCtx)
 		pending, held := o.remaining()
 		switch {
 		case held > 0:
 			return fmt.Errorf("%w: %d tenures were not released", leader.ErrWorkRemains, held)
 		case pending == 0:
 			return nil
-		case patience.Err() != nil:
+		case releaseCtx.Err() != nil:
 			return fmt.Errorf("%w: %d leases were not released", leader.ErrWorkRemains, pending)
 		}
 		klog.FromContext(ctx).V(2).Info("Waiting for leases to be released", "count", pending)
 		select {
 		case <-time.After(o.options.RetryPeriod / 4):
-		case <-patience.Done():
+		case <-releaseCtx.Done():
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/internal/versions"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/multicluster"
 )
@@ -79,13 +79,7 @@ func (t *tenure) Check() error {
 
 // isNewer reports whether the tenure's write is newer than l, the lease in the informer.
 func (t *tenure) isNewer(l *coordinationv1.Lease) bool {
-	return older(l.ResourceVersion, t.written.ResourceVersion)
-}
-
-// older reports whether version a is before version b.
-func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
+	return versions.Earlier(l.ResourceVersion, t.written.ResourceVersion)
 }
 
 // recordRelease records the version that a release has written. Until the informer shows it, the informer's lease is
@@ -99,11 +93,12 @@ func (o *Owner) recordRelease(l *coordinationv1.Lease) {
 // isStaleLocked reports whether l, the lease in the informer, is older than this replica's release of it.
 func (o *Owner) isStaleLocked(l *coordinationv1.Lease) bool {
 	version, wrote := o.released[l.Name]
-	return wrote && older(l.ResourceVersion, version)
+	return wrote && versions.Earlier(l.ResourceVersion, version)
 }
 
-// take writes this replica's session into a lease that is free. It returns nil and no error if another replica was
-// faster.
+// take writes this replica's session into lease, which nobody can hold any more; nil creates it. It returns nil and no
+// error if the lease is not as it was in the informer: another replica was faster, or somebody deleted it. The tenure
+// that it returns may have ended.
 func (o *Owner) take(ctx context.Context, c *claim, lease *coordinationv1.Lease, s *session) (*tenure, error) {
 	if err := o.limiter.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the rate limit of leases: %w", err)
@@ -127,7 +122,7 @@ func (o *Owner) take(ctx context.Context, c *claim, lease *coordinationv1.Lease,
 	klog.FromContext(ctx).V(2).Info("Took the lease", "lease", c.lease, "previousHolder", holderBefore(lease))
 	t := o.newTenure(c, s, written)
 	o.mu.Lock()
-	c.tenure, c.waited = t, false
+	c.tenure, c.waiting = t, false
 	expired := o.session != s
 	o.mu.Unlock()
 	if expired {
@@ -182,12 +177,12 @@ func (o *Owner) write(ctx context.Context, l *coordinationv1.Lease) (*coordinati
 	return o.leases.Update(ctx, l, metav1.UpdateOptions{})
 }
 
-// ask requests a lease from its holder, in the name of this replica's session.
-func (o *Owner) ask(ctx context.Context, lease *coordinationv1.Lease, s *session) error {
+// requestHandover requests a lease from its holder, in the name of this replica's session.
+func (o *Owner) requestHandover(ctx context.Context, lease *coordinationv1.Lease, s *session) error {
 	if err := o.limiter.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for the rate limit of leases: %w", err)
 	}
-	o.counts.asked.Add(1)
+	o.counts.handoverRequests.Add(1)
 	return o.annotate(ctx, lease.Name, WantedAnnotation, s.id)
 }
 
@@ -217,10 +212,10 @@ func (t *tenure) Release(ctx context.Context, stuck error) {
 	} else {
 		o.dropLocked(c)
 	}
-	held := c.pending != nil
+	pending := c.pending != nil
 	o.mu.Unlock()
 	o.counts.ended(t, stuck)
-	if !held {
+	if !pending {
 		return
 	}
 	last := t.written
@@ -231,7 +226,7 @@ func (t *tenure) Release(ctx context.Context, stuck error) {
 		klog.FromContext(ctx).Error(err, "Cannot release lease; trying again", "lease", c.lease)
 	}
 	o.mu.Lock()
-	d.retry = true // if the release is still pending, sweep writes it
+	d.retry = true // if the release is still pending, retryReleases writes it
 	o.mu.Unlock()
 }
 
@@ -297,7 +292,7 @@ func (o *Owner) finishRelease(c *claim) {
 
 // dropLocked deletes a claim that is neither served, waited for, nor being released.
 func (o *Owner) dropLocked(c *claim) {
-	if c.tenure == nil && c.pending == nil && !c.waited {
+	if c.tenure == nil && c.pending == nil && !c.waiting {
 		delete(o.claims, c.lease)
 	}
 }

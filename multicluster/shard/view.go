@@ -16,39 +16,39 @@ type view[T informer.Object] struct {
 	part *Part
 }
 
-func (v *view[T]) others(obj T) bool { return !v.part.Matches(obj) }
+func (v *view[T]) excludes(obj T) bool { return !v.part.Matches(obj) }
 
 // AddHandler implements [informer.Informer].
 func (v *view[T]) AddHandler(h informer.Handler[T], o informer.HandlerOptions) (*informer.Registration, error) {
-	mine := informer.Handler[T]{}
+	filtered := informer.Handler[T]{}
 	if h.OnAdd != nil {
-		mine.OnAdd = func(obj T, initial bool) {
+		filtered.OnAdd = func(obj T, initial bool) {
 			if v.part.Matches(obj) {
 				h.OnAdd(obj, initial)
 			}
 		}
 	}
 	if h.OnUpdate != nil {
-		mine.OnUpdate = func(old, obj T) {
+		filtered.OnUpdate = func(old, obj T) {
 			if v.part.Matches(obj) {
 				h.OnUpdate(old, obj)
 			}
 		}
 	}
 	if h.OnDelete != nil {
-		mine.OnDelete = func(d informer.Deleted[T]) {
+		filtered.OnDelete = func(d informer.Deleted[T]) {
 			if v.part.Matches(d.Object) {
 				h.OnDelete(d)
 			}
 		}
 	}
-	return v.Informer.AddHandler(mine, o)
+	return v.Informer.AddHandler(filtered, o)
 }
 
 // Get implements [informer.Informer].
 func (v *view[T]) Get(namespace, name string) (obj T, found bool) {
 	all, found := v.Informer.Get(namespace, name)
-	if !found || v.others(all) {
+	if !found || v.excludes(all) {
 		return obj, false
 	}
 	return all, true
@@ -56,13 +56,13 @@ func (v *view[T]) Get(namespace, name string) (obj T, found bool) {
 
 // List implements [informer.Informer].
 func (v *view[T]) List(namespace string, sel labels.Selector) []T {
-	return slices.DeleteFunc(v.Informer.List(namespace, sel), v.others)
+	return slices.DeleteFunc(v.Informer.List(namespace, sel), v.excludes)
 }
 
 // ByIndex implements [informer.Informer].
 func (v *view[T]) ByIndex(name, value string) ([]T, error) {
 	all, err := v.Informer.ByIndex(name, value)
-	return slices.DeleteFunc(all, v.others), err
+	return slices.DeleteFunc(all, v.excludes), err
 }
 
 // All implements [informer.Informer].
@@ -88,7 +88,7 @@ type snapshot[T informer.Object] struct {
 // Get implements [informer.Snapshot].
 func (s *snapshot[T]) Get(namespace, name string) (obj T, found bool) {
 	all, found := s.Snapshot.Get(namespace, name)
-	if !found || s.view.others(all) {
+	if !found || s.view.excludes(all) {
 		return obj, false
 	}
 	return all, true
@@ -96,11 +96,11 @@ func (s *snapshot[T]) Get(namespace, name string) (obj T, found bool) {
 
 // List implements [informer.Snapshot].
 func (s *snapshot[T]) List(namespace string, sel labels.Selector) []T {
-	return slices.DeleteFunc(s.Snapshot.List(namespace, sel), s.view.others)
+	return slices.DeleteFunc(s.Snapshot.List(namespace, sel), s.view.excludes)
 }
 
 // ByIndex implements [informer.Snapshot].
 func (s *snapshot[T]) ByIndex(name, value string) ([]T, error) {
 	all, err := s.Snapshot.ByIndex(name, value)
-	return slices.DeleteFunc(all, s.view.others), err
+	return slices.DeleteFunc(all, s.view.excludes), err
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
-	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
 	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // Cache is what the client knows about one informer.

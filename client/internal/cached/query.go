@@ -17,7 +17,7 @@ import (
 type ObjectKey = types.NamespacedName
 
 // ErrNoIndex says that a cached list selects by a field that no index was made for.
-var ErrNoIndex = errors.New("no index of that field")
+var ErrNoIndex = errors.New("no index on that field")
 
 // The fields that need no index.
 const (

@@ -99,7 +99,7 @@ func encodeJSON(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error)
 // DecodeJSON reads JSON into a new Go value; integers stay integers.
 func DecodeJSON(data []byte, into any) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
-		return fmt.Errorf("decode the server's answer: %w", err)
+		return fmt.Errorf("decode response: %w", err)
 	}
 	return nil
 }
@@ -112,23 +112,22 @@ func Decode(contentType string, data []byte, into runtime.Object) error {
 	raw, _, _ := wire.OpenProtobuf(data)
 	if m, is := into.(message); is {
 		if err := m.Unmarshal(raw); err != nil {
-			return fmt.Errorf("decode the server's answer: %w", err)
+			return fmt.Errorf("decode response: %w", err)
 		}
 		return nil
 	}
 	typed, _, err := clientscheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
 	if err != nil {
-		return fmt.Errorf("decode the server's answer: %w", err)
+		return fmt.Errorf("decode response: %w", err)
 	}
 	if data, err = json.Marshal(typed); err != nil {
-		return fmt.Errorf("decode the server's answer: %w", err)
+		return fmt.Errorf("decode response: %w", err)
 	}
 	return DecodeJSON(data, into)
 }
 
-// Decode returns the object in an answer.
-//
-// Errors: [ErrOtherKind].
+// Decode returns the object in an answer. It fails if the answer is an object of another kind, as that of a subresource
+// may be.
 func (k Kind) Decode(scheme *runtime.Scheme, contentType string, data []byte) (informer.Object, error) {
 	obj, err := k.New(scheme)
 	if err != nil {
@@ -139,11 +138,10 @@ func (k Kind) Decode(scheme *runtime.Scheme, contentType string, data []byte) (i
 	}
 	if answered := obj.GetObjectKind().GroupVersionKind().Kind; answered != k.GVK.Kind &&
 		answered != "PartialObjectMetadata" {
-		return nil, ErrOtherKind
+		return nil, errOtherKind
 	}
 	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
 	return obj, nil
 }
 
-// ErrOtherKind says that the answer is an object of another kind, as that of a subresource may be.
-var ErrOtherKind = errors.New("the server answered with another kind")
+var errOtherKind = errors.New("the server answered with another kind")

@@ -32,7 +32,7 @@ type Kind struct {
 }
 
 // ErrNoObject says that there is nothing to read into, or to write.
-var ErrNoObject = errors.New("the object is nil: give a pointer to one, like &corev1.Pod{}")
+var ErrNoObject = errors.New("the object is nil: pass a pointer to one, like &corev1.Pod{}")
 
 // Of returns the kind of an object, or of the elements of a list.
 func Of(scheme *runtime.Scheme, obj runtime.Object) (Kind, error) {
@@ -61,7 +61,7 @@ func Of(scheme *runtime.Scheme, obj runtime.Object) (Kind, error) {
 		k.GVK.Kind = strings.TrimSuffix(k.GVK.Kind, "List")
 	}
 	if k.GVK.Kind == "" || k.GVK.Version == "" {
-		return k, fmt.Errorf("%T says no kind: set apiVersion and kind", obj)
+		return k, fmt.Errorf("%T has no kind: set apiVersion and kind", obj)
 	}
 	return k, nil
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
@@ -29,17 +30,24 @@ func (s *Server) Encode(obj runtime.Object, k kinds.Kind) (data []byte, media st
 	return kinds.Encode(obj, k.GVK, s.protobuf)
 }
 
+// get asks for what is at a place, in a content type. The place is as in [Server.PlaceOf].
+func (s *Server) get(ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName,
+	subresource, accept string, params url.Values,
+) (contentType string, data []byte, err error) {
+	p, err := s.PlaceOf(ctx, gvk, key, subresource)
+	if err != nil {
+		return "", nil, err
+	}
+	return s.Send(ctx, Request{Verb: "GET", Place: p, Params: params, Accept: accept})
+}
+
 // Get reads the object of that key, which has a name.
 func (s *Server) Get(ctx context.Context, k kinds.Kind, key types.NamespacedName, obj informer.Object) error {
-	p, err := s.PlaceOf(ctx, k.GVK, key, "")
-	if err != nil {
-		return err
-	}
-	r := s.Request("GET", p).SetHeader("Accept", s.Accept(obj))
+	accept := s.Accept(obj)
 	if k.Form == kinds.Metadata {
-		r.SetHeader("Accept", kinds.JSON+";as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+		accept = kinds.JSON + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	}
-	contentType, data, err := Answer(ctx, r, nil)
+	contentType, data, err := s.get(ctx, k.GVK, key, "", accept, nil)
 	if err != nil {
 		return err
 	}
@@ -53,15 +61,11 @@ func (s *Server) Get(ctx context.Context, k kinds.Kind, key types.NamespacedName
 
 // List reads the objects of a kind in a namespace, "" being all, that params select.
 func (s *Server) List(ctx context.Context, k kinds.Kind, namespace string, params url.Values, list List) error {
-	p, err := s.PlaceOf(ctx, k.GVK, types.NamespacedName{Namespace: namespace}, "")
-	if err != nil {
-		return err
-	}
-	r := s.Request("GET", p).SetHeader("Accept", s.Accept(list))
+	accept := s.Accept(list)
 	if k.Form == kinds.Metadata {
-		r.SetHeader("Accept", kinds.JSON+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+		accept = kinds.JSON + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	}
-	contentType, data, err := Answer(ctx, r, params)
+	contentType, data, err := s.get(ctx, k.GVK, types.NamespacedName{Namespace: namespace}, "", accept, params)
 	if err != nil {
 		return err
 	}
@@ -75,7 +79,7 @@ func (s *Server) List(ctx context.Context, k kinds.Kind, namespace string, param
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("decode the server's answer: %w", err)
+		return fmt.Errorf("decode response: %w", err)
 	}
 	kinds.Set(list, fresh)
 	return nil
@@ -91,11 +95,8 @@ func (s *Server) GetSubresource(ctx context.Context, obj informer.Object, name s
 	if err != nil {
 		return fmt.Errorf("get %s of %T: %w", name, obj, err)
 	}
-	p, err := s.PlaceOf(ctx, k.GVK, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, name)
-	if err != nil {
-		return err
-	}
-	contentType, data, err := Answer(ctx, s.Request("GET", p).SetHeader("Accept", s.Accept(sub)), nil)
+	key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	contentType, data, err := s.get(ctx, k.GVK, key, name, s.Accept(sub), nil)
 	if err != nil {
 		return err
 	}

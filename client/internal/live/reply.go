@@ -45,7 +45,7 @@ func (r *Reply) Read(contentType string, data []byte) (wire.Answer, bool) {
 // a Status.
 func (r *Reply) Give(contentType string, data []byte) error {
 	if r.decoded == nil {
-		if wire.KindOf(contentType, data) != r.kind.GVK.Kind {
+		if wire.Identify(contentType, data).Kind != r.kind.GVK.Kind {
 			return nil
 		}
 		var err error

@@ -2,11 +2,13 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -30,24 +32,83 @@ func (s *Server) PlaceOf(ctx context.Context, gvk schema.GroupVersionKind, key t
 	if !r.Namespaced {
 		p.Namespace = ""
 	} else if key.Namespace == "" && key.Name != "" {
-		return Place{}, fmt.Errorf("%s %s: %s live in namespaces, and none is given", gvk.Kind, key.Name,
+		return Place{}, fmt.Errorf("%s %s: %s are namespaced, and the namespace is empty", gvk.Kind, key.Name,
 			r.GroupVersionResource.Resource)
 	}
 	return p, nil
 }
 
-// Request begins a request. Answers are not retried by the client's library: it would send a create again that a
-// failing server may have applied.
-func (s *Server) Request(verb string, p Place) *rest.Request {
-	r := s.REST.Verb(verb).AbsPath(apiPath(p.GroupVersion())).NamespaceIfScoped(p.Namespace,
-		p.Namespace != "").Resource(p.GroupVersionResource.Resource).MaxRetries(0)
+// path returns the place below the server's address. It is put together once: the client's library would join it piece
+// by piece, three times for each request.
+//
+// Errors: parts that would lead to another place, in the words of client-go.
+func (p Place) path() (string, error) {
+	for _, part := range []struct{ what, value string }{
+		{"namespace", p.Namespace}, {"resource name", p.Name}, {"subresource", p.Subresource},
+	} {
+		if wrong := rest.IsValidPathSegmentName(part.value); len(wrong) > 0 {
+			return "", fmt.Errorf("invalid %s %q: %v", part.what, part.value, wrong)
+		}
+	}
+	path := apiPath(p.GroupVersion())
+	if p.Namespace != "" {
+		path += "/namespaces/" + p.Namespace
+	}
+	path += "/" + p.GroupVersionResource.Resource
 	if p.Name != "" {
-		r.Name(p.Name)
+		path += "/" + p.Name
 	}
 	if p.Subresource != "" {
-		r.SubResource(p.Subresource)
+		path += "/" + p.Subresource
 	}
-	return r
+	return path, nil
+}
+
+// Request is what is sent to a place. Empty fields are left out.
+type Request struct {
+	Verb                string
+	Place               Place
+	Params              url.Values
+	Accept, ContentType string
+	Body                []byte
+}
+
+// Send sends a request and returns the body of a success and its content type; [Answer] says more. Answers are not
+// retried by the client's library: it would send a create again that a failing server may have applied.
+func (s *Server) Send(ctx context.Context, r Request) (contentType string, body []byte, err error) {
+	path, err := r.Place.path()
+	if err != nil {
+		return "", nil, err
+	}
+	request := s.REST.Verb(r.Verb).AbsPath(path).MaxRetries(0)
+	if r.Accept != "" {
+		request.SetHeader("Accept", r.Accept)
+	}
+	if r.ContentType != "" {
+		request.SetHeader("Content-Type", r.ContentType)
+	}
+	if r.Body != nil {
+		request.Body(r.Body)
+	}
+	contentType, body, err = Answer(ctx, request, r.Params)
+	return contentType, body, r.named(err)
+}
+
+// named makes an error say what the request was about, where the answer was no Status: the client's library cannot tell
+// from a path.
+func (r *Request) named(err error) error {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) || status.ErrStatus.Details == nil || status.ErrStatus.Details.Kind != "" {
+		return err
+	}
+	for _, cause := range status.ErrStatus.Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return apierrors.NewGenericServerResponse(int(status.ErrStatus.Code), r.Verb,
+				r.Place.GroupVersionResource.GroupResource(), r.Place.Name, cause.Message,
+				int(status.ErrStatus.Details.RetryAfterSeconds), true)
+		}
+	}
+	return err
 }
 
 // maxThrottled is how often a request is sent again that the server was too busy for.

@@ -39,7 +39,10 @@ func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 	}
 	return &Server{
 		REST: client, Scheme: scheme, Record: record, protobuf: config.ContentType == kinds.Protobuf,
-		Mapper: &Mapper{given: mapper, client: client, known: map[schema.GroupVersionKind]Resource{}},
+		Mapper: &Mapper{
+			given: mapper, client: client, known: map[schema.GroupVersionKind]Resource{},
+			asking: map[schema.GroupVersion]*question{},
+		},
 	}, nil
 }
 
@@ -49,10 +52,9 @@ func (s *Server) Through(config *rest.Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{
-		REST: client, Scheme: s.Scheme, Record: s.Record, protobuf: config.ContentType == kinds.Protobuf,
-		Mapper: s.Mapper,
-	}, nil
+	through := *s
+	through.REST, through.protobuf = client, config.ContentType == kinds.Protobuf
+	return &through, nil
 }
 
 // answers decodes what the REST client itself reads: the server's errors. It never changes, and takes much of a

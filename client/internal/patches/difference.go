@@ -12,23 +12,29 @@ import (
 
 // Content returns obj as its JSON says it, with numbers as text.
 func Content(obj any) (content map[string]any, err error) {
-	data, err := json.Marshal(obj)
+	err = throughJSON(obj, &content)
+	return content, err
+}
+
+// throughJSON encodes from, and decodes that into into.
+func throughJSON(from, into any) error {
+	data, err := json.Marshal(from)
 	if err != nil {
-		return nil, fmt.Errorf("encode an object: %w", err)
+		return fmt.Errorf("encode an object: %w", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	if err := d.Decode(&content); err != nil {
-		return nil, fmt.Errorf("decode an object: %w", err)
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("decode an object: %w", err)
 	}
-	return content, nil
+	return nil
 }
 
 // Difference returns the patch between two contents: what is null in it is to be removed.
 func Difference(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
-	for name := range from {
-		if value, stays := to[name]; !stays || value == nil {
+	for name, old := range from {
+		if to[name] == nil && old != nil {
 			patch[name] = nil
 		}
 	}
@@ -40,7 +46,9 @@ func Difference(from, to map[string]any) map[string]any {
 		oldMap, wasMap := old.(map[string]any)
 		newMap, isMap := value.(map[string]any)
 		if wasMap && isMap {
-			patch[name] = Difference(oldMap, newMap)
+			if changes := Difference(oldMap, newMap); len(changes) > 0 {
+				patch[name] = changes
+			}
 			continue
 		}
 		patch[name] = value

@@ -52,7 +52,22 @@ func (p From) Data(obj informer.Object) ([]byte, error) {
 	if p.Strategic {
 		return p.strategic(obj)
 	}
-	before, err := Content(p.Base)
+	changes, err := changesOf(p.Base, obj)
+	if err != nil {
+		return nil, err
+	}
+	if p.Optimistic {
+		OnlyAt(p.Base, changes)
+	}
+	return json.Marshal(changes)
+}
+
+// changesOf returns the patch from base to obj.
+func changesOf(base, obj informer.Object) (map[string]any, error) {
+	if changes, ok := typedDifference(base, obj); ok {
+		return changes, nil
+	}
+	before, err := Content(base)
 	if err != nil {
 		return nil, fmt.Errorf("the base of a patch: %w", err)
 	}
@@ -60,11 +75,7 @@ func (p From) Data(obj informer.Object) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the object of a patch: %w", err)
 	}
-	changes := Difference(before, after)
-	if p.Optimistic {
-		OnlyAt(p.Base, changes)
-	}
-	return json.Marshal(changes)
+	return Difference(before, after), nil
 }
 
 func (p From) strategic(obj informer.Object) ([]byte, error) {

@@ -73,8 +73,7 @@ func onServe(ctx context.Context, flyball string, out io.Writer) (err error) {
 `, cluster.Kubeconfig, listener.Addr())
 	return together(klog.NewContext(ctx, klog.Logger{}),
 		func(ctx context.Context) error { return serve(ctx, listener, host.Handler(http.NotFoundHandler())) },
-		func(ctx context.Context) error { return host.Run(ctx, cluster.Config) },
-		operator.Run)
+		func(ctx context.Context) error { return host.Run(ctx, cluster.Config) }, operator.Run)
 }
 
 // together runs all functions until ctx is done or one of them has ended, and returns when all have ended.

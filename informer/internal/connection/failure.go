@@ -63,14 +63,14 @@ func (f Failure) String() string {
 
 // The errors that a reflector finds by itself.
 var (
-	ErrSilent       = errors.New("the connection is silent for longer than the server promised")
-	ErrEndless      = errors.New("the server does not end a streamed list")
-	ErrPast         = errors.New("the server sent a version from the past")
-	ErrUnverifiable = errors.New("the server sent an object from the past that the cache does not know")
-	ErrAtOnce       = errors.New("the server closed the watch at once")
+	ErrSilent       = errors.New("the connection was silent for too long")
+	ErrEndless      = errors.New("the server did not complete the streaming list")
+	ErrPast         = errors.New("the server sent an earlier resource version")
+	ErrUnverifiable = errors.New("the server sent an earlier state of an object that is not in the cache")
+	ErrAtOnce       = errors.New("the server closed the watch immediately")
 	ErrHistory      = errors.New("the server's history has ended")
-	ErrNil          = &objects.DecodeError{What: "object", Err: errors.New("the ListerWatcher gave nil")}
-	ErrStale        = errors.New("the server answered from an earlier state than it was asked for")
+	ErrNil          = &objects.DecodeError{What: "object", Err: errors.New("the ListerWatcher returned nil")}
+	ErrStale        = errors.New("the server answered with an earlier resource version than requested")
 )
 
 // TransformError says that Options.Transform failed on an object.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -28,9 +29,10 @@ type Server struct {
 
 	outage outage
 
+	// number counts the histories that ended. It is written under mu.
+	number atomic.Int64
+
 	mu sync.Mutex
-	// number counts the histories that ended.
-	number int64
 	// identity is the server's last answer, "" if there was none.
 	identity string
 	// losses counts connections that broke; answered is their number when the last question began that was
@@ -56,11 +58,7 @@ func NewServer(identify func(ctx context.Context) (string, error)) *Server {
 }
 
 // Current is the number of the history that the server is in, as far as is known.
-func (h *Server) Current() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.number
-}
+func (h *Server) Current() int64 { return h.number.Load() }
 
 // Ended notes that an informer of the resource was given a newest list of a version below its position, and reports
 // whether all informers are to list anew. They are not when the last such report of the resource's API group, an
@@ -76,7 +74,7 @@ func (h *Server) Ended(ctx context.Context, resource, position, version string) 
 	h.uncertain = map[string]time.Time{group: time.Now()}
 	members := h.nextLocked()
 	h.mu.Unlock()
-	klog.FromContext(ctx).Info("The server's history went back: relisting all caches", "position", position,
+	klog.FromContext(ctx).Info("Server's resource versions went back; relisting all caches", "position", position,
 		"resourceVersion", version)
 	interruptAll(members)
 	return true
@@ -132,14 +130,14 @@ func (h *Server) Verify(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("The server does not say who it is", "reason", err.Error())
+		klog.FromContext(ctx).V(2).Info("Failed to identify the server", "reason", err.Error())
 		if !Refuses(err) {
 			return // The next one asks: the server may be away again.
 		}
 	}
 	last, members := h.identified(identity, losses)
 	if members != nil {
-		klog.FromContext(ctx).Info("Another server has taken the place of the last one: relisting all caches",
+		klog.FromContext(ctx).Info("Server was replaced by another; relisting all caches",
 			"identity", identity, "lastIdentity", last)
 		interruptAll(members)
 	}
@@ -165,7 +163,7 @@ func (h *Server) identified(identity string, losses int64) (last string, members
 
 // nextLocked begins the next history and returns who is to be told.
 func (h *Server) nextLocked() []*Interrupter {
-	h.number++
+	h.number.Add(1)
 	members := make([]*Interrupter, 0, len(h.members))
 	for m := range h.members {
 		members = append(members, m)

@@ -15,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 const (
@@ -123,11 +124,11 @@ func (l *Status) Failed(ctx context.Context, verb string, err error) {
 	log := klog.FromContext(ctx)
 	switch n {
 	case serverNews:
-		log.Info("Cannot follow the API server", "reason", text, "duration", now.Sub(since))
+		log.Info("API server is unavailable", "reason", text, "duration", now.Sub(since))
 	case resourceNews:
-		log.Info("Cannot follow the resource", "reason", text, "duration", now.Sub(since))
+		log.Info("Failed to list or watch resource", "reason", text, "duration", now.Sub(since))
 	default:
-		log.V(4).Info("Still cannot follow the resource", "reason", text)
+		log.V(4).Info("Still failing to list or watch resource", "reason", text)
 	}
 }
 
@@ -135,9 +136,9 @@ func (l *Status) Failed(ctx context.Context, verb string, err error) {
 func (l *Status) Answered(ctx context.Context) {
 	switch n, begun := l.Server.outage.recovered(l, true); n {
 	case serverNews:
-		klog.FromContext(ctx).Info("Following the API server again", "duration", time.Since(begun))
+		klog.FromContext(ctx).Info("API server is available again", "duration", time.Since(begun))
 	case resourceNews:
-		klog.FromContext(ctx).Info("Following the resource again", "duration", time.Since(begun))
+		klog.FromContext(ctx).Info("Listing and watching resource again", "duration", time.Since(begun))
 	}
 }
 
@@ -154,7 +155,7 @@ func (l *Status) Unreadable(ctx context.Context, e *objects.DecodeError) {
 	if known {
 		log = log.V(4)
 	}
-	log.Info("Object cannot be decoded; the cache keeps its last readable state", "object", e.Key,
+	log.Info("Failed to decode object; the cache keeps its last decodable state", "object", e.Key,
 		"resourceVersion", e.Version, "reason", e.Err.Error())
 }
 
@@ -162,7 +163,7 @@ func (l *Status) Unreadable(ctx context.Context, e *objects.DecodeError) {
 func (l *Status) Readable(key, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.unread[key]; e != nil && !objects.Older(version, e.Version) {
+	if e := l.unread[key]; e != nil && !versions.Earlier(version, e.Version) {
 		delete(l.unread, key)
 	}
 }
@@ -193,7 +194,7 @@ func (l *Status) Watching(ctx context.Context) {
 	l.logged.begun = time.Time{}
 	l.mu.Unlock()
 	if !begun.IsZero() {
-		klog.FromContext(ctx).Info("Following the resource again", "duration", time.Since(begun))
+		klog.FromContext(ctx).Info("Listing and watching resource again", "duration", time.Since(begun))
 	}
 }
 

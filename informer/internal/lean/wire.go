@@ -8,7 +8,7 @@ import (
 // errUnusual says that a message is not written the way Kubernetes writes it: cut short, a field twice, a type of
 // another kind. Such a message is left to the standard decoder, which knows what it means, or how to word what is
 // wrong with it.
-var errUnusual = errors.New("protobuf message is written in an unusual way")
+var errUnusual = errors.New("protobuf message has an unusual encoding")
 
 // The wire types of protobuf.
 //

@@ -57,7 +57,7 @@ func FromEnv[T objects.Object](resource string) *Detector[T] {
 		return nil
 	}
 	return New[T](func(m Mutation) {
-		klog.Background().Error(nil, "A cached object was changed", "resource", resource, "object", m.Object,
+		klog.Background().Error(nil, "Cached object was modified", "resource", resource, "object", m.Object,
 			"reason", m.String())
 	})
 }

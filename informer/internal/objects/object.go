@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // Object is what an informer can hold: anything with object metadata.
@@ -65,15 +64,6 @@ func (i Identity) SameObject(other Identity) bool {
 // SameState reports whether both are the same state of one object.
 func (i Identity) SameState(other Identity) bool {
 	return i.UID == other.UID && i.Version == other.Version && i.Version != ""
-}
-
-// Older reports whether resource version a is known to come before b. Versions that cannot be compared are not older:
-// the later arrival then counts.
-//
-// Source: KEP-5504, resource versions of one resource are comparable as integers.
-func Older(a, b string) bool {
-	c, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && c < 0
 }
 
 // Missing reports whether obj is nothing, of whatever type.

@@ -81,10 +81,10 @@ func (d *Decoder[T]) Status(data []byte) error {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &s)
 	}
 	if err != nil {
-		return &objects.DecodeError{What: "the error the server sent", Err: err}
+		return &objects.DecodeError{What: "error response", Err: err}
 	}
 	if s.Code == 0 && s.Message == "" && s.Reason == "" {
-		return &objects.DecodeError{What: "the error the server sent", Err: errors.New("it says nothing")}
+		return &objects.DecodeError{What: "error response", Err: errors.New("it is empty")}
 	}
 	return apierrors.FromObject(&s)
 }
@@ -125,7 +125,7 @@ func (d *Decoder[T]) expect(kind string) error {
 	case d.Kind == "" && kind != "Table" && kind != "Status":
 		return nil
 	}
-	return &objects.DecodeError{What: "object", Err: fmt.Errorf("the server sent a %s, wanted is a %s", kind, d.Kind)}
+	return &objects.DecodeError{What: "object", Err: fmt.Errorf("the server sent a %s, expected a %s", kind, d.Kind)}
 }
 
 // Check refuses an object that the cache could not keep, and gives the others the kind they should say.

@@ -74,7 +74,7 @@ func (r *protobufFrames) Next() (Frame, error) {
 	}
 	size := binary.BigEndian.Uint32(r.head[:])
 	if size > maxFrame {
-		return Frame{}, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("a frame of %d bytes", size)}
+		return Frame{}, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("frame of %d bytes too large", size)}
 	}
 	if cap(r.buf) < int(size) || cap(r.buf) > keptFrame {
 		r.buf = make([]byte, size)

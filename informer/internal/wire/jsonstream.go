@@ -105,5 +105,5 @@ func (s *jsonStream) expect(these string) (byte, error) {
 			return c, nil
 		}
 	}
-	return 0, &objects.DecodeError{What: "list", Err: fmt.Errorf("%q where one of %q was expected", c, these)}
+	return 0, &objects.DecodeError{What: "list", Err: fmt.Errorf("got %q, expected one of %q", c, these)}
 }

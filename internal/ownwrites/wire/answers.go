@@ -65,9 +65,6 @@ func (m jsonMeta) answer() Answer {
 	}
 }
 
-// KindOf returns the kind of the object in an answer.
-func KindOf(contentType string, body []byte) string { return Identify(contentType, body).Kind }
-
 // Identify reads an object, or a Status that names one. It decodes no more than it must.
 func Identify(contentType string, body []byte) (a Answer) {
 	if IsProtobuf(contentType) {

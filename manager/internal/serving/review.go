@@ -93,7 +93,7 @@ func (v *Reviewer) decide(r *http.Request) int {
 	}
 	code, err := v.review(r.Context(), token, r.URL.Path)
 	if err != nil {
-		klog.FromContext(r.Context()).Error(err, "Review failed, the request is refused", "path", r.URL.Path)
+		klog.FromContext(r.Context()).Error(err, "Review failed, refusing the request", "path", r.URL.Path)
 	}
 	if code == http.StatusOK {
 		v.remember(asked)

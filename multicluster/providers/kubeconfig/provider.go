@@ -170,7 +170,7 @@ func (p *Provider) read(ctx context.Context, path string, directory bool) {
 		if !p.o.EveryContext {
 			i := slices.IndexFunc(contexts, func(c kubeconf.Context) bool { return c.Name == current })
 			if i < 0 {
-				p.roster.Broken(ctx, path, fmt.Errorf("its current context %q is not in it", current))
+				p.roster.Broken(ctx, path, fmt.Errorf("its current context %q does not exist", current))
 				return
 			}
 			contexts = contexts[i : i+1]

@@ -139,16 +139,18 @@ func TestContextsOfAFileAreClusters(t *testing.T) {
 	})
 }
 
-func TestAMalformedFileTakesNothingAway(t *testing.T) {
+func TestMalformedFileKeepsItsClusters(t *testing.T) {
 	inWorld(t, kubeconfig.Options{}, func(w *world) string {
 		w.put("config", config("eu", "1", "us", "2"))
 		return "config"
 	}, func(w *world) {
 		w.wants("join eu; join us; synced")
-		for text, says := range map[string]string{"{{{": "no kubeconfig", "": "empty", "kind: Pod": "no kubeconfig"} {
+		for text, want := range map[string]string{
+			"{{{": "not a kubeconfig", "": "it is empty", "kind: Pod": "not a kubeconfig",
+		} {
 			w.put("config", text)
 			w.wants("")
-			w.wantsHealth("config: it is " + says)
+			w.wantsHealth("config: " + want)
 			w.wants("")
 		}
 		w.remove("config")
@@ -157,14 +159,14 @@ func TestAMalformedFileTakesNothingAway(t *testing.T) {
 		w.put("config", config("us", "2"))
 		w.wants("leave eu")
 		w.wantsHealth()
-		if n := strings.Count(w.log.String(), "Clusters cannot all be read"); n != 4 {
+		if n := strings.Count(w.log.String(), "Cannot read all clusters of a source"); n != 4 {
 			w.t.Errorf("four faults were logged %d times:\n%s", n, &w.log)
 		}
 	})
 }
 
 // An invalid context does not affect the others, and its cluster stays as it was.
-func TestAMalformedContextTakesNothingAway(t *testing.T) {
+func TestMalformedContextKeepsItsCluster(t *testing.T) {
 	inWorld(t, kubeconfig.Options{}, func(w *world) string {
 		w.put("config", config("eu", "1", "us", "2"))
 		return "config"
@@ -194,17 +196,17 @@ func TestFilesOfADirectoryAreClusters(t *testing.T) {
 		w.put("d/us.kubeconfig", "{{{")
 		w.remove("d/ap.yaml")
 		w.wants("leave ap")
-		w.wantsHealth("d/us.kubeconfig: it is no kubeconfig")
+		w.wantsHealth("d/us.kubeconfig: not a kubeconfig")
 		w.remove("d/us.kubeconfig")
 		w.wants("leave us")
 		w.wantsHealth()
 		w.put("d/eu.yaml", strings.Replace(config("x", "9"), `current-context: "x"`, "current-context: nowhere", 1))
 		w.wants("")
-		w.wantsHealth(`its current context "nowhere" is not in it`)
+		w.wantsHealth(`its current context "nowhere" does not exist`)
 	})
 }
 
-func TestADirectoryThatIsAwayTakesNothingAway(t *testing.T) {
+func TestUnreadableDirectoryKeepsItsClusters(t *testing.T) {
 	inWorld(t, kubeconfig.Options{}, func(w *world) string {
 		w.put("d/eu.yaml", config("x", "1"))
 		return "d"
@@ -219,7 +221,7 @@ func TestADirectoryThatIsAwayTakesNothingAway(t *testing.T) {
 	})
 }
 
-func TestNothingIsThereYet(t *testing.T) {
+func TestFileAppearsLater(t *testing.T) {
 	inWorld(t, kubeconfig.Options{}, func(*world) string { return "d" }, func(w *world) {
 		w.wants("synced")
 		w.wantsHealth("d: stat: no such file")
@@ -283,7 +285,7 @@ func TestNamesAndLabels(t *testing.T) {
 		return "d"
 	}, func(w *world) {
 		w.wants("join eu/admin-1; join eu/b; join us/b; synced")
-		w.wantsHealth(`two clusters of the name "eu/admin-1"`)
+		w.wantsHealth(`two clusters are named "eu/admin-1"`)
 		a, err := w.fleet.Cluster("eu/b")
 		w.must(err)
 		if a.Labels["file"] != "eu" || a.Labels["context"] != "b" {

@@ -63,7 +63,7 @@ func (p *Provider) Health() error { return p.roster.Health() }
 
 // Run implements multicluster.Provider. The local manager runs the informer.
 func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
-	see := func(key string, n *metav1.PartialObjectMetadata) {
+	observe := func(key string, n *metav1.PartialObjectMetadata) {
 		var found []multicluster.Announcement
 		if name := p.o.Name(n); name != "" {
 			found = append(found, multicluster.Announcement{
@@ -77,7 +77,7 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 		Kind:          corev1.SchemeGroupVersion.WithKind("Namespace"),
 		LabelSelector: p.o.LabelSelector,
 	}
-	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, see)
+	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, observe)
 }
 
 // confined returns a configuration whose requests stay in a namespace.
@@ -104,7 +104,7 @@ func (c *confinement) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
-		return nil, fmt.Errorf("the cluster is the namespace %q: requests about %q are not made", c.namespace, other)
+		return nil, fmt.Errorf("the cluster is namespace %q: no access to namespace %q", c.namespace, other)
 	}
 	return c.next.RoundTrip(r)
 }

@@ -159,19 +159,19 @@ func TestANamespaceDoesNotReachItsNeighbour(t *testing.T) {
 		must[*corev1.ConfigMap](t)(confined.ConfigMaps("red").Create(ctx, config, metav1.CreateOptions{}))
 		must[*corev1.Namespace](t)(confined.Namespaces().Get(ctx, "red", metav1.GetOptions{}))
 		must[*corev1.NodeList](t)(confined.Nodes().List(ctx, metav1.ListOptions{}))
-		const says = `the cluster is the namespace "red": requests about "blue" are not made`
+		const want = `the cluster is namespace "red": no access to namespace "blue"`
 		if _, err := confined.ConfigMaps("blue").Create(ctx, config, metav1.CreateOptions{}); err == nil ||
-			!strings.Contains(err.Error(), says) {
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("a create: %v", err)
 		}
 		if _, err := confined.Namespaces().Get(ctx, "blue", metav1.GetOptions{}); err == nil ||
-			!strings.Contains(err.Error(), says) {
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("a get of the namespace: %v", err)
 		}
 	})
 }
 
-func TestASelectorThatIsNone(t *testing.T) {
+func TestInvalidSelector(t *testing.T) {
 	if _, err := namespace.New(nil, namespace.Options{LabelSelector: "!!"}); err == nil {
 		t.Error("it is taken")
 	}

@@ -16,20 +16,16 @@ type Discovery struct {
 	Kind schema.GroupVersionKind
 	// ReadyCondition is the type of the condition in their status.conditions that must be True.
 	ReadyCondition string
-	// Endpoint is a template (text/template) of the URL of a control plane, evaluated with the
-	// fields Base, Name, Namespace, UID and Object (see endpoint).
+	// Endpoint is a template (text/template) of the URL of a control plane. Its fields are Base, the URL of the server
+	// that Options.Config leads to, without a slash at its end; Name, Namespace and UID of the object; and Object, the
+	// whole object ({{.Object.status.endpoint}}, for control planes that move).
 	Endpoint string
 }
 
-// endpoint is the data of an endpoint template.
+// endpoint is the data of an endpoint template; see [Discovery].
 type endpoint struct {
-	// Base is the URL of the server that Options.Config leads to, without a slash at its end.
-	Base string
-	// Name, Namespace and UID are those of the object.
-	Name, Namespace, UID string
-	// Object is the whole object. A template can use any field: {{.Object.status.endpoint}}, for control planes that
-	// move.
-	Object map[string]any
+	Base, Name, Namespace, UID string
+	Object                     map[string]any
 }
 
 // External finds control planes from outside, behind the path that the API server of the Projects routes to them.
@@ -73,15 +69,15 @@ func newEndpoints(text string, config *rest.Config) (*endpoints, error) {
 		return nil, err
 	}
 	e := &endpoints{template: t, base: strings.TrimSuffix(base.String(), "/")}
-	if _, err = e.of(endpoint{Name: "name", Namespace: "namespace", UID: "uid"}); err != nil &&
+	if _, err = e.url(endpoint{Name: "name", Namespace: "namespace", UID: "uid"}); err != nil &&
 		strings.Contains(err.Error(), "no entry for key") {
 		err = nil // Errors about fields show up with the first object.
 	}
 	return e, err
 }
 
-// of returns the URL for an object.
-func (e *endpoints) of(o endpoint) (string, error) {
+// url returns the URL for an object.
+func (e *endpoints) url(o endpoint) (string, error) {
 	o.Base = e.base
 	var b strings.Builder
 	if err := e.template.Execute(&b, o); err != nil {
@@ -92,7 +88,7 @@ func (e *endpoints) of(o endpoint) (string, error) {
 		return "", fmt.Errorf("endpoint: %w", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("endpoint: %q is no URL of a server", b.String())
+		return "", fmt.Errorf("endpoint: %q is not the URL of a server", b.String())
 	}
 	return b.String(), nil
 }

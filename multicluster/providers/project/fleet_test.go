@@ -248,7 +248,7 @@ func TestSameNamesInThreeProjects(t *testing.T) {
 
 // Milo's provider holds a lock, without a timeout, while a cluster's caches sync. One project that does not answer
 // prevents all others from being engaged, and blocks Get.
-func TestAnUnreachableProjectDelaysNobody(t *testing.T) {
+func TestUnreachableProjectDelaysNoOther(t *testing.T) {
 	inFleet(t, project.Options{}, nil, func(f *fleet) {
 		f.planes.servers["dead"] = nil
 		f.announce("dead", "True")
@@ -336,7 +336,7 @@ func TestAProjectThatIsNotReadyForAWhileIsEngagedAgain(t *testing.T) {
 	})
 }
 
-func TestLabelsDecideWhoIsEngaged(t *testing.T) {
+func TestLabelsSelectProjects(t *testing.T) {
 	inFleet(t, project.Options{LabelSelector: "env=prod"}, nil, func(f *fleet) {
 		f.serve("a")
 		f.serve("b")
@@ -381,7 +381,7 @@ func TestIndexesBeforeAndAfterProjectsAreEngaged(t *testing.T) {
 
 // Neither a project that was engaged, nor one that was never reached, leaves anything behind. Milo's provider keeps the
 // cancel function of the first, and the started cluster of the second.
-func TestProjectsThatGoLeaveNothingBehind(t *testing.T) {
+func TestDepartedProjectsDoNotLeak(t *testing.T) {
 	inFleet(t, project.Options{}, nil, func(f *fleet) {
 		round := func() {
 			server := f.serve("a", "x", "y", "z")

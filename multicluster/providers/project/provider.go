@@ -74,7 +74,7 @@ func (p *Provider) Health() error { return p.roster.Health() }
 
 // Run implements multicluster.Provider. The local manager runs the informer.
 func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
-	see := func(key string, obj *unstructured.Unstructured) {
+	observe := func(key string, obj *unstructured.Unstructured) {
 		if found, err := p.announce(obj); err != nil {
 			p.roster.Broken(ctx, key, err)
 		} else {
@@ -85,7 +85,7 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	if p.o.Namespace != "" {
 		o.Namespaces = []string{p.o.Namespace}
 	}
-	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, see)
+	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, observe)
 }
 
 // announce returns the cluster of an object, or none if the options ignore the object.
@@ -109,7 +109,7 @@ func (p *Provider) announce(obj *unstructured.Unstructured) ([]multicluster.Anno
 //
 // Errors: the template makes no URL of this object.
 func (p *Provider) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, error) {
-	host, err := p.endpoints.of(endpoint{
+	host, err := p.endpoints.url(endpoint{
 		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID()), Object: obj.Object,
 	})
 	if err != nil {

@@ -349,7 +349,7 @@ func TestLabelSelector(t *testing.T) {
 }
 
 // A hundred projects that cannot be reached cost the others nothing: the provider connects to none.
-func TestNothingIsReached(t *testing.T) {
+func TestProviderConnectsToNoProject(t *testing.T) {
 	inWorld(t, project.Options{Config: &rest.Config{Host: "https://192.0.2.1"}}, func(w *world) {
 		for i := range 20 {
 			w.update(ready(w.create(fmt.Sprintf("p-%d", i)), w.d, "True"))
@@ -402,7 +402,7 @@ func TestTheKindIsNotServedYet(t *testing.T) {
 	})
 }
 
-func TestRunsLeaveNothingBehind(t *testing.T) {
+func TestRunsDoNotLeak(t *testing.T) {
 	inWorld(t, project.Options{}, func(w *world) {
 		w.create("shop")
 		w.wants("join shop (it has no condition Ready)")
@@ -424,14 +424,14 @@ func TestOptionsAreChecked(t *testing.T) {
 		d.Endpoint = endpoint
 		return project.Options{Config: config, Discovery: d}
 	}
-	for says, o := range map[string]project.Options{
-		"LabelSelector":           {Config: config, LabelSelector: "!!"},
-		"unclosed action":         with("{{"),
-		"can't evaluate field No": with("https://{{.No}}"),
-		`"shop" is no URL`:        with("shop"),
+	for want, o := range map[string]project.Options{
+		"LabelSelector":                     {Config: config, LabelSelector: "!!"},
+		"unclosed action":                   with("{{"),
+		"can't evaluate field No":           with("https://{{.No}}"),
+		`"shop" is not the URL of a server`: with("shop"),
 	} {
-		if _, err := project.New(nil, o); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%+v: %v, want %q", o, err, says)
+		if _, err := project.New(nil, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
 		}
 	}
 }

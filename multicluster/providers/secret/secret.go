@@ -85,7 +85,7 @@ func (p *Provider) Health() error { return p.roster.Health() }
 // Run implements multicluster.Provider. The local manager runs the informer.
 func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	recorder := p.local.GetEventRecorderFor("secret-provider")
-	see := func(key string, s *corev1.Secret) {
+	observe := func(key string, s *corev1.Secret) {
 		found, err := p.read(s)
 		if err == nil {
 			p.roster.Found(ctx, key, found)
@@ -94,7 +94,7 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 		}
 	}
 	o := informer.InformerOptions{Namespaces: []string{p.o.Namespace}, LabelSelector: p.o.LabelSelector}
-	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, see)
+	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, observe)
 }
 
 // read returns the cluster of a Secret, or none if the options ignore the Secret.
@@ -105,7 +105,7 @@ func (p *Provider) read(s *corev1.Secret) ([]multicluster.Announcement, error) {
 	}
 	data, ok := s.Data[p.o.Key]
 	if !ok {
-		return nil, fmt.Errorf("there is no %q in its data", p.o.Key)
+		return nil, fmt.Errorf("its data has no key %q", p.o.Key)
 	}
 	contexts, current, err := kubeconf.Read(data, kubeconf.Source{Untrusted: !p.o.Trusted})
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *Provider) read(s *corev1.Secret) ([]multicluster.Announcement, error) {
 	}
 	i := slices.IndexFunc(contexts, func(c kubeconf.Context) bool { return c.Name == current })
 	if i < 0 {
-		return nil, fmt.Errorf("%s: its current context %q is not in it", p.o.Key, current)
+		return nil, fmt.Errorf("%s: its current context %q does not exist", p.o.Key, current)
 	}
 	c := contexts[i]
 	if c.Err != nil {

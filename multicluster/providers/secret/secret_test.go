@@ -161,14 +161,14 @@ func TestSecretsAreClusters(t *testing.T) {
 	})
 }
 
-func TestAMalformedSecretTakesNothingAway(t *testing.T) {
+func TestMalformedSecretKeepsItsCluster(t *testing.T) {
 	inWorld(t, secret.Options{Namespace: "fleet"}, func(w *world) {
 		w.put(secretOf("eu", kubeconfig("1")))
 		w.wants("join eu")
 		w.put(secretOf("eu", "{{{"))
 		w.put(secretOf("us", ""))
 		w.wants("")
-		w.wantsHealth("fleet/eu: kubeconfig: it is no kubeconfig")
+		w.wantsHealth("fleet/eu: kubeconfig: not a kubeconfig")
 		w.wantsHealth("fleet/us: kubeconfig: it is empty")
 		again := secretOf("eu", "{{{")
 		again.Labels["more"] = "labels"
@@ -193,7 +193,7 @@ func TestAMalformedSecretTakesNothingAway(t *testing.T) {
 }
 
 // A writer of Secrets must not be able to read the process's own token, or to make the process run a command.
-func TestASecretIsNotTrusted(t *testing.T) {
+func TestSecretsAreNotTrusted(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestOptions(t *testing.T) {
 		w.put(secretOf("x-none", ""))
 		w.put(secretOf("us", kubeconfig("1")))
 		w.wants("join eu")
-		w.wantsHealth(`fleet/us: there is no "value" in its data`)
+		w.wantsHealth(`fleet/us: its data has no key "value"`)
 	})
 	for _, o := range []secret.Options{{}, {Namespace: "fleet", LabelSelector: "!!"}} {
 		if _, err := secret.New(nil, o); err == nil {

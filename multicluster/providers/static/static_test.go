@@ -25,7 +25,7 @@ func ExampleNew() {
 	// Output: <nil> eu us
 }
 
-func TestWhatTheFleetDoesNotTakeIsInHealth(t *testing.T) {
+func TestHealthListsRejectedClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := &fleettest.Fleet{}
 		fleet.Take("b")
@@ -36,7 +36,7 @@ func TestWhatTheFleetDoesNotTakeIsInHealth(t *testing.T) {
 		if log := fleet.Log(); log != "join a; synced" {
 			t.Errorf("the fleet heard %q", log)
 		}
-		const want = "the list: there are two clusters of the name \"a\"\ncluster \"b\": another provider has " +
+		const want = "the list: two clusters are named \"a\"\ncluster \"b\": another provider has " +
 			"announced a cluster of that name"
 		if err := p.Health(); err == nil || err.Error() != want {
 			t.Errorf("health is %v, want %s", err, want)

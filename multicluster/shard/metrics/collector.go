@@ -14,15 +14,16 @@ var (
 	member   = newDesc("member", "1 while this replica is a member of the fleet")
 	replicas = newDesc("replicas", "Current number of members of the fleet, as far as this replica knows")
 	leases   = newDesc("leases",
-		"Current number of leases that this replica serves, waits for, or has not released yet", "state")
+		"Current number of leases that this replica serves, waits for, or is releasing", "state")
 	tenures = newDesc("tenures_total", "Total number of tenures that ended, by how they ended", "end")
 	stuck   = newDesc("stuck_total",
-		"Total number of tenures after which work continued, so that the lease had to expire")
-	taken     = newDesc("taken_total", "Total number of leases taken")
-	asked     = newDesc("asked_total", "Total number of handovers requested from other replicas")
-	conflicts = newDesc("conflicts_total", "Total number of writes to leases for which another replica was faster")
-	errors    = newDesc("errors_total", "Total number of failed requests about leases")
-	dead      = newDesc("dead_total", "Total number of sessions that this replica found expired")
+		"Total number of tenures whose work did not end, so that the lease had to expire")
+	taken            = newDesc("taken_total", "Total number of leases taken")
+	handoverRequests = newDesc("handover_requests_total", "Total number of handovers requested from other replicas")
+	conflicts        = newDesc("conflicts_total",
+		"Total number of writes to leases for which another replica was faster")
+	errors  = newDesc("errors_total", "Total number of failed requests about leases")
+	expired = newDesc("expired_sessions_total", "Total number of sessions that this replica found expired")
 )
 
 // Collector reads an owner when it is scraped. Register it with the Registerer of manager/metrics.
@@ -36,8 +37,8 @@ func New(owner *shard.Owner) *Collector { return &Collector{owner: owner} }
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		member, replicas, leases, tenures, stuck, taken, asked, conflicts, errors,
-		dead,
+		member, replicas, leases, tenures, stuck, taken, handoverRequests, conflicts, errors,
+		expired,
 	} {
 		out <- d
 	}
@@ -60,14 +61,14 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	gauge(replicas, s.Replicas)
 	gauge(leases, s.Serving, "serving")
 	gauge(leases, s.Waiting, "waiting")
-	gauge(leases, s.Owing, "owing")
+	gauge(leases, s.Releasing, "releasing")
 	counter(tenures, s.Released, "released")
 	counter(tenures, s.HandedOver, "handed over")
 	counter(tenures, s.Lost, "lost")
 	counter(stuck, s.Stuck)
 	counter(taken, s.Taken)
-	counter(asked, s.Asked)
+	counter(handoverRequests, s.HandoverRequests)
 	counter(conflicts, s.Conflicts)
 	counter(errors, s.Errors)
-	counter(dead, s.Dead)
+	counter(expired, s.Expired)
 }

@@ -5,8 +5,9 @@
 //
 //	fleet_shard_member            1 while this replica is a member of the fleet
 //	fleet_shard_replicas          the number of members, as far as this replica knows
-//	fleet_shard_leases            by state: leases that this replica serves, waits for, or has not released yet
+//	fleet_shard_leases            by state: leases that this replica serves, waits for, or is releasing
 //	fleet_shard_tenures_total     by end: released, handed over, lost
-//	fleet_shard_stuck_total       tenures after which work continued, so that the lease had to expire
-//	fleet_shard_taken_total       leases taken; see also asked_total, conflicts_total, errors_total and dead_total
+//	fleet_shard_stuck_total       tenures whose work did not end, so that the lease had to expire
+//	fleet_shard_taken_total       leases taken; see also handover_requests_total, conflicts_total, errors_total and
+//	                              expired_sessions_total
 package metrics

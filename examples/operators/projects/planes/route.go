@@ -2,6 +2,7 @@ package planes
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -28,9 +29,7 @@ func route(path string) (name, below string, found bool) {
 	if !found || strings.Contains(name, "/") || below != "" && below[0] != '/' {
 		return "", "", false
 	}
-	if below == "" {
-		below = "/"
-	}
+	below = cmp.Or(below, "/")
 	return name, below, true
 }
 

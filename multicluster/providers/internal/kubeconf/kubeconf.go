@@ -46,7 +46,7 @@ func Read(data []byte, from Source) (contexts []Context, current string, err err
 	}
 	config, err := clientcmd.Load(data)
 	if err != nil {
-		return nil, "", fmt.Errorf("it is no kubeconfig: %w", err)
+		return nil, "", fmt.Errorf("not a kubeconfig: %w", err)
 	}
 	if from.Path != "" {
 		for _, c := range config.Clusters {
@@ -74,7 +74,7 @@ func read(config *api.Config, name string, from Source) Context {
 	context := config.Contexts[name]
 	// Without this check client-go would send anonymous requests.
 	if _, known := config.AuthInfos[context.AuthInfo]; context.AuthInfo != "" && !known {
-		return fail(fmt.Errorf("its user %q is not in it", context.AuthInfo))
+		return fail(fmt.Errorf("its user %q does not exist", context.AuthInfo))
 	}
 	alone := single(config, name)
 	if from.Untrusted {

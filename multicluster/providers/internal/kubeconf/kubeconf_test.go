@@ -20,13 +20,13 @@ users: [{name: u, user: {` + user + `}}]
 `)
 }
 
-func TestUntrustedKubeconfigsRunAndReadNothing(t *testing.T) {
+func TestUntrustedKubeconfigs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	const server = "server: https://x"
-	for _, c := range []struct{ cluster, user, says string }{
+	for _, c := range []struct{ cluster, user, want string }{
 		{server, "token: t", ""},
 		{
 			server, "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}",
@@ -42,9 +42,9 @@ func TestUntrustedKubeconfigsRunAndReadNothing(t *testing.T) {
 			t.Fatalf("%s: %v, %v", c.user, contexts, err)
 		}
 		err = contexts[0].Err
-		if (err == nil) != (c.says == "") || err != nil &&
-			(!strings.Contains(err.Error(), c.says) || contexts[0].Config != nil) {
-			t.Errorf("%s; %s: %v, want %q", c.cluster, c.user, err, c.says)
+		if (err == nil) != (c.want == "") || err != nil &&
+			(!strings.Contains(err.Error(), c.want) || contexts[0].Config != nil) {
+			t.Errorf("%s; %s: %v, want %q", c.cluster, c.user, err, c.want)
 		}
 	}
 	trusted, _, err := kubeconf.Read(text(server, "tokenFile: token"),
@@ -54,7 +54,7 @@ func TestUntrustedKubeconfigsRunAndReadNothing(t *testing.T) {
 	}
 }
 
-func TestIdentityIsOfClusterAndUser(t *testing.T) {
+func TestIdentity(t *testing.T) {
 	identity := func(data []byte) string {
 		t.Helper()
 		contexts, _, err := kubeconf.Read(data, kubeconf.Source{})
@@ -78,13 +78,13 @@ func TestIdentityIsOfClusterAndUser(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoKubeconfig(t *testing.T) {
-	for in, says := range map[string]string{
-		"": "empty", " \n": "empty", "a: [": "no kubeconfig", "kind: Pod\napiVersion: v1\n": "no kubeconfig",
+func TestInvalidKubeconfigs(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "empty", " \n": "empty", "a: [": "not a kubeconfig", "kind: Pod\napiVersion: v1\n": "not a kubeconfig",
 	} {
 		if _, _, err := kubeconf.Read([]byte(in), kubeconf.Source{}); err == nil ||
-			!strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v, want %q", in, err, says)
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", in, err, want)
 		}
 	}
 	contexts, current, err := kubeconf.Read(

@@ -12,11 +12,11 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// Follow is the Run of such a provider. It calls see for every object and for every new state of one. see reports the
-// object's clusters to the roster, with the object's key as the place. Follow makes the roster forget the place when
-// the object is gone.
+// Follow is the Run of such a provider. It calls observe for every object and for every new state of one. observe
+// reports the object's clusters to the roster, with the object's key as the place. Follow makes the roster forget the
+// place when the object is gone.
 func Follow[T informer.Object](ctx context.Context, f *informer.Factory, o informer.InformerOptions, r *roster.Roster,
-	fleet multicluster.Fleet, see func(key string, obj T),
+	fleet multicluster.Fleet, observe func(key string, obj T),
 ) error {
 	objects, err := informer.ForOptions[T](f, o)
 	if err != nil {
@@ -25,14 +25,14 @@ func Follow[T informer.Object](ctx context.Context, f *informer.Factory, o infor
 	defer informer.Release(objects)
 	r.Begin(fleet)
 	registration, err := objects.AddHandler(informer.Handler[T]{
-		OnAdd:    func(obj T, _ bool) { see(informer.Key(obj), obj) },
-		OnUpdate: func(_, obj T) { see(informer.Key(obj), obj) },
+		OnAdd:    func(obj T, _ bool) { observe(informer.Key(obj), obj) },
+		OnUpdate: func(_, obj T) { observe(informer.Key(obj), obj) },
 		OnDelete: func(d informer.Deleted[T]) { r.Gone(d.Key) },
 	}, informer.HandlerOptions{Name: "clusters", Resync: -1})
 	if err != nil {
 		return fmt.Errorf("watch clusters: %w", err)
 	}
-	// RemoveHandler delivers pending events first. When it returns, no call of see is under way.
+	// RemoveHandler delivers pending events first. When it returns, no call of observe is under way.
 	defer func() { err = objects.RemoveHandler(context.WithoutCancel(ctx), registration) }()
 	select {
 	case <-registration.Synced():

@@ -42,16 +42,17 @@ type Roster struct {
 // place is where clusters are found.
 type place struct {
 	clusters map[string]multicluster.Announcement
-	// wrong is the error of the place itself. refused is why the fleet rejected a cluster, by its name.
-	wrong   error
-	refused map[string]error
-	// said is the error that was last logged.
-	said string
+	// err is the error of the place itself. rejected is why the fleet rejected a cluster, by its name.
+	err      error
+	rejected map[string]error
+	// logged is the error that was last logged.
+	logged string
 	// seen reports whether the place was read, with or without success, since the run began.
 	seen bool
 }
 
-// Begin begins a run: it announces all known clusters to the fleet. [Roster.Complete] ends the first round.
+// Begin begins a run: it announces all known clusters to the fleet. [Roster.Complete] follows when all places were
+// read.
 func (r *Roster) Begin(fleet multicluster.Fleet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +64,7 @@ func (r *Roster) Begin(fleet multicluster.Fleet) {
 		p.seen = false
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.holders)) {
-		r.settleName(name)
+		r.announce(name)
 	}
 }
 
@@ -84,7 +85,7 @@ func (r *Roster) Complete(all bool) {
 func (r *Roster) placeLocked(where string) *place {
 	p := r.places[where]
 	if p == nil {
-		p = &place{refused: map[string]error{}}
+		p = &place{rejected: map[string]error{}}
 		r.places[where] = p
 	}
 	p.seen = true
@@ -106,7 +107,7 @@ func (r *Roster) Found(ctx context.Context, where string, clusters []multicluste
 	var wrong []error
 	for _, a := range clusters {
 		if _, twice := now[a.Name]; twice {
-			wrong = append(wrong, fmt.Errorf("there are two clusters of the name %q", a.Name))
+			wrong = append(wrong, fmt.Errorf("two clusters are named %q", a.Name))
 			continue
 		}
 		now[a.Name] = a
@@ -117,8 +118,8 @@ func (r *Roster) Found(ctx context.Context, where string, clusters []multicluste
 			now[u.Name] = a
 		}
 	}
-	p.clusters, p.wrong = now, errors.Join(wrong...)
-	r.settle(before, now)
+	p.clusters, p.err = now, errors.Join(wrong...)
+	r.announceChanges(before, now)
 	r.report(ctx, where)
 }
 
@@ -126,7 +127,7 @@ func (r *Roster) Found(ctx context.Context, where string, clusters []multicluste
 func (r *Roster) Broken(ctx context.Context, where string, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.placeLocked(where).wrong = err
+	r.placeLocked(where).err = err
 	return r.report(ctx, where)
 }
 
@@ -140,7 +141,7 @@ func (r *Roster) Gone(where string) {
 func (r *Roster) goneLocked(where string) {
 	if p := r.places[where]; p != nil {
 		delete(r.places, where)
-		r.settle(p.clusters, nil)
+		r.announceChanges(p.clusters, nil)
 	}
 }
 
@@ -169,31 +170,31 @@ func (r *Roster) retry(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for where, p := range r.places {
-		if len(p.refused) == 0 {
+		if len(p.rejected) == 0 {
 			continue
 		}
-		for name := range maps.Clone(p.refused) {
-			r.settleName(name)
+		for name := range maps.Clone(p.rejected) {
+			r.announce(name)
 		}
 		r.report(ctx, where)
 	}
 }
 
-// settle announces these names, or their departure, to the fleet.
-func (r *Roster) settle(some, more map[string]multicluster.Announcement) {
+// announceChanges announces these names, or their departure, to the fleet.
+func (r *Roster) announceChanges(some, more map[string]multicluster.Announcement) {
 	names := slices.Collect(maps.Keys(some))
 	names = slices.AppendSeq(names, maps.Keys(more))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		r.settleName(name)
+		r.announce(name)
 	}
 }
 
-func (r *Roster) settleName(name string) {
+func (r *Roster) announce(name string) {
 	where, held := r.holders[name]
 	if held && !r.has(where, name) {
 		if p := r.places[where]; p != nil {
-			delete(p.refused, name)
+			delete(p.rejected, name)
 		}
 		where = ""
 	}
@@ -212,9 +213,9 @@ func (r *Roster) settleName(name string) {
 	r.holders[name] = where
 	p := r.places[where]
 	if err := r.fleet.Join(p.clusters[name]); err != nil {
-		p.refused[name] = fmt.Errorf("cluster %q: %w", name, err)
+		p.rejected[name] = fmt.Errorf("cluster %q: %w", name, err)
 	} else {
-		delete(p.refused, name)
+		delete(p.rejected, name)
 	}
 }
 
@@ -234,29 +235,29 @@ func (r *Roster) report(ctx context.Context, where string) bool {
 	if err != nil {
 		text = err.Error()
 	}
-	if p.said == text {
+	if p.logged == text {
 		return false
 	}
-	p.said = text
+	p.logged = text
 	logger := klog.FromContext(ctx)
 	if err != nil {
-		logger.Error(err, "Clusters cannot all be read", "source", where, "kept", len(p.clusters))
+		logger.Error(err, "Cannot read all clusters of a source", "source", where, "kept", len(p.clusters))
 		return true
 	}
-	logger.Info("Clusters can all be read again", "source", where)
+	logger.Info("All clusters of a source can be read again", "source", where)
 	return false
 }
 
 // health returns the error of a place.
 func (r *Roster) health(where string) error {
 	p := r.places[where]
-	wrong := []error{p.wrong}
-	for _, name := range slices.Sorted(maps.Keys(p.refused)) {
-		wrong = append(wrong, p.refused[name])
+	wrong := []error{p.err}
+	for _, name := range slices.Sorted(maps.Keys(p.rejected)) {
+		wrong = append(wrong, p.rejected[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.clusters)) {
 		if holder := r.holders[name]; holder != where {
-			wrong = append(wrong, fmt.Errorf("cluster %q: the name is that of a cluster of %s", name, holder))
+			wrong = append(wrong, fmt.Errorf("cluster %q: the name is taken by a cluster of %s", name, holder))
 		}
 	}
 	return errors.Join(wrong...)

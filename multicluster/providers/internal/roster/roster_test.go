@@ -46,7 +46,7 @@ func wantHealth(t *testing.T, r *roster.Roster, want string) {
 	}
 }
 
-func TestWhatIsFoundJoinsAndWhatIsNotFoundAgainLeaves(t *testing.T) {
+func TestFoundClustersJoinAndMissingOnesLeave(t *testing.T) {
 	var r roster.Roster
 	fleet := &fleettest.Fleet{}
 	r.Begin(fleet)
@@ -60,7 +60,7 @@ func TestWhatIsFoundJoinsAndWhatIsNotFoundAgainLeaves(t *testing.T) {
 	wantHealth(t, &r, "")
 }
 
-func TestABrokenPlaceKeepsItsClusters(t *testing.T) {
+func TestUnreadableSourceKeepsItsClusters(t *testing.T) {
 	var log bytes.Buffer
 	ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log))))
 	var r roster.Roster
@@ -83,27 +83,27 @@ func TestABrokenPlaceKeepsItsClusters(t *testing.T) {
 	wantLog(t, fleet, "")
 	r.Found(ctx, "x", clusters("a", "b"))
 	wantHealth(t, &r, "")
-	if !strings.Contains(log.String(), "can all be read again") {
+	if !strings.Contains(log.String(), "can be read again") {
 		t.Errorf("the end of it was not logged:\n%s", &log)
 	}
 }
 
-func TestANameBelongsToWhoHadItFirst(t *testing.T) {
+func TestFirstHolderKeepsTheName(t *testing.T) {
 	var r roster.Roster
 	fleet := &fleettest.Fleet{}
 	r.Begin(fleet)
 	r.Found(t.Context(), "y", []multicluster.Announcement{cluster("a", "first")})
 	r.Found(t.Context(), "x", []multicluster.Announcement{cluster("a", "second")})
 	wantLog(t, fleet, "join a")
-	wantHealth(t, &r, `x: cluster "a": the name is that of a cluster of y`)
+	wantHealth(t, &r, `x: cluster "a": the name is taken by a cluster of y`)
 	r.Gone("y")
 	wantLog(t, fleet, "change a: identity, host")
 	wantHealth(t, &r, "")
 	r.Found(t.Context(), "z", clusters("b", "b"))
-	wantHealth(t, &r, `z: there are two clusters of the name "b"`)
+	wantHealth(t, &r, `z: two clusters are named "b"`)
 }
 
-func TestWhatTheFleetRefusesIsAnnouncedAgain(t *testing.T) {
+func TestRejectedClustersAreAnnouncedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r roster.Roster
 		fleet := &fleettest.Fleet{}
@@ -121,7 +121,7 @@ func TestWhatTheFleetRefusesIsAnnouncedAgain(t *testing.T) {
 }
 
 // A run announces the clusters of the run before, and drops those that it does not find again.
-func TestAnotherRunBeginsWithWhatWasKnown(t *testing.T) {
+func TestNextRunAnnouncesKnownClusters(t *testing.T) {
 	var r roster.Roster
 	r.Begin(&fleettest.Fleet{})
 	r.Found(t.Context(), "x", clusters("a"))

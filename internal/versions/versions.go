@@ -6,8 +6,6 @@ import (
 
 // Reached reports whether a cache at watermark mark holds everything up to version. Versions that do not compare are
 // reached only if they are equal.
-//
-// Source: KEP-5504, resource versions of one resource are comparable as integers.
 func Reached(mark, version string) bool {
 	if mark == "" {
 		return false
@@ -19,7 +17,8 @@ func Reached(mark, version string) bool {
 	return c >= 0
 }
 
-// Earlier reports whether a is known to come before b.
+// Earlier reports whether a is known to come before b. That is not known of versions that do not compare, "" among
+// them.
 func Earlier(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && c < 0

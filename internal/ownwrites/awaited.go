@@ -4,91 +4,37 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
-// Set is the records of all servers that a process writes to. Its caller waits until all caches show the writes. The
-// zero value is empty.
-//
-// Concurrency: all methods may be called from any goroutine.
-type Set struct {
-	mu      sync.Mutex
-	records map[*Record]struct{}
-	// past is the count of records that were removed.
-	past uint64
-}
-
-// Add makes r keep later writes until all caches of its factory show them.
-func (s *Set) Add(r *Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.records == nil {
-		s.records = map[*Record]struct{}{}
-	}
-	s.records[r] = struct{}{}
-	r.awaited.Store(true)
-}
-
-// Remove undoes Add.
-func (s *Set) Remove(r *Record) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, has := s.records[r]; !has {
-		return
-	}
-	delete(s.records, r)
-	r.awaited.Store(false)
-	s.past += r.begun.Load() + r.ended.Load()
-}
-
-func (s *Set) all() []*Record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*Record, 0, len(s.records))
-	for r := range s.records {
-		all = append(all, r)
-	}
-	return all
-}
-
-// Moving reports whether a write is under way.
-func (s *Set) Moving() bool {
-	return slices.ContainsFunc(s.all(), func(r *Record) bool { return r.begun.Load() != r.ended.Load() && !r.away() })
-}
+// SetAwaited sets whether somebody waits until the caches show later writes. If so, entries are kept until all caches
+// of the factory show them.
+func (r *Record) SetAwaited(awaited bool) { r.awaited.Store(awaited) }
 
 // Count returns the number of writes begun plus the number ended. It only rises.
-func (s *Set) Count() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.past
-	for r := range s.records {
-		n += r.begun.Load() + r.ended.Load()
-	}
-	return n
-}
+func (r *Record) Count() uint64 { return r.begun.Load() + r.ended.Load() }
+
+// Moving reports whether a write is under way to a server that can be reached.
+func (r *Record) Moving() bool { return r.begun.Load() != r.ended.Load() && !r.away() }
 
 // Behind reports whether there are writes that the caches do not show. It may send requests. It ignores writes whose
-// answer was lost: their writers got an error and try again.
-func (s *Set) Behind(ctx context.Context) (behind bool) {
-	for _, r := range s.all() {
-		if r.away() {
-			continue
-		}
-		for _, l := range r.All() {
-			behind = l.behind(ctx) || behind
-		}
+// answer was lost: their writers got an error and try again. It also ignores all writes to a server that cannot be
+// reached.
+func (r *Record) Behind(ctx context.Context) (behind bool) {
+	if r.away() {
+		return false
+	}
+	for _, l := range r.All() {
+		behind = l.behind(ctx) || behind
 	}
 	return behind
 }
 
 // GiveUp stops waiting for the writes that the caches may never show, and returns them.
-func (s *Set) GiveUp() (abandoned []cachecheck.Written) {
-	for _, r := range s.all() {
-		for _, l := range r.All() {
-			abandoned = append(abandoned, l.giveUp()...)
-		}
+func (r *Record) GiveUp() (abandoned []cachecheck.Written) {
+	for _, l := range r.All() {
+		abandoned = append(abandoned, l.giveUp()...)
 	}
 	return abandoned
 }
@@ -100,8 +46,8 @@ func (r *Record) away() bool {
 
 // behind reports whether a cache of the factory does not show a write of the resource.
 func (l *Resource) behind(ctx context.Context) (behind bool) {
-	for _, w := range l.untold() {
-		if l.unknown(ctx, w) {
+	for _, w := range l.uncertain() {
+		if l.mayBeUnseen(ctx, w) {
 			behind = true
 		}
 	}
@@ -112,8 +58,8 @@ func (l *Resource) behind(ctx context.Context) (behind bool) {
 	return behind || slices.ContainsFunc(l.order, l.awaitedLocked)
 }
 
-// untold returns the writes whose answers did not tell their effect.
-func (l *Resource) untold() (untold []*Write) {
+// uncertain returns the writes whose answers did not tell their effect.
+func (l *Resource) uncertain() (uncertain []*Write) {
 	if l.busy.Load() == 0 {
 		return nil
 	}
@@ -121,20 +67,20 @@ func (l *Resource) untold() (untold []*Write) {
 	defer l.mu.Unlock()
 	for w := range l.inDoubt {
 		if o := w.State(); o.InDoubt && o.Lost == nil && !w.abandoned {
-			untold = append(untold, w)
+			uncertain = append(uncertain, w)
 		}
 	}
-	return untold
+	return uncertain
 }
 
-// unknown reports whether the caches may not show the effect of w. It asks the server, once. It need not ask if the
+// mayBeUnseen reports whether the caches may not show the effect of w. It asks the server, once. It need not ask if the
 // caches show that all objects of a deletion are gone.
-func (l *Resource) unknown(ctx context.Context, w *Write) bool {
+func (l *Resource) mayBeUnseen(ctx context.Context, w *Write) bool {
 	o := w.State()
 	if o.Until == "" && !o.silent && !(w.all && l.reflected(o)) {
 		err := l.Resolve(ctx, w)
 		if errors.Is(err, errSilent) {
-			w.mute()
+			w.markSilent()
 		}
 		if err != nil {
 			return true
@@ -154,8 +100,8 @@ func (l *Resource) unknown(ctx context.Context, w *Write) bool {
 	return false
 }
 
-// mute notes that the server does not tell the effect of w.
-func (w *Write) mute() {
+// markSilent notes that the server does not tell the effect of w.
+func (w *Write) markSilent() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.outcome.silent = true
@@ -176,10 +122,10 @@ func (l *Resource) written(key ObjectKey) cachecheck.Written {
 // giveUp abandons the writes that the caches may never show.
 func (l *Resource) giveUp() (abandoned []cachecheck.Written) {
 	caches := l.record.caches()
-	untold := l.untold()
+	uncertain := l.uncertain()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range untold {
+	for _, w := range uncertain {
 		o := w.State()
 		certain := o.Until != "" && !o.silent
 		if certain && slices.ContainsFunc(o.objects, caches.WillReflect) {
@@ -195,15 +141,4 @@ func (l *Resource) giveUp() (abandoned []cachecheck.Written) {
 		}
 	}
 	return abandoned
-}
-
-type setKey struct{}
-
-// With returns a context that carries the set of a caller that waits.
-func With(ctx context.Context, s *Set) context.Context { return context.WithValue(ctx, setKey{}, s) }
-
-// From returns the set of a caller that waits; nil if nobody does.
-func From(ctx context.Context) *Set {
-	s, _ := ctx.Value(setKey{}).(*Set)
-	return s
 }

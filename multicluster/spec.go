@@ -11,19 +11,19 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// parts are the configuration of a controller. Rebuild uses them again, so they never change.
-type parts struct {
-	fleet      *Manager
-	name       string
-	reconciler reconcile.Reconciler[Request]
-	options    reconcile.Options[Request]
-	inputs     []*input
-	object     *input // The input of For; nil without it.
-	filters    []ClusterFilter
-	clusters   []ClusterHandler
-	local      bool
-	leaderless bool
-	reportGone bool
+// controllerSpec is the configuration of a controller. Rebuild uses it again, so it never changes.
+type controllerSpec struct {
+	fleet           *Manager
+	name            string
+	reconciler      reconcile.Reconciler[Request]
+	options         reconcile.Options[Request]
+	inputs          []*input
+	forInput        *input // The input of For; nil without it.
+	clusterFilters  []ClusterFilter
+	clusterHandlers []ClusterHandler
+	engageLocal     bool
+	leaderless      bool
+	reportGone      bool
 }
 
 // maxReleased is how many reconciles of one controller may run without a slot, in addition to those that have one.
@@ -31,27 +31,27 @@ const maxReleased = 64
 
 const defaultWorkers = 8
 
-func (p *parts) workers() int {
-	if p.options.Workers > 0 {
-		return p.options.Workers
+func (s *controllerSpec) workers() int {
+	if s.options.Workers > 0 {
+		return s.options.Workers
 	}
 	return defaultWorkers
 }
 
-func (p *parts) clusterWorkers() int {
-	if n := p.fleet.options.ClusterWorkers; n > 0 {
-		return min(n, p.workers())
+func (s *controllerSpec) clusterWorkers() int {
+	if n := s.fleet.options.ClusterWorkers; n > 0 {
+		return min(n, s.workers())
 	}
-	return max(1, p.workers()/2)
+	return max(1, s.workers()/2)
 }
 
-// means reports whether the controller selects a cluster. It always takes requests for the local cluster, even when it
-// does not watch it.
-func (p *parts) means(inc *incarnation) bool {
-	if inc == p.fleet.localCluster {
+// selects reports whether the controller selects a cluster. It always takes requests for the local cluster, even when
+// it does not watch it.
+func (s *controllerSpec) selects(inc *incarnation) bool {
+	if inc == s.fleet.localCluster {
 		return true
 	}
-	for _, f := range p.filters {
+	for _, f := range s.clusterFilters {
 		if !f(inc.cluster.Info()) {
 			return false
 		}
@@ -60,10 +60,11 @@ func (p *parts) means(inc *incarnation) bool {
 }
 
 // inputsOf returns the inputs that the controller watches in a cluster.
-func (p *parts) inputsOf(inc *incarnation) (inputs []*input) {
-	for _, in := range p.inputs {
+func (s *controllerSpec) inputsOf(inc *incarnation) (inputs []*input) {
+	for _, in := range s.inputs {
 		switch {
-		case inc != p.fleet.localCluster && !in.onlyLocal, inc == p.fleet.localCluster && (in.onlyLocal || p.local):
+		case inc != s.fleet.localCluster && !in.onlyLocal,
+			inc == s.fleet.localCluster && (in.onlyLocal || s.engageLocal):
 			inputs = append(inputs, in)
 		}
 	}
@@ -72,14 +73,14 @@ func (p *parts) inputsOf(inc *incarnation) (inputs []*input) {
 
 // innerOptions returns the options of the loop below. FailingAfter is off, because a failure in one cluster must not
 // make the process unready.
-func (p *parts) innerOptions(order workqueue.Order[key]) reconcile.Options[key] {
-	o := p.options
+func (s *controllerSpec) innerOptions(order workqueue.Order[key]) reconcile.Options[key] {
+	o := s.options
 	inner := reconcile.Options[key]{
-		Workers: p.workers(), MaxRetries: o.MaxRetries, Timeout: o.Timeout,
+		Workers: s.workers(), MaxRetries: o.MaxRetries, Timeout: o.Timeout,
 		MinInterval: o.MinInterval, Debounce: o.Debounce, MaxDebounce: o.MaxDebounce,
 		HungAfter: o.HungAfter, FailingAfter: -1, DrainTimeout: o.DrainTimeout, Order: order, Metrics: o.Metrics,
 	}
-	if p.fleet.options.ReleaseAfter > 0 {
+	if s.fleet.options.ReleaseAfter > 0 {
 		inner.Workers += maxReleased
 	}
 	if o.RateLimiter != nil {
@@ -106,10 +107,10 @@ type input struct {
 	// onlyLocal reports whether only the local cluster is watched.
 	onlyLocal bool
 	owns      bool
-	// own turns events into requests for the same cluster, across into requests for any. Invariant: exactly one of own,
-	// across and owns is set.
-	own    *builder.Handler
-	across *Handler
+	// sameCluster turns events into requests for the same cluster, anyCluster into requests for any. Invariant: exactly
+	// one of sameCluster, anyCluster and owns is set.
+	sameCluster *builder.Handler
+	anyCluster  *Handler
 	// filters are the predicates of the controller and of the call.
 	filters []builder.Predicate
 	// owner is the kind of the owners that Owns makes requests for.
@@ -120,13 +121,13 @@ type input struct {
 func (in *input) handler(ownersInNamespaces bool) Handler {
 	var h Handler
 	switch {
-	case in.across != nil:
-		h = *in.across
+	case in.anyCluster != nil:
+		h = *in.anyCluster
 	case in.owns:
 		o := handler.OwnerOptions{ClusterScoped: !ownersInNamespaces, EveryOwner: in.options.EveryOwner}
 		h = lift(handler.EnqueueOwner[informer.Object](in.owner.GroupKind(), o))
 	default:
-		h = lift(*in.own)
+		h = lift(*in.sameCluster)
 	}
 	if len(in.filters) > 0 {
 		h = handler.Filter(h, in.filters...)
@@ -139,40 +140,42 @@ func lift(h builder.Handler) Handler {
 	var lifted Handler
 	if h.OnAdd != nil {
 		lifted.OnAdd = func(ctx context.Context, obj informer.Object, initial bool, q reconcile.Enqueuer[Request]) {
-			h.OnAdd(ctx, obj, initial, here(ctx, q))
+			h.OnAdd(ctx, obj, initial, enqueuerFor(ctx, q))
 		}
 	}
 	if h.OnUpdate != nil {
 		lifted.OnUpdate = func(ctx context.Context, old, obj informer.Object, q reconcile.Enqueuer[Request]) {
-			h.OnUpdate(ctx, old, obj, here(ctx, q))
+			h.OnUpdate(ctx, old, obj, enqueuerFor(ctx, q))
 		}
 	}
 	if h.OnDelete != nil {
 		lifted.OnDelete = func(ctx context.Context, gone informer.Deleted[informer.Object],
 			q reconcile.Enqueuer[Request],
 		) {
-			h.OnDelete(ctx, gone, here(ctx, q))
+			h.OnDelete(ctx, gone, enqueuerFor(ctx, q))
 		}
 	}
 	return lifted
 }
 
-// here adds the name of the event's cluster to requests.
-func here(ctx context.Context, q reconcile.Enqueuer[Request]) reconcile.Enqueuer[reconcile.Request] {
+// enqueuerFor adds the name of the event's cluster to requests.
+func enqueuerFor(ctx context.Context, q reconcile.Enqueuer[Request]) reconcile.Enqueuer[reconcile.Request] {
 	name := LocalCluster
 	if c, ok := ClusterFromContext(ctx); ok {
 		name = c.Name()
 	}
-	return &local{name: name, q: q}
+	return &clusterEnqueuer{name: name, q: q}
 }
 
-type local struct {
+type clusterEnqueuer struct {
 	name string
 	q    reconcile.Enqueuer[Request]
 }
 
-func (l *local) Add(r reconcile.Request) { l.q.Add(Request{l.name, r}) }
+func (l *clusterEnqueuer) Add(r reconcile.Request) { l.q.Add(Request{l.name, r}) }
 
-func (l *local) AddAfter(r reconcile.Request, d time.Duration) { l.q.AddAfter(Request{l.name, r}, d) }
+func (l *clusterEnqueuer) AddAfter(r reconcile.Request, d time.Duration) {
+	l.q.AddAfter(Request{l.name, r}, d)
+}
 
-func (l *local) AddRateLimited(r reconcile.Request) { l.q.AddRateLimited(Request{l.name, r}) }
+func (l *clusterEnqueuer) AddRateLimited(r reconcile.Request) { l.q.AddRateLimited(Request{l.name, r}) }

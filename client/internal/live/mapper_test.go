@@ -1,0 +1,160 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// apps answers each request for the resources of apps/v1 after a second.
+type apps struct {
+	asked   atomic.Int32
+	failure atomic.Pointer[error]
+}
+
+func (a *apps) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.asked.Add(1)
+	if r.Body != nil {
+		defer r.Body.Close()
+	}
+	select {
+	case <-time.After(time.Second):
+	case <-r.Context().Done():
+		return nil, context.Cause(r.Context())
+	}
+	if failure := a.failure.Load(); failure != nil {
+		return nil, *failure
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(
+			`{"kind":"APIResourceList","resources":[{"name":"deployments","namespaced":true,"kind":"Deployment"},` +
+				`{"name":"deployments/status","namespaced":true,"kind":"Deployment"}]}`,
+		)),
+	}, nil
+}
+
+var (
+	deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	unknown     = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Unknown"}
+)
+
+func mapperOf(t *testing.T, transport http.RoundTripper) *Mapper {
+	t.Helper()
+	config := &rest.Config{Host: "http://localhost", QPS: -1, Transport: transport}
+	s, err := New(config, clientscheme.Scheme, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Mapper
+}
+
+// TestResourcesAreAskedForOnce has many callers ask at the same time.
+func TestResourcesAreAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apps{}
+		m := mapperOf(t, server)
+		var callers sync.WaitGroup
+		for n := range 8 {
+			callers.Go(func() {
+				r, err := m.Of(t.Context(), deployments)
+				if err != nil || r.GroupVersionResource.Resource != "deployments" || !r.Namespaced {
+					t.Errorf("caller %d: %v, %v", n, r, err)
+				}
+			})
+		}
+		callers.Wait()
+		if _, err := m.Of(t.Context(), deployments); err != nil {
+			t.Error(err)
+		}
+		if n := server.asked.Load(); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+		for range 8 {
+			callers.Go(func() {
+				if r, err := m.Of(t.Context(), unknown); err == nil {
+					t.Errorf("a kind that does not exist has the resource %v", r)
+				}
+			})
+		}
+		callers.Wait()
+		if n := server.asked.Load(); n != 3 {
+			t.Errorf("%d requests with those for an unknown kind", n)
+		}
+	})
+}
+
+// TestCallersWhoWaitAskThemselves ends the context of the caller whose request the others wait for, and then that of
+// one who waits.
+func TestCallersWhoWaitAskThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apps{}
+		m := mapperOf(t, server)
+		first, stop := context.WithCancel(t.Context())
+		second, impatient := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer impatient()
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			if _, err := m.Of(first, deployments); !errors.Is(err, context.Canceled) {
+				t.Errorf("the first caller: %v", err)
+			}
+		})
+		synctest.Wait()
+		callers.Go(func() {
+			if _, err := m.Of(second, deployments); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the impatient caller: %v", err)
+			}
+		})
+		callers.Go(func() {
+			if r, err := m.Of(t.Context(), deployments); err != nil || !r.Namespaced {
+				t.Errorf("the last caller: %v, %v", r, err)
+			}
+		})
+		time.Sleep(500 * time.Millisecond)
+		stop()
+		callers.Wait()
+		if n := server.asked.Load(); n != 2 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+// TestFailuresOfDiscoveryAreShared has the server refuse, and then not answer in time: the callers who wait get the
+// error of the first or the second request, and the next caller asks again.
+func TestFailuresOfDiscoveryAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apps{}
+		m := mapperOf(t, server)
+		for _, failure := range []error{errors.New("refused"), context.DeadlineExceeded} {
+			server.failure.Store(&failure)
+			before := server.asked.Load()
+			var callers sync.WaitGroup
+			for range 40 {
+				callers.Go(func() {
+					if _, err := m.Of(t.Context(), deployments); !errors.Is(err, failure) {
+						t.Errorf("%v: %v", failure, err)
+					}
+				})
+			}
+			callers.Wait()
+			if n := server.asked.Load() - before; n != 2 {
+				t.Errorf("%v: %d requests", failure, n)
+			}
+		}
+		server.failure.Store(nil)
+		if _, err := m.Of(t.Context(), deployments); err != nil {
+			t.Error(err)
+		}
+	})
+}

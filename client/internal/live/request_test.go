@@ -1,0 +1,84 @@
+package live
+
+import (
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// answering is a transport that always answers the same, and notes the paths that it was asked for.
+type answering struct {
+	code       int
+	text, kind string
+	paths      []string
+}
+
+func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.paths = append(a.paths, r.URL.EscapedPath())
+	return &http.Response{
+		StatusCode: a.code, Request: r, Header: http.Header{"Content-Type": {a.kind}},
+		Body: io.NopCloser(strings.NewReader(a.text)),
+	}, nil
+}
+
+// TestErrorsAndPathsAreThoseOfClientGo sends the same requests with a clientset, to a server that refuses them with a
+// Status or, as a proxy may, with a text.
+func TestErrorsAndPathsAreThoseOfClientGo(t *testing.T) {
+	for _, a := range []*answering{
+		{code: 404, text: "404 page not found", kind: "text/plain"},
+		{code: 503, text: "<html>try later</html>", kind: "text/html"},
+		{
+			code: 403, kind: "application/json",
+			text: `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":"Forbidden","code":403}`,
+		},
+	} {
+		config := &rest.Config{Host: "https://localhost/base/", QPS: -1, Transport: a}
+		s, err := New(config, clientscheme.Scheme, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clientset := kubernetes.NewForConfigOrDie(config)
+		place := Place{
+			Resource: Resource{
+				GroupVersionResource: schema.GroupVersionResource{
+					Group: "apps", Version: "v1", Resource: "deployments",
+				},
+			},
+			Namespace: "default", Name: "web:1",
+		}
+		for _, subresource := range []string{"", "status"} {
+			place.Subresource, a.paths = subresource, nil
+			_, _, got := s.Send(t.Context(), Request{Verb: "PATCH", Place: place, Body: []byte("{}")})
+			var under []string
+			if subresource != "" {
+				under = append(under, subresource)
+			}
+			_, want := clientset.AppsV1().Deployments("default").Patch(t.Context(), "web:1",
+				"application/merge-patch+json", []byte("{}"), metav1.PatchOptions{}, under...)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %#v\nwant %#v", got, want)
+			}
+			if len(a.paths) != 2 || a.paths[0] != a.paths[1] {
+				t.Errorf("paths: %q", a.paths)
+			}
+		}
+		for _, wrong := range []Place{
+			{Resource: place.Resource, Namespace: "default", Name: ".."},
+			{Resource: place.Resource, Namespace: "a/b", Name: "web"},
+			{Resource: place.Resource, Namespace: "default", Name: "web", Subresource: "%2f"},
+		} {
+			a.paths = nil
+			if _, _, err := s.Send(t.Context(), Request{Verb: "GET", Place: wrong}); err == nil || a.paths != nil {
+				t.Errorf("%+v: %v, sent to %q", wrong, err, a.paths)
+			}
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package idle
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+const (
+	// minInterval is the interval at which a working manager is polled, maxInterval that for one that waits only for
+	// delayed keys.
+	minInterval = time.Millisecond
+	maxInterval = 100 * time.Millisecond
+	// unseenPolls is the number of polls for which everything must be at rest before Wait stops waiting for a write to
+	// show. A cache may never show it, because none may select the object. It counts polls rather than time, so that a
+	// process that was suspended for a while is as patient as others. They take at least a second.
+	unseenPolls = int(time.Second / minInterval)
+)
+
+// Watcher finds out when a manager is idle.
+type Watcher struct {
+	// Running reports whether the manager runs.
+	Running func() bool
+	// Loops returns the manager's controllers.
+	Loops func() []reconcile.Loop
+	// Informers are the manager's caches.
+	Informers *informer.Factory
+	// Writes are all its writes.
+	Writes *Writes
+	// Retries, DueLater and Enough are Retries, Wait and Enough of manager.IdleOptions.
+	Retries  int
+	DueLater bool
+	Enough   func(context.Context) bool
+	// BeforePoll is called before each poll.
+	BeforePoll func()
+}
+
+// errEnded is returned when the manager stopped before it was idle.
+var errEnded = errors.New("the manager stopped before it was idle")
+
+// SelfTriggered returns the error of a controller that never comes to rest, or nil if there is none.
+func (w *Watcher) SelfTriggered() error {
+	for _, loop := range w.Loops() {
+		if l, ok := loop.(interface{ SelfTriggered() error }); ok {
+			if err := l.SelfTriggered(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Wait returns nil when there is nothing more to do, when a controller would never come to rest, or when ctx is done.
+// ended receives what the manager's Run returns: Wait then returns that, or an error.
+func (w *Watcher) Wait(ctx context.Context, ended <-chan error) error {
+	look := time.NewTimer(0)
+	defer look.Stop()
+	var last activity
+	unseen := 0 // the number of polls that found only the same writes missing
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-ended:
+			if err == nil && ctx.Err() == nil {
+				err = errEnded
+			}
+			return err
+		case <-look.C:
+		}
+		if w.SelfTriggered() != nil {
+			return nil
+		}
+		w.BeforePoll()
+		found, next := w.poll(ctx)
+		look.Reset(min(max(next, minInterval), maxInterval))
+		switch found {
+		case atRest:
+			return nil
+		case busy:
+			unseen = 0
+		case unseenWrites:
+			if a := w.activity(); a != last {
+				last, unseen = a, 0
+			}
+			if unseen++; unseen > unseenPolls {
+				w.giveUpUnseen(ctx)
+				unseen = 0
+			}
+		}
+	}
+}
+
+// result is the result of a poll.
+type result int
+
+const (
+	busy         result = iota
+	unseenWrites        // nothing moves, but the caches do not show some writes
+	atRest
+)
+
+// poll reports whether there is anything left to do, and when to poll again. Work moves from a write to the cache, the
+// handlers, the queue, the reconcile and the next write. Each step increments a counter. If two polls find nothing left
+// and no counter rose between them, then no work slipped past the polls.
+func (w *Watcher) poll(ctx context.Context) (found result, next time.Duration) {
+	if !w.quiet() {
+		return busy, minInterval
+	}
+	before := w.activity()
+	behind := w.Writes.behind(ctx)
+	settled, next := w.settled(ctx)
+	switch {
+	case !settled:
+		return busy, next
+	case !w.quiet() || w.activity() != before:
+		return busy, minInterval
+	case behind:
+		return unseenWrites, minInterval
+	}
+	return atRest, 0
+}
+
+// giveUpUnseen stops waiting for the writes that the caches may never show.
+func (w *Watcher) giveUpUnseen(ctx context.Context) {
+	for _, written := range w.Writes.giveUp() {
+		klog.FromContext(ctx).V(2).Info("Own write has not reached any cache", "resource", written.Resource,
+			"object", klog.KRef(written.Namespace, written.Name))
+	}
+}
+
+// activity sums up all counters. It changes whenever anything happens.
+type activity struct {
+	writes, events, delivered, adds, syncs uint64
+}
+
+func (w *Watcher) activity() activity {
+	a := activity{writes: w.Writes.count()}
+	for _, s := range w.Informers.Stats() {
+		a.events += uint64(s.Events + s.Batches + s.Lists)
+		for _, h := range s.Handlers {
+			a.delivered += uint64(h.Delivered + h.Merged)
+		}
+	}
+	for _, loop := range w.Loops() {
+		s := loop.Stats()
+		a.adds += s.Adds + s.Events + s.Deferred
+		a.syncs += s.Syncs
+	}
+	return a
+}
+
+// quiet is the cheap part of the check: it returns false while anything obviously goes on.
+func (w *Watcher) quiet() bool {
+	if !w.Running() || w.Writes.moving() {
+		return false
+	}
+	for _, loop := range w.Loops() {
+		if s := loop.Stats(); s.InFlight > 0 || s.Queued > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// settled reports whether the caches are synced, the handlers are done, the controllers have started, and no delayed
+// key has to be waited for. If only delayed keys are missing, next is when the first of them is due.
+func (w *Watcher) settled(ctx context.Context) (settled bool, next time.Duration) {
+	if slices.ContainsFunc(w.Informers.Health(), func(h informer.Health) bool { return !h.Synced }) {
+		return false, 0
+	}
+	for _, s := range w.Informers.Stats() {
+		if s.Queued > 0 ||
+			slices.ContainsFunc(s.Handlers,
+				func(h informer.HandlerStats) bool { return h.Pending > 0 || h.Running > 0 }) {
+			return false, 0
+		}
+	}
+	const forever = time.Duration(math.MaxInt64)
+	settled, next = true, maxInterval
+	later := forever // time until the first key that Enough decides about
+	for _, loop := range w.Loops() {
+		work := loop.Work()
+		if !work.Started || work.Ready > 0 || work.InFlight > 0 {
+			return false, 0
+		}
+		failing := failingOf(work)
+		for _, d := range work.Delayed {
+			switch {
+			case !w.awaits(d, failing[d.Key]):
+			case w.enoughDecides(d):
+				later = min(later, d.In)
+			default:
+				settled, next = false, min(next, d.In)
+			}
+		}
+	}
+	if settled && later < forever && !w.Enough(ctx) {
+		return false, min(next, later)
+	}
+	return settled, next
+}
+
+// enoughDecides reports whether Enough decides about a delayed key. It does not decide about failing keys, which are
+// always retried.
+func (w *Watcher) enoughDecides(d reconcile.Delayed) bool {
+	return w.Enough != nil && d.Why != reconcile.WhyStale && d.Why != reconcile.WhyPaced && d.Why != reconcile.WhyRetry
+}
+
+// awaits reports whether Wait waits for a delayed key.
+func (w *Watcher) awaits(d reconcile.Delayed, failing reconcile.Failing) bool {
+	switch d.Why {
+	case reconcile.WhyStale, reconcile.WhyPaced:
+		return true
+	case reconcile.WhyRetry:
+		// Work does not list all failing keys if there are very many; d.Attempt is known for each.
+		return max(failing.Attempts, d.Attempt) <= w.Retries
+	}
+	return w.DueLater
+}
+
+func failingOf(work reconcile.Work) map[string]reconcile.Failing {
+	failing := make(map[string]reconcile.Failing, len(work.Failing))
+	for _, f := range work.Failing {
+		failing[f.Key] = f
+	}
+	return failing
+}
