@@ -40,11 +40,8 @@ type applier struct {
 // retried.
 func (a *applier) run(ctx context.Context, p Plan) error {
 	for _, step := range p.steps {
-		switch step.(type) {
-		case updateStatus, rollBack:
-			if a.deploymentWritten {
-				return a.deferred
-			}
+		if a.deploymentWritten && writesDeployment(step) {
+			return a.deferred
 		}
 		if err := a.do(ctx, step); err != nil {
 			return errors.Join(a.deferred, err)
@@ -90,7 +87,7 @@ func (a *applier) create(ctx context.Context, s createReplicaSet) error {
 	err := a.client.Create(ctx, created)
 	switch {
 	case err == nil:
-		a.keep(created)
+		a.latest[created.Name] = created
 		a.record(s.Event)
 		return nil
 	case apierrors.IsAlreadyExists(err):
@@ -138,7 +135,7 @@ func (a *applier) edit(ctx context.Context, s editReplicaSet) error {
 		}
 		return err
 	}
-	a.keep(written)
+	a.latest[written.Name] = written
 	a.record(s.Event)
 	return nil
 }
@@ -180,14 +177,6 @@ func (a *applier) rollBack(ctx context.Context, s rollBack) error {
 	a.noteDeployment(d)
 	a.record(s.Event)
 	return nil
-}
-
-// keep stores what the server returned for a ReplicaSet.
-func (a *applier) keep(rs *appsv1.ReplicaSet) {
-	if a.latest == nil {
-		a.latest = map[string]*appsv1.ReplicaSet{}
-	}
-	a.latest[rs.Name] = rs
 }
 
 // noteDeployment records that the Deployment was written. A write that changed nothing causes no event and so no

@@ -46,6 +46,7 @@ func newScene(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) *sc
 	s.a = &applier{
 		client: s.client, recorder: s, observed: Observed{Deployment: d, ReplicaSets: rss, Now: epoch},
 		cached: func(_, name string) (*appsv1.ReplicaSet, bool) { rs, ok := s.cache[name]; return rs, ok },
+		latest: map[string]*appsv1.ReplicaSet{},
 	}
 	return s
 }

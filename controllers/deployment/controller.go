@@ -128,6 +128,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 func (r *reconciler) carryOut(ctx context.Context, o Observed) (time.Duration, error) {
 	a := &applier{
 		client: r.Client, recorder: r.Recorder, cached: r.ReplicaSets.Get, observed: o,
+		latest: make(map[string]*appsv1.ReplicaSet),
 	}
 	for {
 		plan, err := NewPlan(a.observed)

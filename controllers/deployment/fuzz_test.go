@@ -61,13 +61,9 @@ func (w *world) sync() bool {
 		reserve = 0 // scaling takes pods away whether they are available or not
 	}
 	written := false
-steps:
 	for _, step := range plan.steps {
-		switch step.(type) {
-		case updateStatus, rollBack:
-			if written {
-				break steps
-			}
+		if written && writesDeployment(step) {
+			break
 		}
 		switch s := step.(type) {
 		case createReplicaSet:
@@ -141,7 +137,7 @@ func (w *world) check(sizeBefore, reserveBefore int32) {
 	if total := replicasets.TotalSize(w.list()); total > sizeBefore && total > l.MaxReplicas() {
 		w.fail("asks for %d pods, more than %d, after %d", total, l.MaxReplicas(), sizeBefore)
 	}
-	if reserve := w.surelyAvailable(); isRolling(w.d) && reserve < reserveBefore && reserve < l.MinAvailable() {
+	if reserve := w.surelyAvailable(); rollout.IsRolling(w.d) && reserve < reserveBefore && reserve < l.MinAvailable() {
 		w.fail("leaves %d pods available, fewer than %d, of %d", reserve, l.MinAvailable(), reserveBefore)
 	}
 	for _, rs := range w.list() {

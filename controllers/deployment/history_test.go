@@ -89,7 +89,7 @@ func TestCleanUpHistory(t *testing.T) {
 // Differs: kube-controller-manager scales the ReplicaSet up and deletes it in one sync.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, sync
-func TestWhatWasJustScaledUpIsNotHistory(t *testing.T) {
+func TestHistoryKeepsAScaledUpReplicaSet(t *testing.T) {
 	d := web(3, paused, keeping(0), noDeadline)
 	wantSteps(t, mustPlan(t, d, set(d, 1, "v0", 0), set(d, 2, "v1", 0)), "edit web-v1 replicas=3 ", "delete web-v0")
 }

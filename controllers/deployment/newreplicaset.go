@@ -146,16 +146,12 @@ func (p *planner) replicaSetForTemplate() *appsv1.ReplicaSet {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, NewRSNewReplicas
 func (p *planner) allowedSize(newRS *appsv1.ReplicaSet) int32 {
-	if !isRolling(p.d) {
+	if !rollout.IsRolling(p.d) {
 		return p.limits.Replicas
 	}
 	now := replicasets.Size(newRS)
 	room := p.limits.MaxReplicas() - replicasets.TotalSize(p.oldRSs) - now
 	return now + max(0, min(room, p.limits.Replicas-now))
-}
-
-func isRolling(d *appsv1.Deployment) bool {
-	return d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType
 }
 
 // planCollision is the plan for the case that another ReplicaSet has the name of the new one: it counts the collision,

@@ -26,7 +26,7 @@ func TestSelectingAll(t *testing.T) {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment. A missing
 // selector makes kube-controller-manager panic.
-func TestWhatCannotBePlanned(t *testing.T) {
+func TestPlanErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		d    *appsv1.Deployment
 		want error
@@ -145,7 +145,7 @@ func TestPausedRevisionFollowsLater(t *testing.T) {
 }
 
 // Nothing is written when nothing changed.
-func TestSettledHasNoSteps(t *testing.T) {
+func TestNoStepsWithoutAChange(t *testing.T) {
 	for name, d := range map[string]*appsv1.Deployment{
 		"rolling": web(3), "recreate": web(3, recreate), "paused": web(3, paused), "none": web(0),
 		"deleted": web(3, deleted),

@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/rollout"
 )
 
 // sizeChanged reports whether the Deployment's size is different now from when one of its active ReplicaSets was last
@@ -39,7 +40,7 @@ func (p *planner) scale() {
 		}
 		return
 	}
-	if !isRolling(p.d) {
+	if !rollout.IsRolling(p.d) {
 		return
 	}
 	// Each active ReplicaSet gets its share of the change: a version that is partly rolled out, and may be broken, does

@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"math"
 	"testing"
 
 	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
@@ -171,12 +170,6 @@ func TestScaleWithoutTheAnnotation(t *testing.T) {
 func TestScaleOfHugeSizes(t *testing.T) {
 	from, to := web(100_000, rolling("0", "1")), web(120_000, rolling("0", "1"))
 	equal(t, "sizes", scaled(t, from, to, [3]int32{-1, 50_000, 50_000}), [3]int32{-1, 60_000, 60_000})
-	p, err := newPlanner(Observed{Deployment: web(math.MaxInt32, rolling("0", "1")), Now: epoch})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tampered := set(from, 1, "v1", 10, annotateSet(replicasets.MaxReplicasAnnotation, "1"))
-	equal(t, "share beyond all bounds", p.limits.Spread([]*appsv1.ReplicaSet{tampered}, 0), []int32{math.MaxInt32})
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale; util/deployment_util.go, IsSaturated

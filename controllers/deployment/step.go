@@ -92,6 +92,15 @@ type rollBack struct {
 	Event       event                   // recorded after the write
 }
 
+// writesDeployment reports whether a step is a write of the Deployment.
+func writesDeployment(s step) bool {
+	switch s.(type) {
+	case updateStatus, rollBack:
+		return true
+	}
+	return false
+}
+
 func (s announce) String() string { return "announce" + s.Event.String() }
 
 func (s createReplicaSet) String() string {

@@ -55,7 +55,7 @@ func logSkipped(ctx context.Context, skipped []skippedPod) {
 		return
 	}
 	for _, s := range skipped {
-		logger.Info("Pod left out", "pod", klog.KObj(s.pod), "port", s.port, "reason", s.reason)
+		logger.Info("Skipping pod", "pod", klog.KObj(s.pod), "port", s.port, "reason", s.reason)
 	}
 }
 

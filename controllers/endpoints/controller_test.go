@@ -382,7 +382,7 @@ func TestBatchPeriod(t *testing.T) {
 }
 
 // Deleting a Service and creating it again at once causes no failed request and no event.
-func TestServiceMadeAnew(t *testing.T) {
+func TestServiceRecreated(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
 		for range 20 {

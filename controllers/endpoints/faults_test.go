@@ -186,7 +186,7 @@ func TestLaggingCache(t *testing.T) {
 }
 
 // If Endpoints are deleted and created again while the cache lags, they are not updated in vain, and not forgotten.
-func TestLaggingCacheAndServiceMadeAnew(t *testing.T) {
+func TestLaggingCacheAndServiceRecreated(t *testing.T) {
 	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
 		if r.Resource == "endpoints" {
 			select {

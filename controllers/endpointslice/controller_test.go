@@ -231,7 +231,7 @@ func TestMaxEndpointsPerSlice(t *testing.T) {
 
 // Deleting a Service and creating it again at once causes no failed write and no event. The garbage collector or the
 // controller removes the slices that are left of the earlier ones.
-func TestServiceMadeAnew(t *testing.T) {
+func TestServiceRecreated(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
 		for range 20 {

@@ -211,7 +211,7 @@ func TestLaggingCache(t *testing.T) {
 }
 
 // A Service that is created again while the cache lags gets slices of its own.
-func TestLaggingCacheAndServiceMadeAnew(t *testing.T) {
+func TestLaggingCacheAndServiceRecreated(t *testing.T) {
 	inClusterBehind(t, lagging(300*time.Millisecond), endpointslice.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
 		synctest.Wait() // so that the first write has the pod: the caches of pods and Services follow independently

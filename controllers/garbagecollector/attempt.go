@@ -17,22 +17,22 @@ import (
 
 // follow records the events and queues the keys that a change of the graph asks for.
 func (c *Collector) follow(ctx context.Context, e effects) {
-	for _, s := range e.strays {
-		klog.FromContext(ctx).V(2).Info("Object names an owner in another namespace", "object", s.dependent,
-			"owner", s.owner)
+	for _, r := range e.invalidOwnerRefs {
+		klog.FromContext(ctx).V(2).Info("Owner reference names an object in another namespace", "object", r.dependent,
+			"owner", r.owner)
 		c.recorder.Eventf(&corev1.ObjectReference{
-			APIVersion: s.dependent.apiVersion, Kind: s.dependent.kind,
-			Namespace: s.dependent.namespace, Name: s.dependent.name, UID: s.dependent.uid,
-		}, corev1.EventTypeWarning, "OwnerRefInvalidNamespace", "ownerRef %s does not exist in namespace %q", s.owner,
-			s.dependent.namespace)
+			APIVersion: r.dependent.apiVersion, Kind: r.dependent.kind,
+			Namespace: r.dependent.namespace, Name: r.dependent.name, UID: r.dependent.uid,
+		}, corev1.EventTypeWarning, "OwnerRefInvalidNamespace", "ownerRef %s does not exist in namespace %q", r.owner,
+			r.dependent.namespace)
 	}
-	for _, key := range e.suspects {
+	for _, key := range e.deletes {
 		c.deletes.Enqueue(key)
 	}
-	for _, key := range e.retried {
+	for _, key := range e.delayedDeletes {
 		c.deletes.EnqueueAfter(key, c.graph.nextCheck(key.uid))
 	}
-	for _, uid := range e.orphaners {
+	for _, uid := range e.orphans {
 		c.orphans.Enqueue(uid)
 	}
 }
@@ -40,7 +40,7 @@ func (c *Collector) follow(ctx context.Context, e effects) {
 // attemptToDelete reads an object and its owners from the API server, and then deletes it, patches it or leaves it.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteWorker
-func (c *Collector) attemptToDelete(ctx context.Context, key suspect) (reconcile.Result, error) {
+func (c *Collector) attemptToDelete(ctx context.Context, key deleteKey) (reconcile.Result, error) {
 	v, found := c.graph.view(key.uid)
 	switch {
 	case !found, key.virtual && !v.virtual:
@@ -53,13 +53,13 @@ func (c *Collector) attemptToDelete(ctx context.Context, key suspect) (reconcile
 		return reconcile.Result{}, nil // no retry would help
 	}
 	if apierrors.IsNotFound(err) || (err == nil && latest.UID != v.id.uid) {
-		c.follow(ctx, c.graph.refute(v.id))
+		c.follow(ctx, c.graph.virtualDelete(v.id))
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("get %s: %w", v.id, err)
 	}
-	if err := c.settle(ctx, v, latest); err != nil {
+	if err := c.planAndApply(ctx, v, latest); err != nil {
 		return reconcile.Result{}, err
 	}
 	if v.virtual {
@@ -69,8 +69,8 @@ func (c *Collector) attemptToDelete(ctx context.Context, key suspect) (reconcile
 	return reconcile.Result{}, nil
 }
 
-// settle makes the plan for an object that exists, and applies it.
-func (c *Collector) settle(ctx context.Context, v view, latest *metav1.PartialObjectMetadata) error {
+// planAndApply makes the plan for an object that exists, and applies it.
+func (c *Collector) planAndApply(ctx context.Context, v view, latest *metav1.PartialObjectMetadata) error {
 	if v.deletingDependents {
 		return c.apply(ctx, v, latest, planWaiting(v))
 	}
@@ -134,9 +134,9 @@ func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObj
 	logger := klog.FromContext(ctx)
 	switch {
 	case len(s.disown) > 0:
-		logger.V(2).Info("Removing references to owners that are gone", "object", v.id, "owners", s.disown)
+		logger.V(2).Info("Removing references to absent or waiting owners", "object", v.id, "owners", s.disown)
 		if err := c.remote.disown(ctx, v.id, s.disown...); err != nil {
-			return fmt.Errorf("remove owners of %s: %w", v.id, err)
+			return fmt.Errorf("remove owner references of %s: %w", v.id, err)
 		}
 	case s.remove != nil:
 		if s.unblock {
@@ -146,16 +146,16 @@ func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObj
 			}
 			latest = unblocked
 		}
-		logger.V(2).Info("Deleting object without owner", "object", v.id, "policy", *s.remove)
+		logger.V(2).Info("Deleting object that has no owner left", "object", v.id, "policy", *s.remove)
 		return c.remove(ctx, v.id, latest, s.remove)
 	case s.finish:
 		logger.V(2).Info("No dependent blocks the deletion any more", "object", v.id)
 		if err := c.remote.finish(ctx, v.id, metav1.FinalizerDeleteDependents); err != nil {
-			return fmt.Errorf("finish the deletion of %s: %w", v.id, err)
+			return fmt.Errorf("remove finalizer from %s: %w", v.id, err)
 		}
 	}
-	for _, d := range s.look {
-		c.deletes.Enqueue(suspect{uid: d.uid})
+	for _, d := range s.enqueue {
+		c.deletes.Enqueue(deleteKey{uid: d.uid})
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (c *Collector) remove(ctx context.Context, id identity, latest *metav1.Part
 ) error {
 	err := c.remote.remove(ctx, id, latest, policy)
 	if apierrors.IsNotFound(err) {
-		c.follow(ctx, c.graph.refute(id))
+		c.follow(ctx, c.graph.virtualDelete(id))
 		return nil
 	}
 	if err != nil {
@@ -203,7 +203,7 @@ func (c *Collector) attemptToOrphan(ctx context.Context, uid types.UID) (reconci
 		return reconcile.Result{}, err
 	}
 	if err := c.remote.finish(ctx, v.id, metav1.FinalizerOrphanDependents); err != nil {
-		return reconcile.Result{}, fmt.Errorf("finish the deletion of %s: %w", v.id, err)
+		return reconcile.Result{}, fmt.Errorf("remove finalizer from %s: %w", v.id, err)
 	}
 	return reconcile.Result{}, nil
 }

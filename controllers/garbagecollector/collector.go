@@ -73,7 +73,7 @@ type Collector struct {
 	graph     *graph
 	monitors  *monitors
 	// deletes works on objects that may have to be deleted, orphans on owners whose dependents are to be orphaned.
-	deletes *reconcile.Controller[suspect]
+	deletes *reconcile.Controller[deleteKey]
 	orphans *reconcile.Controller[types.UID]
 
 	started       atomic.Bool
@@ -110,8 +110,8 @@ func New(c Config, o Options) (*Collector, error) {
 		see:    func(ctx context.Context, o object) { gc.follow(ctx, gc.graph.see(o)) },
 		gone:   func(ctx context.Context, id identity) { gc.follow(ctx, gc.graph.forget(id)) },
 	}
-	gc.deletes = reconcile.New("garbage_collector_attempt_to_delete", reconcile.Func[suspect](gc.attemptToDelete),
-		reconcile.Options[suspect]{Workers: o.Workers, Metrics: o.Metrics})
+	gc.deletes = reconcile.New("garbage_collector_attempt_to_delete", reconcile.Func[deleteKey](gc.attemptToDelete),
+		reconcile.Options[deleteKey]{Workers: o.Workers, Metrics: o.Metrics})
 	gc.orphans = reconcile.New("garbage_collector_attempt_to_orphan", reconcile.Func[types.UID](gc.attemptToOrphan),
 		reconcile.Options[types.UID]{Workers: o.Workers, Metrics: o.Metrics})
 	return gc, nil
@@ -156,7 +156,8 @@ func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 		return
 	}
 	for _, one := range c.monitors.waitForSync(ctx) {
-		logger.Info("Going on without knowing all objects", "resource", one.resource.GroupResource(), "err", one.err())
+		logger.Info("Starting workers before all objects are known",
+			"resource", one.resource.GroupResource(), "err", one.err())
 	}
 }
 
@@ -193,7 +194,7 @@ func (c *Collector) Synced() bool { return c.Health() == nil }
 func (c *Collector) Health() error {
 	result := c.lastDiscovery.Load()
 	if result == nil {
-		return fmt.Errorf("%s: the server has not been asked for its resources yet", Name)
+		return fmt.Errorf("%s: discovery has not finished yet", Name)
 	}
 	errs := []error{result.err}
 	for _, one := range c.monitors.list() {

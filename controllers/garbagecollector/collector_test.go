@@ -167,7 +167,7 @@ func TestBackground(t *testing.T) {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 test/integration/garbagecollector, TestCreateWithNonExistentOwner
-func TestOwnerThatNeverWas(t *testing.T) {
+func TestNonexistentOwner(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		never := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "never", UID: "no-such"}}
 		c.owned("child", false, never)

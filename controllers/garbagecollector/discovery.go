@@ -63,17 +63,17 @@ func merge(before, now kinds, err error) kinds {
 	return merged
 }
 
-// errNothingFound means that discovery named no resource at all, because the server is not ready.
-var errNothingFound = errors.New("discovery names no resource that can be collected")
+// errNoResources means that the server is not ready: discovery returned nothing to collect.
+var errNoResources = errors.New("discovery returned no deletable resources")
 
-// patience is the delay after the first failure of discovery at the start. Each further failure doubles it.
-const patience = time.Second
+// firstRetryDelay is the delay after the first failure of discovery at the start. Each further failure doubles it.
+const firstRetryDelay = time.Second
 
 // discover asks the server for its resources until ctx is done, and starts and stops monitors. It calls found after
 // each success. It keeps a failure for Health, and tries again.
 func (c *Collector) discover(ctx context.Context, found func()) {
 	var known kinds
-	wait := min(patience, c.options.DiscoveryPeriod)
+	wait := min(firstRetryDelay, c.options.DiscoveryPeriod)
 	for {
 		now, err := c.discoverOnce(ctx, known)
 		if ctx.Err() != nil {
@@ -81,7 +81,7 @@ func (c *Collector) discover(ctx context.Context, found func()) {
 		}
 		c.lastDiscovery.Store(&discoveryResult{err})
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot find out what there is to collect, will try again", "delay", wait)
+			klog.FromContext(ctx).Error(err, "Failed to discover the deletable resources, will retry", "delay", wait)
 		} else {
 			known, wait = now, c.options.DiscoveryPeriod
 			found()
@@ -105,16 +105,16 @@ func (c *Collector) discoverOnce(ctx context.Context, known kinds) (kinds, error
 	lists, err := discovery.ToServerResourcesInterfaceWithContext(c.discovery).ServerPreferredResourcesWithContext(ctx)
 	now := deletable(lists, c.options.Ignored)
 	if len(now) == 0 {
-		return nil, errors.Join(errNothingFound, err)
+		return nil, errors.Join(errNoResources, err)
 	}
 	now = merge(known, now, err)
 	if err != nil {
-		klog.FromContext(ctx).Info("Part of what the server serves is unknown", "err", err)
+		klog.FromContext(ctx).Info("Discovery failed for some groups", "err", err)
 	}
 	if maps.Equal(known, now) {
 		return now, nil
 	}
-	klog.FromContext(ctx).V(2).Info("Resources to collect changed", "count", len(now), "before", len(known))
+	klog.FromContext(ctx).V(2).Info("Deletable resources changed", "count", len(now), "before", len(known))
 	if mapper, ok := c.remote.mapper.(meta.ResettableRESTMapper); ok {
 		mapper.Reset()
 	}

@@ -6,7 +6,8 @@
 //
 // An object names its owners by UID in metadata.ownerReferences. The graph has the reverse: a node for each object,
 // with its dependents. An owner that is named but was never seen has a virtual node, until the object is seen or the
-// API server answers that it does not exist.
+// API server answers that it does not exist: then the node is removed as if it had been deleted (a virtual delete), and
+// a cache of absent owners saves further questions about it.
 //
 // Read collector.go first, then the files in the diagram, and node.go, which defines the nodes of the graph. attempt.go
 // processes the keys of both queues: it reads through remote.go, decides in plan.go, which is pure, and sends what

@@ -18,7 +18,7 @@ import (
 
 // A new collector catches up with what happened while none ran: deleted owners, deletions that wait, owners that
 // remain.
-func TestStart(t *testing.T) {
+func TestStartCatchesUp(t *testing.T) {
 	before := func(c *cluster) {
 		owner, kept := c.owned("owner", false), c.owned("kept", false)
 		c.owned("child", true, owner)
@@ -41,7 +41,7 @@ func TestStart(t *testing.T) {
 }
 
 // A restart of the collector costs only lists and watches if nothing is left to collect.
-func TestStartOfAnOrderlyWorld(t *testing.T) {
+func TestRestartWithNothingToCollect(t *testing.T) {
 	before := func(c *cluster) {
 		owner := c.owned("owner", false)
 		c.owned("grandchild", true, c.owned("child", true, owner))

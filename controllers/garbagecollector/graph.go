@@ -19,49 +19,49 @@ import (
 type graph struct {
 	mu    sync.Mutex
 	nodes map[types.UID]*node
-	// absent has identities that the API server does not have; a UID is never used again. It has its own lock.
-	absent *lru.Cache
+	// absentOwners has identities that the API server does not have; a UID is never used again. It has its own lock.
+	absentOwners *lru.Cache
 }
 
-// absentSize bounds the size of absent.
-const absentSize = 500
+// absentOwnersSize bounds the size of absentOwners.
+const absentOwnersSize = 500
 
 func newGraph() *graph {
-	return &graph{nodes: make(map[types.UID]*node), absent: lru.New(absentSize)}
+	return &graph{nodes: make(map[types.UID]*node), absentOwners: lru.New(absentOwnersSize)}
 }
 
-// suspect is a key of the delete queue. A virtual node has a key of its own, which needs no work once the object is
+// deleteKey is a key of the delete queue. A virtual node has a key of its own, which needs no work once the object is
 // seen.
-type suspect struct {
+type deleteKey struct {
 	uid     types.UID
 	virtual bool
 }
 
 // effects is the work that follows from a change of the graph.
 type effects struct {
-	// suspects may have to be deleted, and so may retried, which are queued after a delay.
-	suspects, retried []suspect
-	// orphaners are owners whose dependents are to be orphaned.
-	orphaners []types.UID
-	// strays are dependents that name an owner in another namespace.
-	strays []stray
+	// deletes are to be added to the delete queue, and delayedDeletes after a delay.
+	deletes, delayedDeletes []deleteKey
+	// orphans are to be added to the orphan queue: owners whose dependents are to be orphaned.
+	orphans []types.UID
+	// invalidOwnerRefs are references to owners in another namespace.
+	invalidOwnerRefs []invalidOwnerRef
 }
 
-// stray is a dependent with a reference to an owner that cannot be in its namespace.
-type stray struct {
+// invalidOwnerRef is a reference to an owner that is not in the namespace of the dependent.
+type invalidOwnerRef struct {
 	dependent identity
 	owner     identity // as the reference names it
 }
 
-func (e *effects) suspect(n *node) {
-	e.suspects = append(e.suspects, suspect{uid: n.id.uid, virtual: n.virtual})
+func (e *effects) enqueueDelete(n *node) {
+	e.deletes = append(e.deletes, deleteKey{uid: n.id.uid, virtual: n.virtual})
 }
 
-func (e *effects) stray(dependent *node, owner types.UID) {
+func (e *effects) reportInvalidOwnerRef(dependent *node, owner types.UID) {
 	for _, ref := range dependent.owners {
 		if ref.UID == owner {
-			e.strays = append(e.strays,
-				stray{dependent: dependent.id, owner: ownerIdentity(ref, dependent.id.namespace)})
+			e.invalidOwnerRefs = append(e.invalidOwnerRefs,
+				invalidOwnerRef{dependent: dependent.id, owner: ownerIdentity(ref, dependent.id.namespace)})
 			return
 		}
 	}
@@ -109,11 +109,11 @@ func (g *graph) nextCheck(uid types.UID) time.Duration {
 
 // isAbsent reports whether the owner is known not to exist.
 func (g *graph) isAbsent(id identity) bool {
-	_, found := g.absent.Get(id)
+	_, found := g.absentOwners.Get(id)
 	return found
 }
 
-func (g *graph) markAbsent(id identity) { g.absent.Add(id, nil) }
+func (g *graph) markAbsent(id identity) { g.absentOwners.Add(id, nil) }
 
 // see records an object that a watch has shown, whether it is new, changed or the same.
 func (g *graph) see(o object) effects {
@@ -146,9 +146,9 @@ func (g *graph) realizeLocked(n *node, seen identity, e *effects) {
 	_, others := partition(n.sortedDependents(), seen)
 	for _, d := range others {
 		if seen.namespace != "" && d.id.namespace != seen.namespace {
-			e.stray(d, seen.uid)
+			e.reportInvalidOwnerRef(d, seen.uid)
 		}
-		e.suspect(d)
+		e.enqueueDelete(d)
 	}
 	n.id = seen
 }
@@ -174,7 +174,7 @@ func (g *graph) relinkLocked(n *node, owners []metav1.OwnerReference, e *effects
 // unblockedLocked queues an owner whose deletion was blocked by the reference: the deletion may go on now.
 func (g *graph) unblockedLocked(before metav1.OwnerReference, e *effects) {
 	if owner, found := g.nodes[before.UID]; found && blocking(before) {
-		e.suspect(owner)
+		e.enqueueDelete(owner)
 	}
 }
 
@@ -189,7 +189,7 @@ func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) 
 		if !found {
 			owner = &node{id: ownerIdentity(ref, n.id.namespace), virtual: true, dependents: make(map[types.UID]*node)}
 			g.nodes[ref.UID] = owner
-			e.suspect(owner)
+			e.enqueueDelete(owner)
 		}
 		owner.dependents[n.id.uid] = n
 		if !found {
@@ -199,7 +199,7 @@ func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) 
 		switch {
 		case owner.id.namespace != "" && elsewhere:
 			if !owner.virtual {
-				e.stray(n, ref.UID)
+				e.reportInvalidOwnerRef(n, ref.UID)
 			}
 			unverified = true
 		case !owner.id.namedBy(ref):
@@ -210,7 +210,7 @@ func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) 
 		}
 	}
 	if unverified {
-		e.suspect(n)
+		e.enqueueDelete(n)
 	}
 }
 
@@ -220,12 +220,12 @@ func transition(n *node, o object, e *effects) {
 	deleting := o.deleting && o.foreground && !orphaning // if both are asked for, orphaning comes first
 	switch {
 	case orphaning && !n.orphaningDependents:
-		e.orphaners = append(e.orphaners, n.id.uid)
+		e.orphans = append(e.orphans, n.id.uid)
 	case deleting && !n.deletingDependents:
 		for _, d := range n.sortedDependents() {
-			e.suspect(d)
+			e.enqueueDelete(d)
 		}
-		e.suspect(n)
+		e.enqueueDelete(n)
 	}
 	n.deleting, n.orphaningDependents, n.deletingDependents = o.deleting, orphaning, deleting
 }
@@ -248,7 +248,7 @@ func (g *graph) removeLocked(n *node, id identity, e *effects) {
 		g.markAbsent(id)
 	}
 	for _, d := range n.sortedDependents() {
-		e.suspect(d)
+		e.enqueueDelete(d)
 	}
 	for _, ref := range n.owners {
 		owner, found := g.nodes[ref.UID]
@@ -257,14 +257,14 @@ func (g *graph) removeLocked(n *node, id identity, e *effects) {
 		}
 		delete(owner.dependents, n.id.uid)
 		if owner.deletingDependents {
-			e.suspect(owner)
+			e.enqueueDelete(owner)
 		}
 	}
 }
 
-// refute records that the API server has no object of that identity. It does not remove an object that was seen with
-// another identity, nor a virtual node that a dependent also names in a way that is not refuted yet.
-func (g *graph) refute(id identity) effects {
+// virtualDelete records that the API server has no object of that identity. It does not remove an object that was seen
+// with another identity, nor a virtual node that dependents also name by an identity which is not known to be absent.
+func (g *graph) virtualDelete(id identity) effects {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var e effects
@@ -281,13 +281,13 @@ func (g *graph) refute(id identity) effects {
 	if len(matching) > 0 {
 		g.markAbsent(id)
 		for _, d := range matching {
-			e.suspect(d)
+			e.enqueueDelete(d)
 		}
 	}
 	if contested && n.id == id {
 		if next, ok := alternative(others, id); ok {
 			n.id = next
-			e.retried = append(e.retried, suspect{uid: id.uid, virtual: true})
+			e.delayedDeletes = append(e.delayedDeletes, deleteKey{uid: id.uid, virtual: true})
 		}
 	}
 	return e

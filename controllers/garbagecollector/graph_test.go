@@ -46,10 +46,10 @@ func deletingObj(finalizer string, s string, owners ...string) object {
 	return o
 }
 
-// String is "delete a v:b retry v:c orphan d stray e->f": uids, v: for virtual ones.
+// String is "delete a v:b retry v:c orphan d invalid e->f": uids, v: for virtual ones.
 func (e effects) String() string {
 	var parts []string
-	list := func(verb string, keys []suspect) {
+	list := func(verb string, keys []deleteKey) {
 		if len(keys) == 0 {
 			return
 		}
@@ -58,13 +58,13 @@ func (e effects) String() string {
 			parts = append(parts, map[bool]string{true: "v:"}[k.virtual]+string(k.uid))
 		}
 	}
-	list("delete", e.suspects)
-	list("retry", e.retried)
-	for _, uid := range e.orphaners {
+	list("delete", e.deletes)
+	list("retry", e.delayedDeletes)
+	for _, uid := range e.orphans {
 		parts = append(parts, "orphan "+string(uid))
 	}
-	for _, s := range e.strays {
-		parts = append(parts, fmt.Sprintf("stray %s->%s", s.dependent.uid, s.owner.uid))
+	for _, s := range e.invalidOwnerRefs {
+		parts = append(parts, fmt.Sprintf("invalid %s->%s", s.dependent.uid, s.owner.uid))
 	}
 	return strings.Join(parts, " ")
 }
@@ -94,9 +94,9 @@ func (g *graph) String() string {
 // event is one change of the graph.
 type event func(g *graph) effects
 
-func see(o object) event    { return func(g *graph) effects { return g.see(o) } }
-func forget(s string) event { return func(g *graph) effects { return g.forget(id(s)) } }
-func refute(s string) event { return func(g *graph) effects { return g.refute(id(s)) } }
+func see(o object) event           { return func(g *graph) effects { return g.see(o) } }
+func forget(s string) event        { return func(g *graph) effects { return g.forget(id(s)) } }
+func virtualDelete(s string) event { return func(g *graph) effects { return g.virtualDelete(id(s)) } }
 
 // turn is an event, its effects, and the graph after it.
 type turn struct {
@@ -130,12 +130,12 @@ func TestGraph(t *testing.T) {
 			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
 			{see(obj(rs)), "", "p1 r1(p1)"},
 		}, nil},
-		{"an owner that never was", []turn{
+		{"an owner that never existed", []turn{
 			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
-			{refute(rs), "delete p1", "p1"},
+			{virtualDelete(rs), "delete p1", "p1"},
 		}, []string{rs}},
 		{"an owner without dependents is not remembered", []turn{{see(obj(rs)), "", "r1"}, {forget(rs), "", ""}}, nil},
-		{"what is not known cannot go", []turn{{forget(rs), "", ""}, {refute(rs), "", ""}}, nil},
+		{"deletes of unknown objects have no effect", []turn{{forget(rs), "", ""}, {virtualDelete(rs), "", ""}}, nil},
 		{"references come and go", []turn{
 			{see(obj(rs)), "", "r1"},
 			{see(obj(pod1)), "", "p1 r1"},
@@ -178,40 +178,40 @@ func TestGraph(t *testing.T) {
 		}, nil},
 		{"an owner in another namespace, dependent first", []turn{
 			{see(obj(pod1, pod2)), "delete v:p2", "p1 v:Pod:ns1/pod2:p2(p1)"},
-			{see(obj(pod2in2)), "delete p1 stray p1->p2", "p1 p2(p1)"},
-			{refute(pod2), "delete p1", "p1 p2(p1)"}, // does not concern the object that was seen
+			{see(obj(pod2in2)), "delete p1 invalid p1->p2", "p1 p2(p1)"},
+			{virtualDelete(pod2), "delete p1", "p1 p2(p1)"}, // does not concern the object that was seen
 		}, []string{pod2}},
 		{"an owner in another namespace, owner first", []turn{
 			{see(obj(pod2in2)), "", "p2"},
-			{see(obj(pod1, pod2)), "delete p1 stray p1->p2", "p1 p2(p1)"},
+			{see(obj(pod1, pod2)), "delete p1 invalid p1->p2", "p1 p2(p1)"},
 		}, nil},
 		{"a namespaced owner of a cluster-scoped object", []turn{
 			{see(obj(node1, pod1)), "delete v:p1", "n1 v:Pod:/pod1:p1(n1)"},
-			{see(obj(pod1)), "delete n1 stray n1->p1", "n1 p1(n1)"},
+			{see(obj(pod1)), "delete n1 invalid n1->p1", "n1 p1(n1)"},
 		}, nil},
 		{"one UID, two names: both are tried", []turn{
 			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
 			{see(obj(pod2, rsGuess)), "delete p2", "p1 p2 v:ReplicaSet:ns1/rs:r1(p1,p2)"},
-			{refute(rs), "delete p1 retry v:r1", "p1 p2 v:ReplicaSet:ns1/other:r1(p1,p2)"},
-			{refute(rsGuess), "delete p2 retry v:r1", "p1 p2 v:ReplicaSet:ns1/rs:r1(p1,p2)"},
+			{virtualDelete(rs), "delete p1 retry v:r1", "p1 p2 v:ReplicaSet:ns1/other:r1(p1,p2)"},
+			{virtualDelete(rsGuess), "delete p2 retry v:r1", "p1 p2 v:ReplicaSet:ns1/rs:r1(p1,p2)"},
 			{forget(pod1), "", "p2 v:ReplicaSet:ns1/rs:r1(p2)"},
-			{refute(rs), "retry v:r1", "p2 v:ReplicaSet:ns1/other:r1(p2)"},
-			{refute(rsGuess), "delete p2", "p2"},
+			{virtualDelete(rs), "retry v:r1", "p2 v:ReplicaSet:ns1/other:r1(p2)"},
+			{virtualDelete(rsGuess), "delete p2", "p2"},
 		}, []string{rs, rsGuess}},
 		{"one UID, two names: the right one is seen", []turn{
 			{see(obj(pod1, rsGuess)), "delete v:r1", "p1 v:ReplicaSet:ns1/other:r1(p1)"},
 			{see(obj(pod2, rs)), "delete p2", "p1 p2 v:ReplicaSet:ns1/other:r1(p1,p2)"},
 			{see(obj(rs)), "delete p1", "p1 p2 r1(p1,p2)"},
-			{refute(rsGuess), "delete p1", "p1 p2 r1(p1,p2)"},
+			{virtualDelete(rsGuess), "delete p1", "p1 p2 r1(p1,p2)"},
 		}, []string{rsGuess}},
 		{"a cluster-scoped and a namespaced dependent of a missing owner", []turn{
 			{see(obj(node1, pod1)), "delete v:p1", "n1 v:Pod:/pod1:p1(n1)"},
 			{see(obj(pod2, pod1)), "delete p2", "n1 v:Pod:/pod1:p1(n1,p2) p2"},
-			{refute("Pod /pod1 p1"), "delete n1 p2", "n1 p2"},
+			{virtualDelete("Pod /pod1 p1"), "delete n1 p2", "n1 p2"},
 		}, []string{"Pod /pod1 p1"}},
 		{"a virtual node seen under another namespace", []turn{
 			{see(obj(pod1, node1)), "delete v:n1", "v:Node:ns1/node1:n1(p1) p1"},
-			{refute(node1in1), "delete p1", "p1"},
+			{virtualDelete(node1in1), "delete p1", "p1"},
 		}, []string{node1in1}},
 	}
 	for _, tt := range tests {
@@ -230,8 +230,8 @@ func TestGraph(t *testing.T) {
 					t.Errorf("%s is not known to be absent", s)
 				}
 			}
-			if g.absent.Len() != len(tt.absent) {
-				t.Errorf("%d are known to be absent, want %d", g.absent.Len(), len(tt.absent))
+			if g.absentOwners.Len() != len(tt.absent) {
+				t.Errorf("%d are known to be absent, want %d", g.absentOwners.Len(), len(tt.absent))
 			}
 		})
 	}

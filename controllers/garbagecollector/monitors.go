@@ -62,7 +62,7 @@ func (m *monitors) set(ctx context.Context, kinds map[schema.GroupVersionResourc
 		}
 		started, err := m.start(ctx, resource, kinds[resource])
 		if err != nil {
-			return fmt.Errorf("follow %s: %w", resource.GroupResource(), err)
+			return fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
 		}
 		m.running[resource] = started
 	}
@@ -131,7 +131,7 @@ func (m *monitor) err() error {
 	if h := m.informer.Health(); h.Err != nil {
 		return h.Err
 	}
-	return fmt.Errorf("%s: not all objects were read yet", m.resource.GroupResource())
+	return fmt.Errorf("%s: the cache has not synced", m.resource.GroupResource())
 }
 
 // strip returns a new object with the metadata that the graph needs, so that the old one can be freed.

@@ -29,8 +29,8 @@ type step struct {
 	unblock bool
 	// finish removes the finalizer foregroundDeletion from the object: nothing blocks its deletion.
 	finish bool
-	// look are dependents to queue, because the object waits for them.
-	look []identity
+	// enqueue are dependents to put in the delete queue, because the object waits for them.
+	enqueue []identity
 }
 
 // planWaiting decides about an object that waits for its dependents to be deleted.
@@ -45,7 +45,7 @@ func planWaiting(v view) step {
 		}
 		blocked = true
 		if !d.deletingDependents { // else it is queued when its own dependents are gone
-			s.look = append(s.look, d.id)
+			s.enqueue = append(s.enqueue, d.id)
 		}
 	}
 	s.finish = !blocked

@@ -86,9 +86,9 @@ func TestPlanWaiting(t *testing.T) {
 	}{
 		{"alone", nil, step{finish: true}},
 		{"nobody blocks", []dependentView{{id: p}}, step{finish: true}},
-		{"one blocks", []dependentView{{id: p, blocks: true}, {id: q}}, step{look: []identity{p}}},
+		{"one blocks", []dependentView{{id: p, blocks: true}, {id: q}}, step{enqueue: []identity{p}}},
 		{"one blocks and waits itself", []dependentView{{id: p, blocks: true, deletingDependents: true}}, step{}},
-		{"two block", []dependentView{{id: p, blocks: true}, {id: q, blocks: true}}, step{look: []identity{p, q}}},
+		{"two block", []dependentView{{id: p, blocks: true}, {id: q, blocks: true}}, step{enqueue: []identity{p, q}}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, planWaiting(view{dependents: tt.dependents}),

@@ -128,7 +128,8 @@ func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet,
 	written := set.DeepCopy()
 	written.Status = status
 	if err := r.client.Status().Update(ctx, written); err != nil {
-		klog.FromContext(ctx).V(2).Info("Status write failed, trying once more", "object", klog.KObj(set), "err", err)
+		klog.FromContext(ctx).V(2).Info("Failed to update the status, will retry once", "object", klog.KObj(set),
+			"err", err)
 		written = &appsv1.ReplicaSet{}
 		if err := r.client.Get(ctx, client.ObjectKeyFromObject(set), written, client.Live); err != nil {
 			return nil, fmt.Errorf("read replicaset to write its status: %w", err)

@@ -5,7 +5,7 @@
 //	(router.go)                                    │
 //	                   client.Cluster.Seen: do the caches show what we wrote? ── no ─▶ later
 //	                                               │ yes
-//	                   observe.go: the set's pods; orphans adopted, strays released
+//	                   observe.go: the set's pods; adopts matching orphans, releases what no longer matches
 //	                                               │
 //	                   plan.go, ranking.go, status.go: pure; what to create, which to delete, what to report
 //	                                               │

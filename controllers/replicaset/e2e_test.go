@@ -191,7 +191,7 @@ func TestFullyLabelled(t *testing.T) {
 }
 
 // A restart, a relist and the passing of time cause no writes.
-func TestNothingToDoIsNotDone(t *testing.T) {
+func TestNoWritesWithoutAChange(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create("web", 3)
 		c.create("idle", 0)

@@ -20,16 +20,16 @@ import (
 // TestTerminatingReplicas
 func TestPodsThatDoNotCount(t *testing.T) {
 	set := newSet(1)
-	stray := labelled("app", "other")
+	unmatched := labelled("app", "other")
 	f := newFixture(t, set,
 		newPod("failed", ownedBy(set), inPhase(corev1.PodFailed)),
 		newPod("succeeded", ownedBy(set), inPhase(corev1.PodSucceeded)),
 		newPod("leaving", ownedBy(set), deleting),
 		newPod("left", ownedBy(set), deleting, inPhase(corev1.PodFailed)),
-		newPod("leaving-stray", ownedBy(set), deleting, stray),
+		newPod("leaving-unmatched", ownedBy(set), deleting, unmatched),
 		newPod("leaving-orphan", deleting),
 		newPod("failed-orphan", inPhase(corev1.PodFailed)),
-		newPod("failed-stray", ownedBy(set), inPhase(corev1.PodFailed), stray),
+		newPod("failed-unmatched", ownedBy(set), inPhase(corev1.PodFailed), unmatched),
 	)
 	f.mustSync(t)
 	// None is adopted, released or counted; one is missing.
@@ -42,11 +42,11 @@ func TestPodsThatDoNotCount(t *testing.T) {
 func TestSyncClaims(t *testing.T) {
 	set := newSet(2)
 	f := newFixture(t, set, newPod("orphan"), newPod("own", ownedBy(set)),
-		newPod("stray", ownedBy(set), labelled("app", "other")))
+		newPod("unmatched", ownedBy(set), labelled("app", "other")))
 	f.mustSync(t)
 	equal(t, "requests", f.requests(), []string{
 		"get replicasets", // may it adopt?
-		"patch pods orphan", "patch pods stray", "update replicasets/status",
+		"patch pods orphan", "patch pods unmatched", "update replicasets/status",
 	})
 	equal(t, "status", f.status(t).Replicas, 2)
 }

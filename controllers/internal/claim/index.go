@@ -46,7 +46,7 @@ func Controlled[T informer.Object](inf informer.Informer[T], controller types.UI
 func Candidates[T informer.Object](inf informer.Informer[T], owner metav1.Object) ([]T, error) {
 	owned, err := Controlled(inf, owner.GetUID())
 	if err != nil {
-		return nil, fmt.Errorf("look up what %s controls: %w", owner.GetName(), err)
+		return nil, fmt.Errorf("look up the dependents of %s: %w", owner.GetName(), err)
 	}
 	orphans, err := inf.ByIndex(controllerIndex, orphansOf(owner.GetNamespace()))
 	if err != nil {

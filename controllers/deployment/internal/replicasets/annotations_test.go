@@ -77,7 +77,7 @@ func TestAnnotationsForNew(t *testing.T) {
 			map[string]string{"a": "b", RevisionAnnotation: "2"},
 			true,
 		},
-		// Differs: see annotationsForNew.
+		// Differs: see AnnotationsForNew.
 		{
 			"a revision that somebody wrote stays, and nothing is copied", own,
 			map[string]string{RevisionAnnotation: "x"},

@@ -34,23 +34,23 @@ func Active(rss []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	return found
 }
 
-// ByAge orders ReplicaSets from old to new, and by name if they were created in the same second.
+// byAge orders ReplicaSets from old to new, and by name if they were created in the same second.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ReplicaSetsByCreationTimestamp
-func ByAge(a, b *appsv1.ReplicaSet) int {
+func byAge(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
 // BySizeThenNewer orders ReplicaSets from large to small, and from new to old if their sizes are equal. It is the order
 // in which they grow.
 func BySizeThenNewer(a, b *appsv1.ReplicaSet) int {
-	return cmp.Or(cmp.Compare(Size(b), Size(a)), ByAge(b, a))
+	return cmp.Or(cmp.Compare(Size(b), Size(a)), byAge(b, a))
 }
 
 // BySizeThenOlder orders ReplicaSets from large to small, and from old to new if their sizes are equal. It is the order
 // in which they shrink.
 func BySizeThenOlder(a, b *appsv1.ReplicaSet) int {
-	return cmp.Or(cmp.Compare(Size(b), Size(a)), ByAge(a, b))
+	return cmp.Or(cmp.Compare(Size(b), Size(a)), byAge(a, b))
 }
 
 // Split separates the new ReplicaSet of a Deployment from the old ones. The new one has the Deployment's template; if
@@ -60,7 +60,7 @@ func BySizeThenOlder(a, b *appsv1.ReplicaSet) int {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and
 // FindOldReplicaSets
 func Split(d *appsv1.Deployment, rss []*appsv1.ReplicaSet) (newRS *appsv1.ReplicaSet, oldRSs []*appsv1.ReplicaSet) {
-	rss = slices.SortedFunc(slices.Values(rss), ByAge)
+	rss = slices.SortedFunc(slices.Values(rss), byAge)
 	i := slices.IndexFunc(rss,
 		func(rs *appsv1.ReplicaSet) bool { return SameTemplate(&rs.Spec.Template, &d.Spec.Template) })
 	if i < 0 {

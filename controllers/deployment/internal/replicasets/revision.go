@@ -77,7 +77,7 @@ func ByRevision(a, b *appsv1.ReplicaSet) int {
 	x, errX := revisionOf(a)
 	y, errY := revisionOf(b)
 	if errX != nil || errY != nil {
-		return ByAge(a, b)
+		return byAge(a, b)
 	}
-	return cmp.Or(cmp.Compare(x, y), ByAge(a, b))
+	return cmp.Or(cmp.Compare(x, y), byAge(a, b))
 }

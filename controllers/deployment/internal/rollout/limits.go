@@ -24,6 +24,11 @@ func (l Limits) MaxReplicas() int32 { return l.Replicas + l.MaxSurge }
 // MinAvailable is how many pods have to stay available during a rollout.
 func (l Limits) MinAvailable() int32 { return l.Replicas - l.MaxUnavailable }
 
+// IsRolling reports whether the strategy of d is RollingUpdate.
+func IsRolling(d *appsv1.Deployment) bool {
+	return d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType
+}
+
 // LimitsOf reads the limits of d.
 //
 // Errors: a malformed percentage. The API server refuses such a Deployment.
@@ -31,7 +36,7 @@ func (l Limits) MinAvailable() int32 { return l.Replicas - l.MaxUnavailable }
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, MaxSurge and MaxUnavailable
 func LimitsOf(d *appsv1.Deployment) (Limits, error) {
 	l := Limits{Replicas: ptr.Deref(d.Spec.Replicas, 1)}
-	if d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType {
+	if !IsRolling(d) {
 		return l, nil
 	}
 	var surge, unavailable *intstr.IntOrString

@@ -89,7 +89,7 @@ func Spread(written, kept []*discoveryv1.EndpointSlice,
 		problem = noZone
 	}
 	allocated := make(map[string]int)
-	var open, opened []*discoveryv1.EndpointSlice // the kept slices whose hints do not fit, and their copies
+	var unfit []*discoveryv1.EndpointSlice // the kept slices whose hints do not fit
 	for _, slice := range kept {
 		if hints, ok := fittingHints(slice, allocated, allocations); ok {
 			unchanged = append(unchanged, slice)
@@ -98,21 +98,25 @@ func Spread(written, kept []*discoveryv1.EndpointSlice,
 			}
 			continue
 		}
-		open, opened = append(open, slice), append(opened, slice.DeepCopy())
+		unfit = append(unfit, slice)
 	}
-	if problem == "" && lacksZone(open) {
+	if problem == "" && lacksZone(unfit) {
 		problem = noZone
 	}
 	if problem != "" {
 		changed, unchanged = Apply(none, written, kept)
 		return changed, unchanged, problem
 	}
-	all := slices.Concat(written, opened)
+	copies := make([]*discoveryv1.EndpointSlice, len(unfit))
+	for i, slice := range unfit {
+		copies[i] = slice.DeepCopy()
+	}
+	all := slices.Concat(written, copies)
 	hintOwnZone(all, allocated)
 	redistribute(all, surplus(allocations, allocated))
-	for i, slice := range opened {
-		if sameHints(open[i], slice) {
-			unchanged = append(unchanged, open[i])
+	for i, slice := range copies {
+		if sameHints(unfit[i], slice) {
+			unchanged = append(unchanged, unfit[i])
 		} else {
 			changed = append(changed, slice)
 		}
