@@ -32,7 +32,7 @@ func configMap(n int) *corev1.ConfigMap {
 	}}
 }
 
-// tally waits until each of several handlers has heard of n updates.
+// tally waits until each of several handlers has received n updates.
 type tally struct{ wg sync.WaitGroup }
 
 // handler returns what one handler calls for each update.
@@ -47,7 +47,7 @@ func (t *tally) handler(n int) func() {
 }
 
 // BenchmarkEventToHandler is the way of a watch event through the cache, with an index by namespace, to the
-// handlers. An operation is one event, heard by all of them. The transport is left out on both sides.
+// handlers. An operation is one event, which all of them receive. The transport is left out on both sides.
 func BenchmarkEventToHandler(b *testing.B) {
 	for _, handlers := range []int{1, 10} {
 		b.Run(fmt.Sprintf("handlers=%d/flyball", handlers), func(b *testing.B) { eventsFlyball(b, handlers) })

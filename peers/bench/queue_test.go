@@ -151,7 +151,8 @@ func benchmarkCycle[K comparable](b *testing.B, keys []K) {
 	}
 }
 
-// BenchmarkQueueWorkers has one producer and many workers with nothing to do: waking them is what is measured.
+// BenchmarkQueueWorkers has one producer and many workers with nothing to do. It measures how long it takes to wake
+// them.
 func BenchmarkQueueWorkers(b *testing.B) {
 	for _, workers := range []int{1, 4, 16} {
 		for _, s := range systems {

@@ -334,7 +334,7 @@ func (p *pair) ours() string {
 	return p.describe(writes, result)
 }
 
-// describe is the same for what comes to the same.
+// describe returns equal texts for equivalent objects.
 func (p *pair) describe(writes map[string]int, result []*discoveryv1.EndpointSlice) string {
 	var lines []string
 	if p.shared {

@@ -31,12 +31,12 @@ import (
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-// adminToken is that of upstream's user who may do everything.
+// adminToken is the token of upstream's user with all permissions.
 const adminToken = "admin-token"
 
-// TestManifestsOnTheRealServer: with exactly what the manifests grant the manager does its work; strangers get
-// neither metrics nor words; a permission that is taken away is told of on /readyz and in one line, and found again
-// when it is granted.
+// TestManifestsOnTheRealServer: with the permissions of the manifests and no others, the manager does its work. Users
+// without permission get neither metrics nor the text of /readyz. If a permission is revoked, /readyz and one log line
+// name it; if it is granted again, the manager recovers.
 func TestManifestsOnTheRealServer(t *testing.T) {
 	plane, err := upstream.Start(t.Context(), upstream.Options{AuthorizationMode: "RBAC", Log: t.Output()})
 	if err != nil {
@@ -107,7 +107,7 @@ func administrator(t *testing.T, plane *upstream.ControlPlane) *person {
 	return &person{c, t, kubernetes.NewForConfigOrDie(config)}
 }
 
-// apply creates what is in the files, and returns the command line of the Deployment among it.
+// apply creates the objects in the files, and returns the command line of their Deployment.
 func (p *person) apply(files ...string) (args []string) {
 	p.t.Helper()
 	for _, file := range files {
@@ -317,7 +317,7 @@ func (p *program) await(path, token string, code int, part string) {
 	p.t.Fatalf("%s: want %d %q, last was %s; the log:\n%s", path, code, part, last, p.output())
 }
 
-// ask verifies nobody: the certificate was made when the manager started.
+// ask does not verify the server: the certificate was made when the manager started.
 func ask(ctx context.Context, url, token string) (int, string, error) {
 	c := &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},

@@ -31,7 +31,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestNoiseFloor plays them on two kube-controller-managers: what differs between those two says nothing about ours.
+// TestNoiseFloor plays them on two kube-controller-managers. A difference between those two is none of ours.
 func TestNoiseFloor(t *testing.T) {
 	if !everything() {
 		t.Skip("only with PEERS=all")

@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestIdle: a manager that has nothing to do writes nothing, and neither does one that is started anew. FLYBALL_IDLE
-// says for how long, with 500 Deployments; without it, it is a few seconds and 10. What counts is what the API server
-// has counted: every request that could change something, answered with success or not.
+// TestIdle: a manager that has nothing to do writes nothing, and neither does one that has restarted. FLYBALL_IDLE is
+// how long it watches the idle manager, with 500 Deployments; without it, a few seconds, with 10. The API server counts
+// the requests: all that could change something, whether they succeeded or not.
 func TestIdle(t *testing.T) {
 	idle, deployments := 5*time.Second, 10
 	if text := os.Getenv("FLYBALL_IDLE"); text != "" {
@@ -165,7 +165,7 @@ func idleRemove(t *testing.T, client kubernetes.Interface) {
 	})
 }
 
-// settle waits until nobody has written for three seconds.
+// settle waits until there was no write for three seconds.
 func settle(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	patient(t, 2*time.Minute, func() string {

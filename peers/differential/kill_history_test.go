@@ -87,7 +87,7 @@ func (r *recording) note(name string, e watch.Event) {
 	r.events = append(r.events, n)
 }
 
-// take returns, and forgets, what is complete, in the order in which it happened. The rest comes with a later call.
+// take removes and returns the complete entries, in the order in which they happened. A later call returns the rest.
 func (r *recording) take() []recorded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ type history struct {
 	created, mostAsked, mostPods, leastAvailable int
 }
 
-// add replays events and says which broke a rule.
+// add replays events and returns the rules that they broke.
 func (h *history) add(events []recorded) (problems []string) {
 	if h.sets == nil {
 		h.sets, h.pods, h.most = map[types.UID]*appsv1.ReplicaSet{}, map[types.UID]*corev1.Pod{}, map[types.UID]int{}
@@ -140,7 +140,7 @@ func (h *history) add(events []recorded) (problems []string) {
 	return problems
 }
 
-// take applies one event, and says what is wrong with a pod that it adds.
+// take applies one event, and returns what is wrong with a pod that it adds.
 func (h *history) take(e recorded) (problem string) {
 	switch {
 	case e.set != nil && e.gone:

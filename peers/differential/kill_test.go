@@ -171,7 +171,7 @@ func (k *killer) kill(p *program) {
 	}
 }
 
-// complete says what a finished rollout lacks.
+// complete returns what a finished rollout lacks.
 func (k *killer) complete() string {
 	d, err := k.client.AppsV1().Deployments(killNamespace).Get(k.t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
@@ -301,7 +301,7 @@ func (k *killer) remove() {
 	}
 }
 
-// gone says what is left.
+// gone returns what is left.
 func (k *killer) gone() string {
 	ctx, ns, all := context.WithoutCancel(k.t.Context()), killNamespace, metav1.ListOptions{}
 	sets, err1 := k.client.AppsV1().ReplicaSets(ns).List(ctx, all)

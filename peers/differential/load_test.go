@@ -17,10 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestLoad prints what it costs to create, roll out and delete FLYBALL_LOAD Deployments of ten pods each, with a
-// Service each: with kube-controller-manager and with flyball manager, as both limit themselves by default and
-// without limits. It asserts that both come to the end; the figures are for people, with the machine's load beside
-// them.
+// TestLoad prints the cost of creating, rolling out and deleting FLYBALL_LOAD Deployments of ten pods each, with a
+// Service each: with kube-controller-manager and with flyball manager, with their default rate limits and without
+// limits. It asserts that both finish. The figures are for readers; the machine's load is printed beside them.
 func TestLoad(t *testing.T) {
 	n := size(t, "FLYBALL_LOAD")
 	buildWithoutRace(t)
@@ -116,7 +115,7 @@ func size(t *testing.T, variable string) int {
 	return n
 }
 
-// buildWithoutRace builds what is measured; the other tests run with the race detector, which costs.
+// buildWithoutRace builds the measured programs without the race detector, which would slow them down.
 func buildWithoutRace(t *testing.T) {
 	t.Helper()
 	raced := flyball

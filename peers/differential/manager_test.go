@@ -200,8 +200,8 @@ func life(t *testing.T, on *upstream.ControlPlane) {
 	})
 }
 
-// TestManagerNamesWhatIsForbidden: a user who may not list pods reads on /readyz and in the log which verb, resource
-// and user it is about, and that once, not in a flood; when the permission comes, the manager goes on by itself.
+// TestManagerNamesWhatIsForbidden: if the user may not list pods, /readyz and the log name the verb, the resource and
+// the user, once and not in a flood. When the permission is granted, the manager goes on by itself.
 func TestManagerNamesWhatIsForbidden(t *testing.T) {
 	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(adminConfig(t, plane))
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Rules: []rbacv1.PolicyRule{

@@ -93,7 +93,7 @@ func (p *probe) act(ctx context.Context, pod *unstructured.Unstructured, acted m
 	return finishPod(ctx, p.client, pod)
 }
 
-// missing says what the change has not reached yet.
+// missing returns what the change has not reached yet.
 func (p *probe) missing(size int64) string {
 	d := p.rec.find(probeNamespace, "Deployment", probeNamespace)
 	if d == nil {

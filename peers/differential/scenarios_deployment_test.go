@@ -39,7 +39,7 @@ func minReady(seconds int32) func(*appsv1.DeploymentSpec) {
 // holding gives pods a finalizer, so that they stay terminating until it is taken away.
 func holding(s *appsv1.DeploymentSpec) { s.Template.Finalizers = []string{held} }
 
-// all is how many tasks the kubelet does when it is not told to stop earlier.
+// all is the number of tasks after which the kubelet stops, unless a step stops it earlier.
 const all = -1
 
 // running is a Deployment whose pods are all ready, to begin with.

@@ -26,7 +26,7 @@ func webSet(name string, replicas int32, labels map[string]string) *appsv1.Repli
 	}
 }
 
-// barePod is a pod that nobody owns, with a container like that of web.
+// barePod is a pod without an owner, with a container like that of web.
 func barePod(name string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},

@@ -138,7 +138,7 @@ func podsAtOnce() step {
 	}
 }
 
-// says asks for a condition of a Deployment.
+// says waits for a condition of a Deployment.
 func says(name, kind, reason string) func(e *env) (missing string) {
 	return func(e *env) string {
 		if d := e.side.rec.find(e.ns, "Deployment", name); d == nil || !hasCondition(d, kind, reason) {

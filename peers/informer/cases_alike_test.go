@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestCasesAlike: the cases in which both do the same.
+// TestCasesAlike has the cases in which both behave alike.
 func TestCasesAlike(t *testing.T) {
 	unhurried(t)
 	begin := func(t *testing.T, s side,

@@ -66,7 +66,7 @@ func TestCaseSlowHandler(t *testing.T) {
 	})
 }
 
-// TestCaseMutation (25): the mutation detector ends the process, and does not say who it was.
+// TestCaseMutation (25): the mutation detector ends the process without naming the handler that changed the object.
 func TestCaseMutation(t *testing.T) {
 	const variable = "KUBE_CACHE_MUTATION_DETECTOR"
 	if os.Getenv(variable) == "true" {
@@ -92,7 +92,7 @@ func TestCaseMutation(t *testing.T) {
 
 func careless(p *corev1.Pod) { p.Spec.NodeName = "mine" }
 
-// TestCaseRelistPeak (20): to list again what did not change takes the memory twice.
+// TestCaseRelistPeak (20): listing unchanged objects again doubles the memory for a moment.
 func TestCaseRelistPeak(t *testing.T) {
 	unhurried(t)
 	synctest.Test(t, func(t *testing.T) {

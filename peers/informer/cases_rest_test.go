@@ -33,7 +33,7 @@ func (a api) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// silence is a body of which nothing comes.
+// silence is a response body that never returns data.
 type silence struct{ over <-chan struct{} }
 
 func (s silence) Read([]byte) (int, error) {

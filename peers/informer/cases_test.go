@@ -95,7 +95,7 @@ func (s *source) current(name string) *corev1.Pod {
 	return s.pods[name].DeepCopy()
 }
 
-// TestCaseDuplicates (2): handlers are told of each event again, and of the deletion of what they never heard of.
+// TestCaseDuplicates (2): handlers get each event twice, and deletions of objects that they never got.
 func TestCaseDuplicates(t *testing.T) {
 	unhurried(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestCaseStaleReplica(t *testing.T) {
 	})
 }
 
-// TestCaseRelist (10): what a list tells is unchanged is an update all the same, for each handler.
+// TestCaseRelist (10): every handler gets an update for each object of a list, even if the object is unchanged.
 func TestCaseRelist(t *testing.T) {
 	unhurried(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestCaseClosedAtOnce(t *testing.T) {
 	})
 }
 
-// TestCaseHalfOpen (14): a connection on which nothing comes any more is kept for ever.
+// TestCaseHalfOpen (14): a connection that no longer delivers anything is kept for ever.
 func TestCaseHalfOpen(t *testing.T) {
 	unhurried(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestCaseUnapplied(t *testing.T) {
 	})
 }
 
-// TestCaseUnknownEvent (17): an event of a type that nobody knows is skipped.
+// TestCaseUnknownEvent (17): an event of an unknown type is skipped.
 func TestCaseUnknownEvent(t *testing.T) {
 	unhurried(t)
 	synctest.Test(t, func(t *testing.T) {

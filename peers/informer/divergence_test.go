@@ -37,7 +37,7 @@ func pods(s side, src cache.ListerWatcher) cache.SharedIndexInformer {
 	return s.newInformer(src, &corev1.Pod{}, 0, cache.Indexers{})
 }
 
-// panics says whether f does.
+// panics reports whether f panics.
 func panics(f func()) (line []string) {
 	defer func() {
 		if recover() != nil {
@@ -48,8 +48,8 @@ func panics(f func()) (line []string) {
 	return nil
 }
 
-// TestDivergenceRelist: of what did not change. client-go's answer depends on resync periods and how long ago the
-// last was.
+// TestDivergenceRelist: lists of unchanged objects. client-go's behaviour depends on resync periods and the time since
+// the last resync.
 func TestDivergenceRelist(t *testing.T) {
 	differ(t, func(t *testing.T, s side) []string {
 		src := newSource(false, "one", "two")
@@ -64,7 +64,7 @@ func TestDivergenceRelist(t *testing.T) {
 	}, []string{"add three false", "update one 4->4", "update two 3->3"}, []string{"add three false"})
 }
 
-// TestDivergenceUnknownDeleted: a deletion of what the cache never held.
+// TestDivergenceUnknownDeleted: the deletion of an object that the cache never held.
 func TestDivergenceUnknownDeleted(t *testing.T) {
 	differ(t, func(t *testing.T, s side) []string {
 		src := newSource(false)
@@ -127,7 +127,8 @@ func TestDivergenceIndexers(t *testing.T) {
 	}, []string{"panic", "<nil>"}, []string{"Index with name label does not exist"})
 }
 
-// TestDivergenceTransform: how often it is called for one state, and what becomes of a state that it once fails on.
+// TestDivergenceTransform: how often the transform is called for one state, and what happens to a state for which it
+// failed once.
 func TestDivergenceTransform(t *testing.T) {
 	differ(t, func(t *testing.T, s side) []string {
 		src := newSource(true, "one")
@@ -233,7 +234,7 @@ func TestDivergenceStopWhileRefused(t *testing.T) {
 	}, []string{"at once: false"}, []string{"at once: true"})
 }
 
-// TestDivergenceBrokenConnection: what is asked once the server can be reached again.
+// TestDivergenceBrokenConnection: the requests once the server can be reached again.
 func TestDivergenceBrokenConnection(t *testing.T) {
 	differ(t, func(t *testing.T, s side) []string {
 		src := newSource(false, "one")
@@ -249,8 +250,8 @@ func TestDivergenceBrokenConnection(t *testing.T) {
 	}, []string{`watch "2"`}, []string{`list ""`, `watch "2"`})
 }
 
-// TestDivergenceEarlyEnd: what is asked after a watch that the server ended in good order but before its time, and
-// what is in the cache if etcd was restored behind it.
+// TestDivergenceEarlyEnd: the requests after the server has ended a watch early but without an error, and the contents
+// of the cache if etcd was restored meanwhile.
 func TestDivergenceEarlyEnd(t *testing.T) {
 	differ(t, func(t *testing.T, s side) []string {
 		src := newSource(false, "one")
@@ -294,7 +295,7 @@ func TestDivergenceHangingUp(t *testing.T) {
 	}, []string{"lists of all: true"}, []string{"lists of all: false"})
 }
 
-// TestDivergenceRemoval: what a handler that is removed was told of what had happened by then.
+// TestDivergenceRemoval: which of the earlier events a removed handler has received.
 func TestDivergenceRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, gate := newSource(false, "one"), make(chan struct{})

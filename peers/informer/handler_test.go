@@ -61,7 +61,7 @@ func TestHandler(t *testing.T) {
 	})
 }
 
-// TestHandlerGaps: what happened while nobody could see it.
+// TestHandlerGaps: changes that the watch missed.
 func TestHandlerGaps(t *testing.T) {
 	eachWay(t, func(t *testing.T, s side, streams bool) {
 		src := newSource(streams, "changed", "gone", "recreated", "same")
@@ -321,8 +321,8 @@ func TestHandlerAdapters(t *testing.T) {
 	})
 }
 
-// TestHandlersComeAndGo while the server is busy: nobody is told a state twice or before an earlier one. The race
-// detector asserts, too.
+// TestHandlersComeAndGo adds and removes handlers while the server is busy: no handler gets a state twice, or before an
+// earlier one. The race detector asserts, too.
 func TestHandlersComeAndGo(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
 		src := newSource(false, "one")

@@ -94,8 +94,7 @@ func TestInformerRunsOnce(t *testing.T) {
 	})
 }
 
-// TestInformerRequests: what is asked of the server, to begin with, after a watch that ended in good order, and after
-// a gap.
+// TestInformerRequests: the requests at the start, after a watch that ended without an error, and after a gap.
 func TestInformerRequests(t *testing.T) {
 	eachWay(t, func(t *testing.T, s side, streams bool) {
 		src := newSource(streams, "one")
@@ -215,7 +214,7 @@ func TestInformerTransform(t *testing.T) {
 	})
 }
 
-// TestInformerWatchErrorHandler: it is told why a list failed, by the error itself.
+// TestInformerWatchErrorHandler: the handler gets the error of a failed list.
 func TestInformerWatchErrorHandler(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
 		src, refused := newSource(false), errors.New("refused")
@@ -253,8 +252,8 @@ func TestInformerWatchErrorHandler(t *testing.T) {
 	})
 }
 
-// TestInformerStoreIsFilledByHand, as unit tests of controllers do, before it runs or without ever running it.
-// Handlers are not told; the first list then is what counts.
+// TestInformerStoreIsFilledByHand: unit tests of controllers add objects to the store before the informer runs, or
+// without running it. Handlers do not get them; the first list replaces them.
 func TestInformerStoreIsFilledByHand(t *testing.T) {
 	eachWay(t, func(t *testing.T, s side, streams bool) {
 		src := newSource(streams, "one")
@@ -334,7 +333,7 @@ func TestNewInformerWithOptions(t *testing.T) {
 	})
 }
 
-// TestWaits: what waits for caches works with each informer.
+// TestWaits: the functions that wait for caches work with each informer.
 func TestWaits(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
 		ctx := klog.NewContext(t.Context(), klog.Logger{})

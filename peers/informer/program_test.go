@@ -183,7 +183,8 @@ func (w *world) scenario(t *testing.T, told *recorder) {
 	says("no service any more", "(none)")
 }
 
-// tombstones are what the program noted of them. It also notes retries, of which a stale cache causes some in any run.
+// tombstones are the tombstones that the program recorded. It also notes retries, of which a stale cache causes some in
+// any run.
 func tombstones(told *recorder) []string {
 	return slices.DeleteFunc(told.take(), func(line string) bool { return !strings.HasPrefix(line, "tombstone") })
 }

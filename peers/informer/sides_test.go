@@ -120,7 +120,7 @@ func equal[T comparable](t *testing.T, what string, got, want []T) {
 	}
 }
 
-// recorder is a handler that writes down what it is told.
+// recorder is a handler that records its calls.
 type recorder struct {
 	mu    sync.Mutex
 	lines []string

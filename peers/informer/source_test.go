@@ -133,7 +133,7 @@ func (s *source) cutInTime() {
 	s.cut()
 }
 
-// gap lets f happen while nobody can see it: watches are cut before and the history is forgotten after.
+// gap runs f unobserved: it cuts the watches before, and forgets the history after.
 func (s *source) gap(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

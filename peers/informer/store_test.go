@@ -264,7 +264,8 @@ func TestStoreTransformer(t *testing.T) {
 	})
 }
 
-// TestStoreSlicesAreTheReaders: what a read returns does not change any more, and changing it changes nothing.
+// TestStoreSlicesAreTheReaders: the result of a read belongs to the reader. It never changes, and changing it does not
+// affect the store.
 func TestStoreSlicesAreTheReaders(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
 		x := s.newIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"label": byLabel})

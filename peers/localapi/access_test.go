@@ -132,7 +132,7 @@ func questions() []authorizationv1.SubjectAccessReviewSpec {
 	return all
 }
 
-// compareReviews asks both servers who may do what, and why.
+// compareReviews asks both servers which user may do what, and why.
 func compareReviews(t *testing.T, real, ours *server) {
 	for _, s := range []*server{real, ours} {
 		makeGrants(t, s.admin)

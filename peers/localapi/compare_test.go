@@ -104,7 +104,7 @@ func matches(expression, text string) bool {
 	return expression == "" || regexp.MustCompile("^(?:"+expression+")$").MatchString(text)
 }
 
-// explains says whether a difference is a known one.
+// explains reports whether a difference is known.
 func (l *ledger) explains(script, request string, d difference) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

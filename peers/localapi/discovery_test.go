@@ -64,7 +64,7 @@ func get(t *testing.T, config *rest.Config, path, accept string, v any) {
 	}
 }
 
-// TestDiscovery compares what the servers say of the types that both serve.
+// TestDiscovery compares the discovery documents of the types that both servers serve.
 func TestDiscovery(t *testing.T) {
 	real, ours := bothServers(t)
 	var groups, realGroups metav1.APIGroupList

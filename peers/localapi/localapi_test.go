@@ -137,7 +137,7 @@ func (p *pair) step(t *testing.T, st *step) {
 		unified(real.tree(), ours.tree()))
 }
 
-// perform does what a step says on one side, and returns the answer with everything named.
+// perform executes a step on one side, and returns the answer with names in place of values.
 func perform(ctx context.Context, s *side, st *step) (a answer, err error) {
 	switch st.method {
 	case "WATCH":

@@ -108,7 +108,7 @@ func walkObjects(v any, f func(map[string]any)) {
 	}
 }
 
-// isList says whether an object's resource version is that of a collection.
+// isList reports whether an object's resource version is that of a collection.
 func isList(object map[string]any) bool {
 	kind, _ := object["kind"].(string)
 	_, items := object["items"]
@@ -118,7 +118,7 @@ func isList(object map[string]any) bool {
 	return items || bookmark || strings.HasSuffix(kind, "List") || kind == "Table" || kind == "Status"
 }
 
-// value names what is in v, which stands under a key.
+// value replaces the values in v, which stands under a key, by names.
 func (n *names) value(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -227,7 +227,7 @@ var (
 	)
 )
 
-// string names what is in a text.
+// string replaces the values in a text by names.
 func (n *names) string(text string) string {
 	text = moment.ReplaceAllStringFunc(text, func(moment string) string {
 		t, err := time.Parse(time.RFC3339, moment)

@@ -17,7 +17,7 @@ import (
 )
 
 // TestDeleteOptions sends the options of deletes to both servers, in every media type and as kinds of several groups.
-// They are not valid, and the answer says why: so they were read.
+// The options are invalid: an answer that names the mistake shows that the server has read them.
 func TestDeleteOptions(t *testing.T) {
 	p := newPair(t, &script{name: "delete-options"}, nil)
 	asked := map[int]int{}

@@ -26,8 +26,8 @@ var record = flag.String("record", "",
 	"record clients: a comma-separated list of go, and of commands as name=path (kubectl-1.37=/bin/kubectl, "+
 		"python=/usr/bin/python3)")
 
-// TestRecordTraffic records what real clients send to the real API server, each in a script that TestTraffic plays.
-// It is not part of a test run: the scripts are recorded once, for a version of a client.
+// TestRecordTraffic records the requests of real clients to the real API server, each in a script that TestTraffic
+// plays. It is not part of a test run: the scripts are recorded once for each version of a client.
 func TestRecordTraffic(t *testing.T) {
 	if *record == "" {
 		t.Skip("records the clients named by -record, from the folder peers")
@@ -342,7 +342,7 @@ clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}]}`, na
 	return err
 }
 
-// TestTraffic plays what real clients sent, as TestRecordTraffic recorded it.
+// TestTraffic plays the requests of real clients that TestRecordTraffic has recorded.
 func TestTraffic(t *testing.T) {
 	known := newLedger(known)
 	requests := 0

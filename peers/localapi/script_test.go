@@ -36,7 +36,7 @@ func createNamespace(name string) *step {
 	}
 }
 
-// isRequest says whether a step is a request of its own.
+// isRequest reports whether a step is a request of its own.
 func (s *step) isRequest() bool { return s.method != "END" }
 
 // script is a file of steps.

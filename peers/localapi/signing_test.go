@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// compareSigning compares who may approve requests for certificates and issue them, by user, signer and change.
+// compareSigning compares which users may approve and issue certificates, by user, signer and change.
 func compareSigning(t *testing.T, real, ours *server) {
 	signers := []string{"example.com/a", "example.com/b", "other.com/a"}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -29,7 +29,7 @@ type watch struct {
 	err    error
 }
 
-// startWatch opens a watch, and returns the answer if that is none.
+// startWatch opens a watch, and returns the answer if the server refuses.
 func (s *side) startWatch(ctx context.Context, st *step) (answer, error) {
 	if err := s.catchUp(ctx, st); err != nil {
 		return answer{}, err

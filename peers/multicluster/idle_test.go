@@ -39,13 +39,13 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// role is what this binary is when it was started by a test: the servers, or one of the systems.
+// role is what this binary runs when a test has started it: the servers, or one of the systems.
 const role = "FLYBALL_ROLE"
 
-// objects is how many ConfigMaps each cluster has.
+// objects is the number of ConfigMaps in each cluster.
 const objects = 10
 
-// systems join the clusters, and call reconciled for each object that was reconciled first.
+// systems join the clusters, and call reconciled at the first reconcile of each object.
 var systems = map[string]func(ctx context.Context, hub string, urls []string, reconciled func()) error{
 	"Flyball": runFlyball, "multicluster-runtime": runPeer,
 }
@@ -72,9 +72,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestIdleClusters: both systems join clusters of which each has ten objects and one controller, and then have
-// nothing to do. It prints what an idle cluster costs; the servers are in a process of their own. FLYBALL_CLUSTERS
-// says how many there are.
+// TestIdleClusters measures what an idle cluster costs. Both systems join the clusters, each of which has ten objects
+// and one controller, and then have nothing to do. The servers run in a process of their own. FLYBALL_CLUSTERS is the
+// number of clusters.
 func TestIdleClusters(t *testing.T) {
 	n := "20"
 	if asked := os.Getenv("FLYBALL_CLUSTERS"); asked != "" {
@@ -120,7 +120,7 @@ func TestIdleClusters(t *testing.T) {
 	}
 }
 
-// footprint is what a cluster costs, and how long it took to join all.
+// footprint is the cost of one cluster, and the time to join all.
 type footprint struct {
 	Heap, Stacks, Goroutines float64 // bytes, bytes and goroutines of one cluster
 	Joined, CPU              time.Duration
@@ -194,7 +194,7 @@ func beSystem(name, url string, n int) error {
 	return json.NewEncoder(os.Stdout).Encode(f)
 }
 
-// now is what lives on the heap and on stacks, and how many goroutines there are.
+// now returns the bytes in use on the heap and on stacks, and the number of goroutines.
 func now() (heap, stacks, goroutines uint64) {
 	runtime.GC()
 	runtime.GC()
@@ -203,7 +203,7 @@ func now() (heap, stacks, goroutines uint64) {
 	return m.HeapAlloc, m.StackInuse, uint64(runtime.NumGoroutine())
 }
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used() time.Duration {
 	var r syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
@@ -239,7 +239,7 @@ func runFlyball(ctx context.Context, hub string, urls []string, reconciled func(
 	return local.Run(ctx)
 }
 
-// announced are clusters at these addresses.
+// announced returns announcements of clusters at these addresses.
 type announced []string
 
 func (a announced) Run(ctx context.Context, fleet multicluster.Fleet) error {

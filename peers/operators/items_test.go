@@ -29,8 +29,8 @@ type shop struct {
 	namespace string
 }
 
-// TestItemsOnTheRealServer takes the controllers of the stock-keeping tool, with the permissions that their manifests
-// grant, through what their own tests do on localapi.
+// TestItemsOnTheRealServer runs the controllers of the stock-keeping tool, with the permissions of their manifests,
+// through the steps of their tests on localapi.
 func TestItemsOnTheRealServer(t *testing.T) {
 	c, err := client.New(admin(t), client.Options{Scheme: api.NewScheme()})
 	if err != nil {
@@ -49,7 +49,7 @@ func TestItemsOnTheRealServer(t *testing.T) {
 	s.leavesAloneWhatIsRight()
 }
 
-// prepare creates what is in the manifests, but for the Deployment: there is no kubelet.
+// prepare creates the objects in the manifests, except the Deployment: there is no kubelet.
 func (s *shop) prepare() {
 	s.Helper()
 	objects, err := manifest.ReadFiles([]string{itemsFolder + "/api/crds", itemsFolder + "/deploy"}, nil)

@@ -205,8 +205,8 @@ func TestOperators(t *testing.T) {
 							before := load(t)
 							s := server.start(t, o)
 							result := run(t, program, filepath.Join(folder, o.suite), s.kubeconfig, o.args)
-							r := row{o, o.on(server.name), parts, before, s.start, result, s.stop()}
-							results.add(r, server.name)
+							r := row{o, server.name, parts, before, s.start, result, s.stop()}
+							results.add(r)
 							for _, complaint := range r.unexpected() {
 								t.Error(complaint)
 							}

@@ -17,7 +17,7 @@ import (
 // row is one run of a suite.
 type row struct {
 	operator      operator
-	server, parts string
+	server, parts string // of sides and partsOfRuns
 	load          string // of the machine, before the run
 	start         time.Duration
 	outcome       outcome
@@ -50,13 +50,13 @@ type table struct {
 	rows map[string]row
 }
 
-func (t *table) add(r row, server string) {
+func (t *table) add(r row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.rows == nil {
 		t.rows = map[string]row{}
 	}
-	t.rows[place(r.operator, r.parts, server)] = r
+	t.rows[place(r.operator, r.parts, r.server)] = r
 }
 
 // text is the table in Markdown, with what failed. What was not run is as in old, the text of before.
@@ -98,12 +98,12 @@ func TestTableKeepsOtherRows(t *testing.T) {
 	for i, o := range operators {
 		for _, parts := range partsOfRuns {
 			for _, server := range sides {
-				r := row{operator: o, server: o.on(server.name), parts: parts, load: "1.00"}
+				r := row{operator: o, server: server.name, parts: parts, load: "1.00"}
 				r.outcome = outcome{passed: 7, failed: map[string]string{"old": "x"}}
-				all.add(r, server.name)
+				all.add(r)
 				if i == 0 {
 					r.outcome.failed = map[string]string{"new": "x"}
-					one.add(r, server.name)
+					one.add(r)
 				}
 			}
 		}

@@ -62,7 +62,7 @@ func (o outcome) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// TestScenarios runs every scenario for every subject, prints the table, and pins who gets which one right.
+// TestScenarios runs every scenario for every subject, prints the table, and pins which subject passes which one.
 func TestScenarios(t *testing.T) {
 	right := map[string]string{ // by subject, a mark for each scenario: r right, w wrong, b right or wrong but blocked
 		"client-go listers":             "wwwwwwr",

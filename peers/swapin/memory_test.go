@@ -41,9 +41,9 @@ var parts = []struct {
 	{"the same with NewLeanCache", []string{"--flyball", "--lean"}},
 }
 
-// TestMemoryOfTheOperator prints what the operator of interop/controllerruntime/example needs for FLYBALL_SWAPIN
-// Deployments, as many Services and a tenth of Secrets, with either's parts, on the embedded API and on the real
-// kube-apiserver: when it has made all cards, and when it is started again and there is nothing to do.
+// TestMemoryOfTheOperator prints the memory of the operator in interop/controllerruntime/example for FLYBALL_SWAPIN
+// Deployments, as many Services and a tenth of Secrets. It measures with the parts of both, on the embedded API and on
+// the real kube-apiserver: after all cards are made, and after a restart with nothing to do.
 func TestMemoryOfTheOperator(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("FLYBALL_SWAPIN"))
 	if err != nil {

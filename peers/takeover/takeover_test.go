@@ -61,10 +61,10 @@ var followers = []struct {
 	},
 }
 
-// TestTakeover: a process follows, with a controller of FLYBALL_TAKEOVER (500) ConfigMaps of a kilobyte each. The
-// leader releases the lease after one of them was changed. How long, from the write of the lease, until the follower
-// has written what the change asks for? With the environment set, a table of eleven rounds; else one round, of which
-// the requests are checked.
+// TestTakeover measures a takeover. A follower has a controller of FLYBALL_TAKEOVER (500) ConfigMaps of a kilobyte
+// each. The leader releases the lease after one of them was changed. The result is the time from the write of the lease
+// until the follower has made the write that the change requires. With the environment variable set, the test prints a
+// table of eleven rounds; otherwise it plays one round and checks its requests.
 func TestTakeover(t *testing.T) {
 	objects, err := strconv.Atoi(os.Getenv("FLYBALL_TAKEOVER"))
 	rounds := 11

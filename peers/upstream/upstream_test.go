@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestStart starts the real control plane, asks it who it is, and sees that Stop leaves nothing.
+// TestStart starts the real control plane, asks for its version, and checks that Stop leaves nothing behind.
 func TestStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute) // the first build
 	defer cancel()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMeasure: all systems sync from the replay server, are told of each object once, hear all updates, and of those
-// that list again ours tells its handlers nothing.
+// TestMeasure: with all systems, handlers get each object of the replay server once and all its updates. After a second
+// list, our handlers get nothing, because nothing has changed.
 func TestMeasure(t *testing.T) {
 	const n = 200
 	for resource, r := range Resources {

@@ -96,12 +96,12 @@ func FuzzPlan(f *testing.F) {
 	fuzz(f, func(t *testing.T, r maker) {
 		d, sets := r.deployment()
 		plan, err := deployment.NewPlan(deployment.Observed{Deployment: d, ReplicaSets: sets, Now: time.Unix(5000, 0)})
-		rolling := d.Spec.Strategy.RollingUpdate
-		if rolling != nil {
-			_, _, wantErr := util.ResolveFenceposts(rolling.MaxSurge, rolling.MaxUnavailable, *d.Spec.Replicas)
-			if (err == nil) != (wantErr == nil) {
-				t.Fatalf("error %v, want %v", err, wantErr)
-			}
+		var wantErr error
+		if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil {
+			_, _, wantErr = util.ResolveFenceposts(rolling.MaxSurge, rolling.MaxUnavailable, *d.Spec.Replicas)
+		}
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("error %v, want %v", err, wantErr)
 		}
 		if err != nil {
 			return

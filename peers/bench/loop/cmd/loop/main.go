@@ -1,0 +1,258 @@
+// Loop measures controllers on Flyball and on controller-runtime, in turns, each in a process of its own, against an
+// API server in another. It prints tables, and writes them into a page with -page.
+//
+//	go run ./bench/loop/cmd/loop -page ../docs/performance.md
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/internal/docblock"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/peers/bench/loop"
+)
+
+// stormRate is the number of writes a second in a storm.
+const stormRate = 1000
+
+var (
+	turns   = flag.Int("turns", 6, "how often to measure each system")
+	scale   = flag.Float64("scale", 1, "factor of the numbers of objects, for a quick look")
+	only    = flag.String("only", "", "measure the works whose title this regular expression matches")
+	page    = flag.String("page", "", "write the tables into this page")
+	serve   = flag.Int("serve", -1, "be the API server, with that many ConfigMaps (used by the command itself)")
+	system  = flag.String("system", "", "be that system (used by the command itself)")
+	work    = flag.String("work", "", "do the work in that JSON (used by the command itself)")
+	server  = flag.String("server", "", "the address of the API server (used by the command itself)")
+	profile = flag.String("profile", "", "write CPU and memory profiles of each process, with this prefix")
+)
+
+func main() {
+	flag.Parse()
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer release()
+	var err error
+	switch {
+	case flag.NArg() > 0:
+		err = fmt.Errorf("unknown argument %q", flag.Arg(0))
+	case *turns < 1 || *scale <= 0:
+		err = errors.New("-turns and -scale must be positive")
+	case *serve >= 0:
+		err = beServer(ctx, *serve)
+	case *system != "":
+		err = beSystem(ctx)
+	default:
+		err = compare(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "loop:", err)
+		os.Exit(1)
+	}
+}
+
+// beServer serves until it is stopped. The first line it prints is its address.
+func beServer(ctx context.Context, objects int) error {
+	s, err := localapi.New(localapi.Options{})
+	if err != nil {
+		return err
+	}
+	var all []apiruntime.Object
+	for n := range objects {
+		all = append(all, loop.Object(n))
+	}
+	marker := loop.Object(0)
+	marker.Name = loop.Marker
+	if objects == 0 {
+		all = append(all, marker)
+	}
+	if err := s.Seed(ctx, all...); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + l.Addr().String())
+	return s.Serve(ctx, l)
+}
+
+func beSystem(ctx context.Context) error {
+	i := slices.IndexFunc(loop.Systems, func(s loop.System) bool { return s.Name == *system })
+	if i < 0 {
+		return fmt.Errorf("no system is called %q", *system)
+	}
+	var w loop.Work
+	if err := json.Unmarshal([]byte(*work), &w); err != nil {
+		return err
+	}
+	if *profile != "" {
+		defer profiled(fmt.Sprintf("%s-%s-%d-%d", *profile, w.Kind, w.Workers, i))()
+	}
+	r, err := loop.Measure(ctx, loop.Systems[i], w, *server, os.Stdout)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// profiled starts to profile, and returns what writes the profiles.
+func profiled(prefix string) (write func()) {
+	file, err := os.Create(prefix + ".cpu")
+	if err == nil {
+		err = pprof.StartCPUProfile(file)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "loop:", err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = file.Close()
+		if file, err := os.Create(prefix + ".mem"); err == nil {
+			_ = pprof.Lookup("allocs").WriteTo(file, 0)
+			_ = file.Close()
+		}
+	}
+}
+
+// compare measures all plans and prints a table of each as soon as it is complete.
+func compare(ctx context.Context) error {
+	chosen, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	head := fmt.Sprintf("%s, %d cores, %s, client-go %s, controller-runtime %s; medians of %d turns, with the lowest "+
+		"and the\nhighest in brackets. The last column is Flyball's median divided by controller-runtime's.\n",
+		time.Now().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), version("k8s.io/client-go"),
+		version("sigs.k8s.io/controller-runtime"), *turns)
+	fmt.Println(head)
+	tables := []string{head}
+	for _, p := range loop.Plans(*scale) {
+		if !chosen.MatchString(fmt.Sprintf(p.Title, p.Objects, p.Workers)) {
+			continue
+		}
+		table, err := measure(ctx, p)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("\n%s", table)
+		tables = append(tables, table)
+	}
+	if *page == "" {
+		return nil
+	}
+	return docblock.Write(*page, "make bench-loop", strings.Join(tables, "\n"))
+}
+
+// measure runs all systems in turns against one server.
+func measure(ctx context.Context, p loop.Plan) (table string, err error) {
+	objects := p.Objects
+	if p.Kind == loop.Storm || p.Kind == loop.Feed {
+		objects = 0
+	}
+	s := exec.CommandContext(ctx, os.Args[0], "-serve", strconv.Itoa(objects))
+	s.Stderr = os.Stderr
+	pipe, err := s.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := s.Start(); err != nil {
+		return "", err
+	}
+	defer func() { _ = s.Process.Kill(); _ = s.Wait() }()
+	var address string
+	if _, err := fmt.Fscanln(pipe, &address); err != nil {
+		return "", fmt.Errorf("the API server: %w", err)
+	}
+	results := make([][]*loop.Result, len(loop.Systems))
+	for turn := range *turns {
+		for i, s := range loop.Systems {
+			w := p.Work
+			w.Turn = turn*len(loop.Systems) + i
+			r, err := run(ctx, s.Name, w, address)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", s.Name, err)
+			}
+			results[i] = append(results[i], r)
+		}
+	}
+	return p.Table(results), nil
+}
+
+// run measures one system in a process of its own.
+func run(ctx context.Context, system string, w loop.Work, address string) (*loop.Result, error) {
+	text, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	c, err := kubernetes.NewForConfig(&rest.Config{Host: address, QPS: -1})
+	if err != nil {
+		return nil, err
+	}
+	if w.Kind == loop.Storm {
+		if err := loop.Mark(ctx, c, ""); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, os.Args[0], "-system", system, "-work", string(text), "-server", address,
+		"-profile", *profile)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	r := &loop.Result{}
+	err = func() error {
+		lines := bufio.NewReader(pipe)
+		if w.Kind == loop.Storm {
+			if err := loop.AwaitReady(lines); err != nil {
+				return err
+			}
+			if err := loop.Rage(ctx, c, w.Objects, w.Turn, stormRate); err != nil {
+				return err
+			}
+		}
+		return json.NewDecoder(lines).Decode(r)
+	}()
+	if err != nil {
+		_ = cmd.Process.Kill()
+	}
+	return r, errors.Join(err, cmd.Wait())
+}
+
+// version returns the version of a module in this program.
+func version(module string) string {
+	info, _ := debug.ReadBuildInfo()
+	for _, m := range info.Deps {
+		if m.Path == module {
+			if m.Replace != nil {
+				return m.Replace.Version
+			}
+			return m.Version
+		}
+	}
+	return "unknown"
+}

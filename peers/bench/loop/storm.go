@@ -1,0 +1,64 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// stormWriters is how many requests of a storm are under way at once.
+const stormWriters = 8
+
+// Rage creates, updates three times, and deletes the objects of a storm, at most rate writes a second. Then it marks
+// the end.
+func Rage(ctx context.Context, c kubernetes.Interface, objects, turn, rate int) error {
+	maps := c.CoreV1().ConfigMaps(Namespace)
+	names := func(n int) *corev1.ConfigMap {
+		obj := Object(n)
+		obj.Name = fmt.Sprintf("storm-%d-%06d", turn, n)
+		obj.Data[atKey] = strconv.FormatInt(time.Now().UnixNano(), 10)
+		return obj
+	}
+	create := func(n int) error {
+		_, err := maps.Create(ctx, names(n), metav1.CreateOptions{})
+		return err
+	}
+	update := func(n int) error {
+		_, err := maps.Update(ctx, names(n), metav1.UpdateOptions{})
+		return err
+	}
+	remove := func(n int) error {
+		return maps.Delete(ctx, names(n).Name, metav1.DeleteOptions{})
+	}
+	begin, sent := time.Now(), 0
+	for _, write := range []func(int) error{create, update, update, update, remove} {
+		g := errgroup.Group{}
+		g.SetLimit(stormWriters)
+		for n := range objects {
+			time.Sleep(time.Until(begin.Add(time.Duration(sent) * time.Second / time.Duration(rate))))
+			sent++
+			g.Go(func() error { return write(n) })
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+	}
+	return Mark(ctx, c, "yes")
+}
+
+// Mark writes the marker: "" before a storm, anything else at its end.
+func Mark(ctx context.Context, c kubernetes.Interface, end string) error {
+	marker, err := c.CoreV1().ConfigMaps(Namespace).Get(ctx, Marker, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	marker.Data = map[string]string{endKey: end}
+	_, err = c.CoreV1().ConfigMaps(Namespace).Update(ctx, marker, metav1.UpdateOptions{})
+	return err
+}
