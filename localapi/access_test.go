@@ -226,26 +226,14 @@ func TestTokens(t *testing.T) {
 			RBAC:   true,
 			Tokens: map[string]auth.User{"secret": {Name: "root", Groups: []string{auth.Masters}}},
 		})
-	ctx, cancel := context.WithCancel(t.Context())
-	l, err := localapi.Listen(ctx, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, l) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	addr := serving(t, server, loopback(t))
 	for token, want := range map[string]string{
 		"secret": "", "wrong": "Unauthorized",
 		"": `namespaces is forbidden: User "system:anonymous" cannot list resource "namespaces" in API group "" at the cluster scope`,
 	} {
 		transport := &http.Transport{}
 		client := clientset(t,
-			&rest.Config{Host: "http://" + l.Addr().String(), BearerToken: token, Transport: transport})
+			&rest.Config{Host: "http://" + addr, BearerToken: token, Transport: transport})
 		if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil &&
 			err.Error() != want || err == nil && want != "" {
 			t.Errorf("token %q: %v, want %q", token, err, want)
@@ -257,23 +245,9 @@ func TestTokens(t *testing.T) {
 // TestClientCertificates: a certificate's common name is the user, its organisations are the groups.
 func TestClientCertificates(t *testing.T) {
 	server, _ := start(t, localapi.Options{RBAC: true})
-	ca := newAuthority(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	l, err := localapi.Listen(ctx, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() {
-		done <- server.ServeTLS(ctx, l,
-			&tls.Config{Certificates: []tls.Certificate{ca.server()}, ClientCAs: ca.Pool()})
-	}()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	ca, l := newAuthority(t), loopback(t)
+	config := &tls.Config{Certificates: []tls.Certificate{ca.server()}, ClientCAs: ca.Pool()}
+	inBackground(t, func(ctx context.Context) error { return server.ServeTLS(ctx, l, config) })
 	get := func(certificates ...tls.Certificate) int {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: certificates}}
 		defer transport.CloseIdleConnections()

@@ -210,8 +210,7 @@ func (c *customTypes) wake(d *apiextensionsv1.CustomResourceDefinition) {
 
 // sameService reports whether the server serves the same for both states of a definition.
 func sameService(a, b *apiextensionsv1.CustomResourceDefinition) bool {
-	return crd.Terminating(a) == crd.Terminating(b) &&
-		equality.Semantic.DeepEqual(a.Spec, b.Spec) &&
+	return crd.Terminating(a) == crd.Terminating(b) && equality.Semantic.DeepEqual(a.Spec, b.Spec) &&
 		equality.Semantic.DeepEqual(a.Status.AcceptedNames, b.Status.AcceptedNames)
 }
 

@@ -151,8 +151,8 @@ func TestInvalidDefinitions(t *testing.T) {
 	}
 }
 
-// TestUnsupportedIsSaid: what of a definition this server does not do, it says.
-func TestUnsupportedIsSaid(t *testing.T) {
+// TestUnsupportedFeaturesAreReported: a warning names what this server ignores in a definition.
+func TestUnsupportedFeaturesAreReported(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	var said []string
 	config.WarningHandler = warningFunc(func(text string) { said = append(said, text) })

@@ -19,18 +19,25 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// serving has a server listen for the time of a test, and returns its address.
-func serving(t *testing.T, server *localapi.Server, l net.Listener) string {
+// inBackground calls serve in a goroutine. The end of the test cancels its context, as stop does, and waits for it.
+func inBackground(t *testing.T, serve func(context.Context) error) (stop context.CancelFunc) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, l) }()
+	go func() { served <- serve(ctx) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-served; err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
+	return stop
+}
+
+// serving has a server listen for the time of a test, and returns its address.
+func serving(t *testing.T, server *localapi.Server, l net.Listener) string {
+	t.Helper()
+	inBackground(t, func(ctx context.Context) error { return server.Serve(ctx, l) })
 	return l.Addr().String()
 }
 

@@ -27,11 +27,7 @@ type overTLS struct {
 func newOverTLS(t *testing.T, server *localapi.Server) *overTLS {
 	t.Helper()
 	l, ca := newPipes(), newAuthority(t)
-	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	config := &tls.Config{Certificates: []tls.Certificate{ca.server()}}
-	go func() { served <- server.ServeTLS(ctx, l, config) }()
-	c := &overTLS{stop: stop}
+	c := &overTLS{}
 	transport := &http.Transport{
 		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: ca.Pool()},
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -40,13 +36,9 @@ func newOverTLS(t *testing.T, server *localapi.Server) *overTLS {
 		},
 	}
 	c.Transport = transport
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
-		}
-		transport.CloseIdleConnections()
-	})
+	t.Cleanup(transport.CloseIdleConnections)
+	config := &tls.Config{Certificates: []tls.Certificate{ca.server()}}
+	c.stop = inBackground(t, func(ctx context.Context) error { return server.ServeTLS(ctx, l, config) })
 	return c
 }
 

@@ -43,11 +43,11 @@ func numbered(format string, n int) []string {
 	return all
 }
 
-// TestWhatIsTooLarge: a request cannot make the server hold much more than it sends. The configuration map "a" is
+// TestTooLargeRequests: a request cannot make the server hold much more than it sends. The configuration map "a" is
 // there.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/server/config.go MaxRequestBodyBytes, JSONPatchMaxCopyBytes.
-func TestWhatIsTooLarge(t *testing.T) {
+func TestTooLargeRequests(t *testing.T) {
 	const maps, gadgetsPath = "/api/v1/namespaces/default/configmaps", "/apis/example.com/v1/namespaces/default/gadgets"
 	const head, custom = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", "apiVersion: example.com/v1\nkind: " +
 		"Gadget\nmetadata: {name: a}"

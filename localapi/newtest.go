@@ -143,8 +143,7 @@ type countedRule struct {
 func (r *countedRule) matches(q *gate.Request) bool {
 	match := func(want, have string) bool { return want == "" || want == have }
 	if !match(r.Verb, q.Verb) || !match(r.Group, q.Group) || !match(r.Resource, q.Resource) ||
-		r.Subresource != q.Subresource ||
-		!match(r.Namespace, q.Namespace) || !match(r.Name, q.Name) {
+		r.Subresource != q.Subresource || !match(r.Namespace, q.Namespace) || !match(r.Name, q.Name) {
 		return false
 	}
 	r.seen++

@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -127,8 +128,6 @@ func (s *Server) ensureNamespace(r *registry.Resource, name string) error {
 	if !r.Definition.Namespaced || s.env.Namespaces == nil {
 		return nil
 	}
-	if name == "" {
-		name = metav1.NamespaceDefault
-	}
+	name = cmp.Or(name, metav1.NamespaceDefault)
 	return s.createNamespace(name)
 }

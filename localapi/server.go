@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -57,9 +58,7 @@ type Server struct {
 
 // New returns a server. It starts nothing: a server has no goroutine until a request arrives.
 func New(o Options) (*Server, error) {
-	if o.Tenant == "" {
-		o.Tenant = DefaultTenant
-	}
+	o.Tenant = cmp.Or(o.Tenant, DefaultTenant)
 	if err := storage.ValidateTenant(o.Tenant); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -152,9 +153,7 @@ func (w *response) Header() http.Header { return w.header }
 func (w *response) WriteHeader(code int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.code == 0 {
-		w.code = code
-	}
+	w.code = cmp.Or(w.code, code)
 }
 
 // Write implements [http.ResponseWriter]. On a stream it blocks while the client is far behind.
@@ -169,9 +168,7 @@ func (w *response) Write(b []byte) (int, error) {
 	if w.closed {
 		return 0, io.ErrClosedPipe
 	}
-	if w.code == 0 {
-		w.code = http.StatusOK
-	}
+	w.code = cmp.Or(w.code, http.StatusOK)
 	n, err := w.buf.Write(b)
 	w.wakeLocked()
 	return n, err
@@ -189,9 +186,7 @@ func (w *response) startLocked() {
 	select {
 	case <-w.started:
 	default:
-		if w.code == 0 {
-			w.code = http.StatusOK
-		}
+		w.code = cmp.Or(w.code, http.StatusOK)
 		close(w.started)
 	}
 }

@@ -55,7 +55,7 @@ func configMaps(n int) string {
 func TestFullDisk(t *testing.T) {
 	disk := tinyDisk(t, "2m")
 	dir, file := filepath.Join(disk, "store"), write(t, t.TempDir(), "many.yaml", configMaps(300))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // It flushes to a disk hundreds of times.
 	defer cancel()
 	code, out, errs := flyball(ctx, "run", "-f", file, "--store", dir)
 	applied := strings.Count(out, "created")

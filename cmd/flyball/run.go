@@ -70,8 +70,7 @@ nothing to change says so. flyball serve opens the same store to kubectl.`,
 	fs.BoolVar(&o.Wait, "wait", false,
 		"wait until every object is current in the sense of kstatus: ready, and as its spec asks; if one is not "+
 			"current in the end, the exit code is 1. Without this flag, keys that controllers will reconcile later "+
-			"are "+
-			"only listed")
+			"are only listed")
 	fs.BoolVar(&o.AcceptUnhandled, "accept-unhandled", false,
 		"with --wait: store objects of kinds that no controller handles here, and do not wait for them; without this "+
 			"flag they are an error, and nothing is applied")
@@ -101,10 +100,10 @@ func checkRun(o *oneshot.Options) error {
 		return fmt.Errorf("--namespace %q: %s", o.Namespace, wrong[0])
 	}
 	if o.Timeout <= 0 {
-		return fmt.Errorf("--timeout %v: it must be more than nothing", o.Timeout)
+		return fmt.Errorf("--timeout %v: it must be positive", o.Timeout)
 	}
 	if len(o.Files) == 0 && o.Store.Dir == "" {
-		return errors.New("nothing to do: -f says what to apply, --store what to go on with")
+		return errors.New("nothing to do: pass -f with files to apply, or --store with a store to continue from")
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func TestRunDueLater(t *testing.T) {
 		}
 		begin := time.Now()
 		err := oneshot.Run(klog.NewContext(t.Context(), klog.Logger{}), o)
-		if err == nil || !strings.Contains(err.Error(), "--timeout: 1m0s are over") ||
+		if err == nil || !strings.Contains(err.Error(), "--timeout: 1m0s have passed") ||
 			!strings.Contains(err.Error(), "Deployment shops/web is InProgress: 0 of 1 pods are available") ||
 			!strings.Contains(summary.String(), "Due later: deployment-controller") {
 			t.Errorf("waited for %v: %v\n%s%s", time.Since(begin), err, &out, &summary)

@@ -184,6 +184,7 @@ func configOf(ctx context.Context, t *testing.T, path string) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.QPS = -1 // No limit: to fill a disk takes hundreds of requests.
 	return config
 }
 

@@ -109,11 +109,10 @@ func add(ctx context.Context, c client.Client, name, path string) error {
 	if err != nil {
 		return err
 	}
-	return c.Create(ctx,
-		&Folder{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-			Spec:       FolderSpec{Path: path, Round: 1},
-		})
+	return c.Create(ctx, &Folder{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       FolderSpec{Path: path, Round: 1},
+	})
 }
 
 // check requests a new round for all folders.

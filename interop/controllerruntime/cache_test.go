@@ -53,11 +53,11 @@ func TestReads(t *testing.T) {
 		var again corev1.ConfigMap
 		w.must(w.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &again))
 		if again.Data["kind"] != "one" {
-			t.Error("what get returns is not a copy")
+			t.Error("get does not return a copy")
 		}
 		err := w.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "none"}, &m)
 		if !apierrors.IsNotFound(err) || err.Error() != `ConfigMap "none" not found` {
-			t.Errorf("get of what is not there: %v", err)
+			t.Errorf("get of a missing object: %v", err)
 		}
 		w.want("all", w.names(), "a/one", "a/two", "b/three", "c/four")
 		w.want("namespace", w.names(client.InNamespace("a")), "a/one", "a/two")
@@ -91,9 +91,9 @@ func TestReads(t *testing.T) {
 	}, three()...)
 }
 
-// TestManagedFields: objects are what the server answers, in all representations, when they are read and when a
-// handler is given them. The lean cache's differ in their managed fields alone. The test runs outside a bubble:
-// controller-runtime's watch of metadata leaves a goroutine behind.
+// TestManagedFields: reads and handlers get the objects that the server sent, in all representations. Those of the lean
+// cache differ in their managed fields alone. The test runs outside a bubble: controller-runtime's watch of metadata
+// leaves a goroutine behind.
 func TestManagedFields(t *testing.T) {
 	for name, newCache := range makers {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestIndexes(t *testing.T) {
 		}, three()...)
 }
 
-// TestSelection goes through the places that options come from, and their precedence.
+// TestSelection checks every place that options come from, and their precedence.
 func TestSelection(t *testing.T) {
 	all := []string{"a/one", "a/two", "b/three", "c/four"}
 	marked := func(mark string) toolscache.TransformFunc {
@@ -359,8 +359,8 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestWithoutBookmarks: they are asked for all the same. controller-runtime without them never syncs from a server
-// that streams lists: the end of the list is a bookmark.
+// TestWithoutBookmarks: our cache requests bookmarks even if they are disabled. controller-runtime's cache never syncs
+// without them from a server that streams lists, because a bookmark ends the list.
 func TestWithoutBookmarks(t *testing.T) {
 	object := &corev1.ConfigMap{}
 	for name, o := range map[string]cache.Options{
@@ -408,7 +408,7 @@ func TestReaderFailOnMissingInformer(t *testing.T) {
 	bothCaches(t, cache.Options{ReaderFailOnMissingInformer: true}, nil, func(w *world) {
 		w.start()
 		if err := w.List(w.ctx, &corev1.ConfigMapList{}); !errors.As(err, new(*cache.ErrResourceNotCached)) {
-			w.t.Errorf("list of what is not cached: %v", err)
+			w.t.Errorf("list of an uncached kind: %v", err)
 		}
 		_, err := w.GetInformer(w.ctx, &corev1.ConfigMap{})
 		w.must(err)
@@ -445,7 +445,7 @@ func TestWithoutCopies(t *testing.T) {
 	}, three()...)
 }
 
-// TestForbidden: an error for who waits, with what the server said; and it recovers.
+// TestForbidden: a caller that waits gets the server's error, and the cache recovers.
 func TestForbidden(t *testing.T) {
 	var told []error
 	forbid := gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
@@ -481,12 +481,12 @@ func TestForbidden(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		w.want("after the right was given", w.names(client.InNamespace("a")), "a/one", "a/two")
 		if len(told) != 3 || !apierrors.IsForbidden(told[0]) {
-			w.t.Errorf("the handler of watch errors was told %v", told)
+			w.t.Errorf("the watch error handler got %v", told)
 		}
 	}, three()...)
 }
 
-// TestCacheStartedTwice: the second start is an error, in controller-runtime's words.
+// TestCacheStartedTwice: the second start returns controller-runtime's error.
 func TestCacheStartedTwice(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		w.start()

@@ -71,8 +71,8 @@ func (w *weather) gate() gate.Gate {
 	}
 }
 
-// bothClients runs test with controller-runtime's client, with its own read-your-own-writes where o says so, and with
-// ours.
+// bothClients runs test with controller-runtime's client and with ours. controller-runtime's has its own
+// read-your-own-writes if o asks for it.
 func bothClients(t *testing.T, o client.CacheOptions, test func(w *world, c client.Client, sky *weather)) {
 	t.Helper()
 	sky := &weather{}
@@ -88,7 +88,7 @@ func bothClients(t *testing.T, o client.CacheOptions, test func(w *world, c clie
 	}, namespace("a"))
 }
 
-// outcome is what a read came to, and after how long.
+// outcome is the result of a read, and how long it took.
 type outcome struct {
 	err  error
 	took time.Duration
@@ -102,12 +102,12 @@ func (w *world) within(deadline time.Duration, read func(ctx context.Context) er
 	return outcome{err, time.Since(begin)}
 }
 
-// changed is the complaint about a fault that controller-runtime does not have any more: docs/swap-in.md speaks of it.
+// changed is the message for a fault that controller-runtime no longer has: docs/swap-in.md mentions the fault.
 const changed = "controller-runtime behaves better than docs/swap-in.md says"
 
-// TestHolesOfReadYourWrites are the cases in which controller-runtime's guarantee does not hold, or blocks for ever;
-// and ours.
-func TestHolesOfReadYourWrites(t *testing.T) {
+// TestReadYourWritesCornerCases compares ours with the cases in which controller-runtime's guarantee does not hold, or
+// blocks for ever.
+func TestReadYourWritesCornerCases(t *testing.T) {
 	const deadline = time.Hour
 	theirs := client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
 	unstructuredToo := client.CacheOptions{EnableReadYourWritesConsistency: new(true), Unstructured: true}
@@ -204,7 +204,7 @@ func (w *world) lag() {
 	}
 }
 
-// TestWrites sends each write through the options of controller-runtime's client, and reads what came of it.
+// TestWrites sends each write with the options of controller-runtime's client, and reads the result.
 func TestWrites(t *testing.T) {
 	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, sky *weather) {
 		sky.set(time.Second, false)
@@ -295,8 +295,8 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// TestWhereReadsGo: what is not to be read from the cache is not.
-func TestWhereReadsGo(t *testing.T) {
+// TestUncachedReads: reads that must not come from the cache go to the server.
+func TestUncachedReads(t *testing.T) {
 	o := client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}
 	bothClients(t, o, func(w *world, c client.Client, _ *weather) {
 		requests := func(read func() error) int {
@@ -325,9 +325,9 @@ func TestWhereReadsGo(t *testing.T) {
 	})
 }
 
-// TestClientsOfTheirOwn: what a client sends goes by its own HTTP client and configuration, not the cache's; and
-// clients of one cache see what the other wrote.
-func TestClientsOfTheirOwn(t *testing.T) {
+// TestSeparateClients: a client sends its requests with its own HTTP client and configuration, not the cache's. Clients
+// of one cache see each other's writes.
+func TestSeparateClients(t *testing.T) {
 	sky := &weather{}
 	bothCaches(t, cache.Options{}, sky.gate(), func(w *world) {
 		sky.set(0, false)
@@ -378,7 +378,7 @@ func mapperOf(w *world) meta.RESTMapper {
 	return mapper
 }
 
-// TestDefaultsOfWrites are those of the client's options.
+// TestDefaultsOfWrites: writes use the defaults of the client's options.
 func TestDefaultsOfWrites(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		newClient := w.newClient()

@@ -123,7 +123,7 @@ func TestCustomResourcesAreDeleted(t *testing.T) {
 	}
 }
 
-// TestCustomResourcesAreWritten: every other verb, as the client sends it with its options.
+// TestCustomResourcesAreWritten uses every other verb, with the options of the client.
 func TestCustomResourcesAreWritten(t *testing.T) {
 	ctx, c := t.Context(), widgets(t)
 	must := mustOf(t)

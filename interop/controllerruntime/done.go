@@ -1,6 +1,7 @@
 package controllerruntime
 
 import (
+	"slices"
 	"sync"
 
 	toolscache "k8s.io/client-go/tools/cache"
@@ -35,12 +36,7 @@ func newAllDone(name string, stopped, removed <-chan struct{}) *allDone {
 func (d *allDone) add(done, ends <-chan struct{}) { d.parts = append(d.parts, donePart{done, ends}) }
 
 func (d *allDone) isDone() bool {
-	for _, p := range d.parts {
-		if !closed(p.done) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.parts, func(p donePart) bool { return !closed(p.done) })
 }
 
 // Name is for logs.

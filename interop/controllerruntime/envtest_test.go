@@ -22,8 +22,9 @@ import (
 	"github.com/flyball-dev/flyball/localapi/envtest"
 )
 
-// TestEnvtest is what an operator's suite does, with envtest's import changed: a manager over a socket, a controller
-// of a custom resource that owns a ConfigMap, a client beside it that makes, sees and deletes them.
+// TestEnvtest does what an operator's suite does, with only envtest's import changed: it runs a manager over a socket,
+// a controller of a custom resource that owns a ConfigMap, and a client beside it that creates, reads and deletes the
+// resource.
 func TestEnvtest(t *testing.T) {
 	for name, newManager := range managerMakers {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +104,8 @@ func newBackup() *unstructured.Unstructured {
 	return u
 }
 
-// backupReconciler makes a ConfigMap for each Backup, and closes gone when it is asked about one that is not there.
+// backupReconciler creates a ConfigMap for each Backup, and closes gone when it is called for a Backup that does not
+// exist.
 type backupReconciler struct {
 	client client.Client
 	once   sync.Once

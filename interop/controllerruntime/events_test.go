@@ -16,8 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestEveryUpdateReachesAHandler: one that is slow is told of each state, in order, with the one that it was told of
-// before.
+// TestEveryUpdateReachesAHandler: a slow handler gets every state, in order, each with the state before it.
 func TestEveryUpdateReachesAHandler(t *testing.T) {
 	const n = 300 // More than Flyball's own handlers may lag behind.
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
@@ -53,8 +52,8 @@ func TestEveryUpdateReachesAHandler(t *testing.T) {
 	}, namespace("a"))
 }
 
-// TestResyncEvents: old and new are one object, so that predicates can tell; a handler without a period of its own
-// has the cache's.
+// TestResyncEvents: in a resync, old and new are the same object, so that predicates can recognize it. A handler
+// without a resync period has the cache's.
 func TestResyncEvents(t *testing.T) {
 	period := time.Minute
 	object := &corev1.ConfigMap{}
@@ -104,9 +103,9 @@ func TestResyncEvents(t *testing.T) {
 	}
 }
 
-// TestWhatHandlersAreHanded: typed objects do not say their kind, others do; what is handed is what the cache holds,
-// without a copy.
-func TestWhatHandlersAreHanded(t *testing.T) {
+// TestObjectsGivenToHandlers: typed objects have no kind set, others do. Handlers get the cached object itself, without
+// a copy.
+func TestObjectsGivenToHandlers(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		w.start()
 		u := &unstructured.Unstructured{}
@@ -155,10 +154,10 @@ func TestWhatHandlersAreHanded(t *testing.T) {
 	}, namespace("a"), configMap("a", "x", nil))
 }
 
-// TestGapOfTheWatch: what happened while it was cut is told from the next list. What was deleted is told by its last
-// known state; what was created anew is one update for client-go, for ours a deletion and a creation: it is another
-// object.
-func TestGapOfTheWatch(t *testing.T) {
+// TestInterruptedWatch: events that were missed while the watch was interrupted follow from the next list. A deletion
+// has the last known state. For an object that was deleted and created again, client-go delivers one update; ours
+// delivers a deletion and a creation, because it is another object.
+func TestInterruptedWatch(t *testing.T) {
 	sky := &weather{}
 	bothCaches(t, cache.Options{DefaultWatchErrorHandler: quiet}, sky.gate(), func(w *world) {
 		sky.set(0, false)
@@ -203,7 +202,7 @@ func TestGapOfTheWatch(t *testing.T) {
 			}
 		}
 		if !slices.Equal(seen, want) {
-			w.t.Errorf("told %s, want %s", strings.Join(seen, ", "), strings.Join(want, ", "))
+			w.t.Errorf("got %s, want %s", strings.Join(seen, ", "), strings.Join(want, ", "))
 		}
 	}, namespace("a"), configMap("a", "gone", nil), configMap("a", "again", nil), configMap("a", "changed", nil))
 }

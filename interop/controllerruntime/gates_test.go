@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/features"
 )
 
-// gates is set for a process that does what the main function of a program does that sets client-go's feature gates.
+// gates is set in a process whose main function sets client-go's feature gates.
 const gates = "FLYBALL_TEST_GATES"
 
 func setGates() {
@@ -20,9 +20,9 @@ func setGates() {
 	fmt.Println("enabled:", features.FeatureGates().Enabled(features.ClientsAllowCBOR))
 }
 
-// TestGatesAreLeftToTheProgram: client-go reads its feature gates from the environment once, when they are asked for.
-// Importing this package does not.
-func TestGatesAreLeftToTheProgram(t *testing.T) {
+// TestImportDoesNotReadFeatureGates: client-go reads its feature gates from the environment once, when they are asked
+// for. Importing this package does not.
+func TestImportDoesNotReadFeatureGates(t *testing.T) {
 	program := exec.CommandContext(t.Context(), os.Args[0])
 	program.Env = append(os.Environ(), gates+"=1")
 	out, err := program.Output()

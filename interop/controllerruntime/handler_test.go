@@ -22,8 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// events records what a handler is told. The lock is for controller-runtime's cache: over several namespaces it calls
-// a handler from several goroutines at once.
+// events records the calls of a handler. The lock is for controller-runtime's cache: over several namespaces it calls a
+// handler from several goroutines at once.
 type events struct {
 	mu  sync.Mutex
 	all []string
@@ -104,7 +104,7 @@ func TestHandlers(t *testing.T) {
 				w.want("told", got, "add b/three true", "add c/four true", "add b/five false", "update b/five",
 					"delete b/five")
 				if len(late.all) != 2 {
-					w.t.Errorf("a late handler is told %v", late.all)
+					w.t.Errorf("a late handler got %v", late.all)
 				}
 				w.must(inf.RemoveEventHandler(r))
 				w.must(inf.RemoveEventHandler(r))
@@ -135,8 +135,8 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-// TestSyncedCheckers: what has synced is done at the first look, of an informer and of a handler, whoever asks how
-// often; and a look at an informer adds nothing to it.
+// TestSyncedCheckers: the checker of an informer or handler that has synced is done at the first call, however often it
+// is asked for. Asking for it does not change the informer.
 func TestSyncedCheckers(t *testing.T) {
 	for name, o := range map[string]cache.Options{
 		"one informer":      {},
@@ -228,8 +228,8 @@ func TestInformersAreSyncedWhenTheyAreReturned(t *testing.T) {
 	}
 }
 
-// TestHandlersAreCalledOneAtATime, also over several informers: the contract of cache.Informer, which
-// controller-runtime's own breaks there.
+// TestHandlersAreCalledOneAtATime: a handler is never called concurrently, even over several informers. That is the
+// contract of cache.Informer, which controller-runtime's own cache breaks there.
 func TestHandlersAreCalledOneAtATime(t *testing.T) {
 	o := cache.Options{
 		DefaultNamespaces: map[string]cache.Config{
@@ -283,7 +283,8 @@ func TestInformerForKind(t *testing.T) {
 	}, three()...)
 }
 
-// TestHandlersOfAKind: what GetInformerForKind returns is what GetInformer returns; who does not want to wait does not.
+// TestHandlersOfAKind: GetInformerForKind returns the informer that GetInformer returns. A caller that asks not to wait
+// does not wait.
 func TestHandlersOfAKind(t *testing.T) {
 	sky := &weather{}
 	o := cache.Options{DefaultWatchErrorHandler: quiet}
@@ -308,6 +309,5 @@ func TestHandlersOfAKind(t *testing.T) {
 	}, three()...)
 }
 
-// quiet is in the place of client-go's handler, which limits its rate by what the process's clock was outside of the
-// bubble.
+// quiet replaces client-go's handler, which limits its rate by the clock outside of the bubble.
 func quiet(context.Context, *toolscache.Reflector, error) {}

@@ -165,9 +165,7 @@ const (
 func (m *Manager) coreOptions(election own.LeaderElection) own.Options {
 	o := own.Options{Informers: informers(m.o.Cache), LeaderElection: election, GracefulTimeout: m.grace()}
 	o.Informers.StandardDecoding = !is(m.o.NewCache, NewLeanCache)
-	if o.GracefulTimeout == 0 {
-		o.GracefulTimeout = -1 // For the core, 0 is the default.
-	}
+	o.GracefulTimeout = cmp.Or(o.GracefulTimeout, -1) // For the core, 0 is the default.
 	return o
 }
 

@@ -51,7 +51,7 @@ func inManager(t *testing.T, o manager.Options,
 	})
 }
 
-// setup is what an operator's SetupWithManager is: it knows controller-runtime only.
+// setup is an operator's SetupWithManager: it knows only controller-runtime.
 func setup(mgr ctrl.Manager, r reconcile.Reconciler) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).Complete(r)
@@ -114,7 +114,8 @@ func TestManagerRunsUntilIdle(t *testing.T) {
 		})
 }
 
-// TestManagerStopsInTwoSteps: what is in flight at the stop has a live context and a client, and is waited for.
+// TestManagerStopsInTwoSteps: work in flight at the stop has a live context and a working client, and the manager waits
+// for it.
 func TestManagerStopsInTwoSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes   time.Duration
@@ -193,7 +194,7 @@ func TestManagerStopsInTwoSteps(t *testing.T) {
 	}
 }
 
-// TestManagerElects: two managers of one lease, of which the second works when the first has gone.
+// TestManagerElects: of two managers with one lease, the second works when the first has stopped.
 func TestManagerElects(t *testing.T) {
 	o := manager.Options{LeaderElection: true, LeaderElectionID: "op", LeaderElectionNamespace: "default"}
 	inManager(t, o, func(t *testing.T, api *localapi.Server, first *controllerruntime.Manager, c client.Client) {
@@ -267,7 +268,7 @@ func TestLeaseWithoutAName(t *testing.T) {
 	}
 }
 
-// TestLeaseTimes: times that do not fit together are found by NewManager; controller-runtime's own finds them at the
+// TestLeaseTimes: NewManager rejects times that do not fit together; controller-runtime's own rejects them at the
 // start.
 func TestLeaseTimes(t *testing.T) {
 	o := manager.Options{

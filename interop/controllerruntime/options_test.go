@@ -44,8 +44,8 @@ type unguarded struct{ manager.RunnableFunc }
 
 func (unguarded) NeedLeaderElection() bool { return false }
 
-// TestClustersAreCaches: a cluster that is added runs on followers, before the runnables, which can read its cache at
-// once; and one that is added later runs at once.
+// TestClustersAreCaches: an added cluster runs on followers, too, and before the runnables, which can read its cache at
+// once. A cluster that is added later runs at once.
 func TestClustersAreCaches(t *testing.T) {
 	o := manager.Options{LeaderElection: true, LeaderElectionID: "op", LeaderElectionNamespace: "a"}
 	bothManagers(t, o, func(p *process) {
@@ -86,7 +86,8 @@ func (brokenCache) WaitForCacheSync(context.Context) bool { return true }
 func (b brokenCache) GetCache() cache.Cache               { return b }
 func (brokenCache) NeedLeaderElection() bool              { return true }
 
-// TestErrorsOfStart are those of the runnables, as they are; what a runnable says after the stop is no error.
+// TestErrorsOfStart: Start returns the errors of the runnables unchanged. An error that a runnable returns after the
+// stop is ignored.
 func TestErrorsOfStart(t *testing.T) {
 	fails := func(ctx context.Context, stopped bool) error {
 		if stopped {
@@ -125,8 +126,9 @@ func TestErrorsOfStart(t *testing.T) {
 	}
 }
 
-// TestNoGrace: with a grace of 0 what is in flight is not waited for, and that is no error.
-func TestNoGrace(t *testing.T) {
+// TestZeroGracefulShutdownTimeout: with a timeout of 0 the manager does not wait for work in flight, and returns no
+// error.
+func TestZeroGracefulShutdownTimeout(t *testing.T) {
 	bothManagers(t, manager.Options{GracefulShutdownTimeout: new(time.Duration(0))}, func(p *process) {
 		begun := make(chan struct{})
 		p.must(p.Add(manager.RunnableFunc(func(context.Context) error {
@@ -145,7 +147,7 @@ func TestNoGrace(t *testing.T) {
 	})
 }
 
-// TestControllersOfOneName run beside each other, where the validation of names is off.
+// TestControllersOfOneName: two controllers with one name run when SkipNameValidation is set.
 func TestControllersOfOneName(t *testing.T) {
 	bothManagers(t, manager.Options{}, func(p *process) {
 		var calls [2]atomic.Int32
@@ -163,7 +165,7 @@ func TestControllersOfOneName(t *testing.T) {
 	}, namespace("a"), configMap("a", "one", nil))
 }
 
-// TestControllersWithoutAName run, as with controller-runtime's manager, if somebody has taken the name away.
+// TestControllersWithoutAName: controllers whose name was removed run, as with controller-runtime's manager.
 func TestControllersWithoutAName(t *testing.T) {
 	bothManagers(t, manager.Options{}, func(p *process) {
 		var calls atomic.Int32
@@ -192,7 +194,7 @@ func TestControllersWithoutAName(t *testing.T) {
 	}, namespace("a"), configMap("a", "one", nil))
 }
 
-// queue is one of a user's own, of either kind.
+// queue is a queue that the caller provides, of either kind.
 type (
 	counted struct {
 		workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -214,7 +216,7 @@ func (q countedByPriority) GetWithPriority() (reconcile.Request, int, bool) {
 	return q.PriorityQueue.GetWithPriority()
 }
 
-// TestQueuesOfTheCaller are used as they are.
+// TestQueuesOfTheCaller: queues that the caller provides are used unchanged.
 func TestQueuesOfTheCaller(t *testing.T) {
 	for name, wrap := range map[string]func(string, workqueue.TypedRateLimiter[reconcile.Request],
 		*atomic.Int32) workqueue.TypedRateLimitingInterface[reconcile.Request]{
@@ -267,7 +269,7 @@ func TestQueuesOfTheCaller(t *testing.T) {
 	}
 }
 
-// spyCache is a cache of the caller's.
+// spyCache is a cache that the caller provides.
 type spyCache struct {
 	cache.Cache
 	synced *atomic.Bool
@@ -279,7 +281,7 @@ func (s spyCache) WaitForCacheSync(ctx context.Context) bool {
 	return ok
 }
 
-// TestCachesOfTheCaller are used as they are, and run before everything else.
+// TestCachesOfTheCaller: caches that the caller provides are used unchanged, and start before everything else.
 func TestCachesOfTheCaller(t *testing.T) {
 	var synced atomic.Bool
 	for name, o := range map[string]manager.Options{
@@ -341,7 +343,7 @@ func TestCachesOfTheCaller(t *testing.T) {
 	}
 }
 
-// TestLocks: the lock that is asked for is the one that is held.
+// TestLocks: the manager holds the kind of lock that was asked for.
 func TestLocks(t *testing.T) {
 	for name, prepare := range map[string]func(o *manager.Options, elsewhere *rest.Config){
 		"LeaderElectionLabels": func(o *manager.Options, _ *rest.Config) {
@@ -427,7 +429,7 @@ func inBackground(t *testing.T, m manager.Manager) (stop func()) {
 	}
 }
 
-// TestBroadcasterOfTheCaller sends what GetEventRecorderFor records.
+// TestBroadcasterOfTheCaller: a broadcaster that the caller provides sends what GetEventRecorderFor records.
 func TestBroadcasterOfTheCaller(t *testing.T) {
 	for maker, newManager := range managerMakers {
 		t.Run(maker, func(t *testing.T) {
@@ -450,7 +452,7 @@ func TestBroadcasterOfTheCaller(t *testing.T) {
 			r := m.GetEventRecorderFor("me")
 			r.AnnotatedEventf(namespace("default"), map[string]string{"color": "blue"}, "Normal", "Seen", "it")
 			if e := <-told; e.Reason != "Seen" {
-				t.Errorf("told %+v", e)
+				t.Errorf("got %+v", e)
 			}
 			var events corev1.EventList
 			for len(events.Items) == 0 {
@@ -465,8 +467,8 @@ func TestBroadcasterOfTheCaller(t *testing.T) {
 	}
 }
 
-// TestSeriesOfEvents: what is recorded again under the newer API is counted in a series, with its action, related
-// object and annotations; what is recorded at the stop is sent.
+// TestSeriesOfEvents: events that repeat under the newer API are counted in a series, with their action, related object
+// and annotations. Events that were recorded during the stop are sent.
 func TestSeriesOfEvents(t *testing.T) {
 	bothManagers(t, manager.Options{}, func(p *process) {
 		about := configMap("a", "one", nil)
@@ -497,12 +499,12 @@ func TestSeriesOfEvents(t *testing.T) {
 			p.t.Errorf("the event: %+v", e)
 		}
 		if _, ok := byReason["Last"]; !ok && p.name == "our manager" {
-			p.t.Error("what was recorded at the stop is lost")
+			p.t.Error("an event recorded during the stop is lost")
 		}
 	}, namespace("a"), configMap("a", "one", nil))
 }
 
-// TestPortsAreOpenedByNew: one that is taken is an error of New, and profiles are served at any address.
+// TestPortsAreOpenedByNew: New returns an error if a port is in use. Profiles are served at any address.
 func TestPortsAreOpenedByNew(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -33,7 +33,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 )
 
-// process is a manager of some make, with a server of its own. Nothing is started.
+// process is one of the managers, with a server of its own. Nothing is started.
 type process struct {
 	manager.Manager
 	t      *testing.T
@@ -127,8 +127,7 @@ func (p *process) controls(f func(ctx context.Context, name string) (reconcile.R
 		})))
 }
 
-// TestPriorityOfEvents: what was there when the process began, and what a resync repeats, waits behind what changes.
-// So does its retry.
+// TestPriorityOfEvents: initial objects and resyncs have a lower priority than changes. So have their retries.
 func TestPriorityOfEvents(t *testing.T) {
 	o := manager.Options{Cache: cache.Options{SyncPeriod: new(time.Minute)}}
 	bothManagers(t, o, func(p *process) {
@@ -169,7 +168,8 @@ func TestPriorityOfEvents(t *testing.T) {
 	}, namespace("a"), configMap("a", "one", nil), configMap("a", "two", nil), configMap("a", "three", nil))
 }
 
-// TestPredicates see what client-go would have shown: the states before and after, initial lists, resyncs.
+// TestPredicates: predicates see the events that client-go delivers: the states before and after, initial lists,
+// resyncs.
 func TestPredicates(t *testing.T) {
 	o := manager.Options{Cache: cache.Options{SyncPeriod: new(time.Minute)}}
 	bothManagers(t, o, func(p *process) {
@@ -227,7 +227,7 @@ func TestPredicates(t *testing.T) {
 	}, namespace("a"), configMap("a", "one", nil))
 }
 
-// TestPartsOfAManager are those that operators ask for, before it starts and after.
+// TestPartsOfAManager checks what operators get from a manager, before and after its start.
 func TestPartsOfAManager(t *testing.T) {
 	bothManagers(t, manager.Options{}, func(p *process) {
 		key := client.ObjectKey{Namespace: "a", Name: "one"}
@@ -298,8 +298,8 @@ func TestPartsOfAManager(t *testing.T) {
 	}, namespace("a"), configMap("a", "one", nil))
 }
 
-// TestLeases: the lease has the name and the times that were asked for, only who holds it works, and who stops gives
-// it back.
+// TestLeases: the lease has the name and times of the options, only its holder works, and a holder that stops releases
+// it.
 func TestLeases(t *testing.T) {
 	o := manager.Options{
 		Scheme: clientscheme.Scheme, Client: client.Options{FieldOwner: "operator"},
@@ -343,7 +343,7 @@ func TestLeases(t *testing.T) {
 		p.stop()
 		p.must(p.direct.Get(p.t.Context(), client.ObjectKeyFromObject(held), held))
 		if held.Spec.HolderIdentity != nil && *held.Spec.HolderIdentity != "" {
-			p.t.Errorf("not given back: %+v", held.Spec)
+			p.t.Errorf("not released: %+v", held.Spec)
 		}
 	}, namespace("a"), configMap("a", "one", nil))
 }

@@ -132,7 +132,7 @@ func TestQueueOneWorkerForAKey(t *testing.T) {
 	})
 }
 
-// TestQueueShutDown: workers that wait are released, and what is queued is dropped.
+// TestQueueShutDown: waiting workers return, and queued keys are dropped.
 func TestQueueShutDown(t *testing.T) {
 	bothQueues(t, func(t *testing.T, ours bool, q priorityqueue.PriorityQueue[string]) {
 		released := make(chan bool, 1)
@@ -159,7 +159,7 @@ func TestQueueShutDown(t *testing.T) {
 	})
 }
 
-// TestQueueDrain: ours waits for the work, as the name says. controller-runtime's does not.
+// TestQueueDrain: our drain waits for work in flight, as the name suggests. controller-runtime's does not.
 func TestQueueDrain(t *testing.T) {
 	bothQueues(t, func(t *testing.T, ours bool, q priorityqueue.PriorityQueue[string]) {
 		q.Add("a")
@@ -187,8 +187,8 @@ func TestQueueDrain(t *testing.T) {
 	})
 }
 
-// TestQueueStarvation: with a stream of keys of a higher priority, a key of the lowest is served in the end: after
-// 100 steps of 100 ms.
+// TestQueueStarvation: a key of the lowest priority is served despite a stream of keys with a higher one: after 100
+// steps of 100 ms.
 func TestQueueStarvation(t *testing.T) {
 	bothQueues(t, func(t *testing.T, ours bool, q priorityqueue.PriorityQueue[string]) {
 		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(-100)}, "low")
@@ -213,7 +213,7 @@ func TestQueueStarvation(t *testing.T) {
 	})
 }
 
-// TestQueueMetrics: they are those that controller-runtime registered, and count what its own queue counts.
+// TestQueueMetrics: our queue reports controller-runtime's registered metrics, with the values of its own queue.
 func TestQueueMetrics(t *testing.T) {
 	for make, newQueue := range map[string]func(name string) priorityqueue.PriorityQueue[string]{
 		"controller-runtime": func(name string) priorityqueue.PriorityQueue[string] {
@@ -249,7 +249,7 @@ func TestQueueMetrics(t *testing.T) {
 	}
 }
 
-// gathered returns the metrics of a queue: values of gauges and counters, how often histograms were told something.
+// gathered returns the metrics of a queue: values of gauges and counters, and the number of observations of histograms.
 func gathered(t *testing.T, queue string) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -37,9 +37,9 @@ func bothReaders(t *testing.T, o cache.Options, test func(w *world, r client.Rea
 	}, objects...)
 }
 
-// TestWhatIsNotThere is told in controller-runtime's words, which operators may tell apart: also of keys that no
+// TestNotFoundErrors: reads return controller-runtime's errors, which operators may distinguish, even for keys that no
 // object can have.
-func TestWhatIsNotThere(t *testing.T) {
+func TestNotFoundErrors(t *testing.T) {
 	bothReaders(t, cache.Options{}, func(w *world, r client.Reader) {
 		for _, key := range []client.ObjectKey{
 			{Namespace: "a", Name: "none"},
@@ -57,7 +57,7 @@ func TestWhatIsNotThere(t *testing.T) {
 		}
 		if err := r.Get(w.ctx, client.ObjectKey{Name: "none"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) ||
 			err.Error() != `Namespace "none" not found` {
-			w.t.Errorf("get of what has no namespace: %v", err)
+			w.t.Errorf("get of a cluster-scoped object: %v", err)
 		}
 		list := corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 		w.must(r.List(w.ctx, &list, client.InNamespace("none")))
@@ -77,7 +77,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	}, three()...)
 }
 
-// TestSelectors are answered as controller-runtime does, also those that could be answered better.
+// TestSelectors: selectors give controller-runtime's results, even where better ones are possible.
 func TestSelectors(t *testing.T) {
 	bothReaders(t, cache.Options{}, func(w *world, r client.Reader) {
 		kind := func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["kind"]} }
@@ -134,7 +134,7 @@ func TestSelectors(t *testing.T) {
 	}, three()...)
 }
 
-// TestReadsWithACancelledContext: what is cached needs none. Reconciles that end during a stop read so.
+// TestReadsWithACancelledContext: cached reads need no live context. Reconciles that end during a stop depend on that.
 func TestReadsWithACancelledContext(t *testing.T) {
 	bothReaders(t, cache.Options{}, func(w *world, r client.Reader) {
 		w.must(r.List(w.ctx, &corev1.ConfigMapList{}))
@@ -144,12 +144,12 @@ func TestReadsWithACancelledContext(t *testing.T) {
 		w.must(r.List(over, &corev1.ConfigMapList{}, client.MatchingLabels{"app": "web"}))
 		if err := r.Get(over, client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.Secret{}); err != nil &&
 			!apierrors.IsTimeout(err) && !apierrors.IsNotFound(err) {
-			w.t.Errorf("what is not cached yet: %v", err)
+			w.t.Errorf("read of an uncached kind: %v", err)
 		}
 	}, three()...)
 }
 
-// TestReadsAfterTheStop are answered by what the cache held.
+// TestReadsAfterTheStop: reads after the stop return what the cache held.
 func TestReadsAfterTheStop(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		c, err := w.newClient()(w.api.RESTConfig(), client.Options{Cache: &client.CacheOptions{Reader: w.Cache}})
@@ -175,8 +175,8 @@ func TestReadsAfterTheStop(t *testing.T) {
 	}, three()...)
 }
 
-// TestNamespacesThatAreNotCached: one that a field selector leaves out is empty; one that Options leaves out is an
-// error. Kinds without namespaces are not concerned.
+// TestNamespacesThatAreNotCached: a namespace that a field selector excludes is empty; one that Options excludes is an
+// error. Cluster-scoped kinds are unaffected.
 func TestNamespacesThatAreNotCached(t *testing.T) {
 	only := fields.OneTermEqualSelector("metadata.namespace", "a")
 	object := &corev1.ConfigMap{}
@@ -231,7 +231,7 @@ func TestNamespacesThatAreNotCached(t *testing.T) {
 	}
 }
 
-// TestSharedReads: with UnsafeDisableDeepCopy a read of the client is what the cache holds.
+// TestSharedReads: with UnsafeDisableDeepCopy the client returns the cached object itself.
 func TestSharedReads(t *testing.T) {
 	bothReaders(t, cache.Options{}, func(w *world, r client.Reader) {
 		key := client.ObjectKey{Namespace: "a", Name: "one"}
@@ -251,7 +251,7 @@ func TestSharedReads(t *testing.T) {
 	}, three()...)
 }
 
-// TestRemoveInformer concerns one representation, and takes its indexes along.
+// TestRemoveInformer: removing an informer affects one representation, and removes its indexes.
 func TestRemoveInformer(t *testing.T) {
 	bothReaders(t, cache.Options{}, func(w *world, r client.Reader) {
 		u := &unstructured.Unstructured{}
@@ -275,7 +275,7 @@ func TestRemoveInformer(t *testing.T) {
 	}, three()...)
 }
 
-// TestKindsDefinedLater are found when they are there, also by an index and a handler.
+// TestKindsDefinedLater: kinds that are defined later are found, also by an index and a handler.
 func TestKindsDefinedLater(t *testing.T) {
 	bothCaches(t, cache.Options{DefaultWatchErrorHandler: quiet}, nil, func(w *world) {
 		w.start()
@@ -284,10 +284,10 @@ func TestKindsDefinedLater(t *testing.T) {
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "WidgetList"})
 		byColor := func(obj client.Object) []string { return []string{obj.GetLabels()["color"]} }
 		if _, err := w.GetInformer(w.ctx, widget); !meta.IsNoMatchError(err) {
-			w.t.Errorf("an informer of nothing: %v", err)
+			w.t.Errorf("informer of an undefined kind: %v", err)
 		}
 		if err := w.IndexField(w.ctx, widget, "color", byColor); !meta.IsNoMatchError(err) {
-			w.t.Errorf("an index of nothing: %v", err)
+			w.t.Errorf("index of an undefined kind: %v", err)
 		}
 		w.must(w.direct.Create(w.ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -343,9 +343,9 @@ func (c *counter) count(selects func(*http.Request) bool) (n int) {
 	return n
 }
 
-// TestWhoIsAsked: Options.HTTPClient sends all requests, Options.Mapper is asked in the place of the server, and
-// Options.Scheme tells the kinds.
-func TestWhoIsAsked(t *testing.T) {
+// TestOptionsOfRequests: Options.HTTPClient sends all requests, Options.Mapper replaces discovery, and Options.Scheme
+// maps types to kinds.
+func TestOptionsOfRequests(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		known := runtime.NewScheme()
 		known.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, &corev1.ConfigMapList{})
@@ -364,7 +364,7 @@ func TestWhoIsAsked(t *testing.T) {
 			return sent.count(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, path) })
 		}
 		if of("/configmaps") == 0 || of("/api") != 0 || of("/api/v1") != 0 {
-			w.t.Errorf("%d requests for ConfigMaps, %d for what there is", of("/configmaps"), of("/api")+of("/api/v1"))
+			w.t.Errorf("%d requests for ConfigMaps, %d for discovery", of("/configmaps"), of("/api")+of("/api/v1"))
 		}
 		if err := w.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"},
 			&corev1.Secret{}); !runtime.IsNotRegisteredError(err) {

@@ -30,7 +30,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// hooks is a server of webhooks that only says that it was started.
+// hooks is a webhook server that only records that it was started.
 type hooks struct {
 	webhook.Server
 	started chan struct{}
@@ -42,11 +42,11 @@ func (h *hooks) Start(ctx context.Context) error {
 	return nil
 }
 
-// key is of a value of the base context.
+// key is the key of a value in the base context.
 type key struct{}
 
-// TestServersOfAManager runs outside a bubble: health, metrics, profiles and webhooks are served also while the
-// caches cannot sync, for what keeps them may be a conversion that this very process has to do.
+// TestServersOfAManager: health, metrics, profiles and webhooks are served even while the caches cannot sync, because
+// the caches may wait for a conversion webhook of this very process. The test runs outside a bubble.
 func TestServersOfAManager(t *testing.T) {
 	for name, newManager := range managerMakers {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestServersOfAManager(t *testing.T) {
 
 func healthy(*http.Request) error { return nil }
 
-// address is one that nobody listens at.
+// address returns an address that is not in use.
 func address(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -143,7 +143,7 @@ func address(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// status is what is answered at an address, once somebody listens.
+// status returns the status code of the answer, once somebody listens.
 func status(t *testing.T, url string) int {
 	t.Helper()
 	for {

@@ -99,7 +99,7 @@ func bothCaches(t *testing.T, o cache.Options, g gate.Gate, test func(w *world),
 	}
 }
 
-// switches returns a context, what calls run with it, and what ends both and waits.
+// switches returns a context, a function that runs calls with it, and a function that ends both and waits.
 func switches(t *testing.T, run func(context.Context) error) (ctx context.Context, start, stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -149,7 +149,7 @@ func (w *world) want(what string, got map[string]bool, names ...string) {
 	}
 }
 
-// later waits until whatever happens in d has happened.
+// later waits for d, and until everything that happens meanwhile is over.
 func later(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

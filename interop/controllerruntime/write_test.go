@@ -25,7 +25,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// deployment is one of a namespace.
+// deployment returns a Deployment in a namespace.
 func deployment(namespace, name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -34,14 +34,14 @@ func deployment(namespace, name string) *appsv1.Deployment {
 	return d
 }
 
-// metadata is the bare metadata of a ConfigMap.
+// metadata returns the bare metadata of a ConfigMap.
 func metadata(namespace, name string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	return m
 }
 
-// anyMap is a ConfigMap as an unstructured object.
+// anyMap returns a ConfigMap as an unstructured object.
 func anyMap(namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -50,7 +50,7 @@ func anyMap(namespace, name string) *unstructured.Unstructured {
 	return u
 }
 
-// TestSubResources goes through the client of subresources, with objects of their own and without.
+// TestSubResources uses the client of subresources, with and without objects of their own.
 func TestSubResources(t *testing.T) {
 	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, _ *weather) {
 		d := deployment("a", "d")
@@ -129,7 +129,8 @@ func TestSubResources(t *testing.T) {
 	})
 }
 
-// TestWritesOfRepresentations: typed, unstructured, and metadata, which can be patched and deleted, but not written.
+// TestWritesOfRepresentations: typed and unstructured objects can be written; metadata can be patched and deleted, but
+// not written.
 func TestWritesOfRepresentations(t *testing.T) {
 	bothClients(t, client.CacheOptions{Unstructured: true}, func(w *world, c client.Client, _ *weather) {
 		u := anyMap("a", "u")
@@ -193,8 +194,8 @@ func TestWritesOfRepresentations(t *testing.T) {
 	})
 }
 
-// TestWritesWithoutAName reach no object, and above all not all of them: the address without a name is that of the
-// collection.
+// TestWritesWithoutAName: a write without a name changes no object, and above all not all of them: its URL is that of
+// the collection.
 func TestWritesWithoutAName(t *testing.T) {
 	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, _ *weather) {
 		w.must(c.Create(w.ctx, configMap("a", "x", nil)))
@@ -216,7 +217,7 @@ func TestWritesWithoutAName(t *testing.T) {
 	})
 }
 
-// TestRawOptions are passed on, or overruled, as by controller-runtime.
+// TestRawOptions: raw options are passed on, or overridden, as controller-runtime does.
 func TestRawOptions(t *testing.T) {
 	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, _ *weather) {
 		owner := configMap("a", "owner", nil)
@@ -246,8 +247,8 @@ func TestRawOptions(t *testing.T) {
 	})
 }
 
-// TestKindsOfWrittenObjects: our client leaves the kind in a typed object that it wrote. controller-runtime's takes
-// it from what it creates, and otherwise leaves what there was.
+// TestKindsOfWrittenObjects: our client leaves the kind in a typed object that it wrote. controller-runtime's clears it
+// after a create, and otherwise leaves it as it was.
 func TestKindsOfWrittenObjects(t *testing.T) {
 	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, _ *weather) {
 		said := configMap("a", "x", nil)
@@ -269,7 +270,7 @@ func TestKindsOfWrittenObjects(t *testing.T) {
 	})
 }
 
-// TestWarnings of the server are in controller-runtime's log.
+// TestWarnings: the server's warnings go to controller-runtime's log.
 func TestWarnings(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		var logged []string
@@ -286,7 +287,7 @@ func TestWarnings(t *testing.T) {
 	}, namespace("a"))
 }
 
-// TestLaggingReads are asked for by DisableReadYourWritesConsistency: they show what the cache has.
+// TestLaggingReads: with DisableReadYourWritesConsistency reads show what the cache has.
 func TestLaggingReads(t *testing.T) {
 	bothClients(t, client.CacheOptions{EnableReadYourWritesConsistency: new(true)},
 		func(w *world, c client.Client, sky *weather) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,9 +103,7 @@ func (c *Cluster) addKubelet(config kubelet.Config, factory *informer.Factory, o
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	if o.Stop == 0 {
-		o.Stop = time.Second
-	}
+	o.Stop = cmp.Or(o.Stop, time.Second)
 	nodes, err := kubelet.New(config, o)
 	if err != nil {
 		return err

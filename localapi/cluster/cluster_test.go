@@ -137,8 +137,8 @@ func TestPodsCanBeSeenToTerminate(t *testing.T) {
 	}
 }
 
-// TestNothingRuns: what is switched off does nothing.
-func TestNothingRuns(t *testing.T) {
+// TestDisabledComponentsDoNothing: a component that is switched off starts nothing.
+func TestDisabledComponentsDoNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := localapi.NewTest(t)
 		c, err := cluster.New(server.RESTConfig(),

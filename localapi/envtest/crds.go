@@ -3,6 +3,7 @@ package envtest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,9 +175,8 @@ func WaitForCRDs(config *rest.Config, crds []*apiextensionsv1.CustomResourceDefi
 		return err
 	}
 	var missing string
-	err = wait.PollUntilContextTimeout(context.Background(), or(o.PollInterval, 100*time.Millisecond),
-		or(o.MaxTime, 10*time.Second), true,
-		func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(context.Background(), cmp.Or(o.PollInterval, 100*time.Millisecond),
+		cmp.Or(o.MaxTime, 10*time.Second), true, func(context.Context) (bool, error) {
 			missing = missingFrom(d, crds)
 			return missing == "", nil
 		})
@@ -237,12 +237,4 @@ func clientOf(config *rest.Config) (rest.Interface, error) {
 	c.APIPath, c.GroupVersion = "/apis", &apiextensionsv1.SchemeGroupVersion
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	return rest.RESTClientFor(c)
-}
-
-// or returns d, or zero if d is 0.
-func or(d, zero time.Duration) time.Duration {
-	if d == 0 {
-		return zero
-	}
-	return d
 }

@@ -89,13 +89,13 @@ type running struct {
 // Start serves the API and installs the definitions, which can be used when it returns. After an error nothing runs.
 func (e *Environment) Start() (_ *rest.Config, err error) {
 	if e.running != nil {
-		return nil, errors.New("the environment is started already: Stop comes first")
+		return nil, errors.New("the environment is already started: call Stop first")
 	}
 	if err := e.WebhookInstallOptions.validate(); err != nil {
 		return nil, err
 	}
 	if ignored := e.ignored(); len(ignored) > 0 {
-		klog.Background().Info("Ignored: there are no binaries and no processes", "fields", ignored)
+		klog.Background().Info("Ignoring options for binaries and processes, there are none", "fields", ignored)
 	}
 	if err := e.connect(); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (e *Environment) Stop() error {
 // user's configuration has the settings of base, which may be nil. AddUser may be called concurrently.
 func (e *Environment) AddUser(user User, base *rest.Config) (*AuthenticatedUser, error) {
 	if e.running == nil {
-		return nil, errors.New("users are added to an environment that was started, and that is no existing cluster")
+		return nil, errors.New("users can only be added to a started environment without an existing cluster")
 	}
 	return e.running.user(user, base)
 }

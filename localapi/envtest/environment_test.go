@@ -41,7 +41,7 @@ func TestEnvironment(t *testing.T) {
 		if config != e.Config || e.Scheme == nil || len(e.CRDs) != 1 || e.CRDs[0].UID == "" {
 			t.Errorf("after the start: config %v, scheme %v, definitions %v", e.Config, e.Scheme, e.CRDs)
 		}
-		if _, err := e.Start(); err == nil || !strings.Contains(err.Error(), "started already") {
+		if _, err := e.Start(); err == nil || !strings.Contains(err.Error(), "already started") {
 			t.Errorf("a second start: %v", err)
 		}
 		fromFile, err := clientcmd.RESTConfigFromKubeConfig(e.KubeConfig)

@@ -37,10 +37,8 @@ func (k *Kubelet) placeEvents() handler.EventHandler[*corev1.Node, reconcile.Req
 		}
 	}
 	return handler.EventHandler[*corev1.Node, reconcile.Request]{
-		OnAdd: func(_ context.Context, _ *corev1.Node, _ bool, q reconcile.Enqueuer[reconcile.Request]) { wake(q) },
-		OnUpdate: func(_ context.Context, _, _ *corev1.Node, q reconcile.Enqueuer[reconcile.Request]) {
-			wake(q)
-		},
+		OnAdd:    func(_ context.Context, _ *corev1.Node, _ bool, q reconcile.Enqueuer[reconcile.Request]) { wake(q) },
+		OnUpdate: func(_ context.Context, _, _ *corev1.Node, q reconcile.Enqueuer[reconcile.Request]) { wake(q) },
 		OnDelete: func(context.Context, informer.Deleted[*corev1.Node], reconcile.Enqueuer[reconcile.Request]) {},
 	}
 }

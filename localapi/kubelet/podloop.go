@@ -130,7 +130,7 @@ func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, hostIP string) (r
 	if s.stage != creating {
 		ips, err := k.addresses(pod, hostIP)
 		if err != nil {
-			return reconcile.Result{}, fmt.Errorf("give the pod an address: %w", err)
+			return reconcile.Result{}, fmt.Errorf("assign pod IP: %w", err)
 		}
 		s.podIPs = ips
 	}

@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/flyball-dev/flyball/internal/versions"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -178,11 +178,7 @@ func (l *podRecords) overtaken(pod *corev1.Pod) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[pod.UID]
-	if e == nil || e.written == "" {
-		return false
-	}
-	c, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, e.written)
-	return err == nil && c < 0
+	return e != nil && versions.Earlier(pod.ResourceVersion, e.written)
 }
 
 // finished reports whether the last request for a pod was sent.

@@ -121,9 +121,7 @@ func (c *Controller) buildAccounts() error {
 		return nil
 	}
 	c.accounts = reconcile.New(accountName, reconcile.Func[reconcile.Request](c.reconcileAccounts),
-		reconcile.Options[reconcile.Request]{
-			Workers: c.options.Workers, Metrics: c.options.Metrics,
-		})
+		reconcile.Options[reconcile.Request]{Workers: c.options.Workers, Metrics: c.options.Metrics})
 	return errors.Join(
 		c.accounts.Watch(source.Kind(c.config.Namespaces, handler.EnqueueObject[*corev1.Namespace]())),
 		c.accounts.Watch(source.Kind(c.config.ServiceAccounts, deletedAccounts())),

@@ -409,7 +409,7 @@ func TestSwitchedOff(t *testing.T) {
 	})
 }
 
-func TestNewNeeds(t *testing.T) {
+func TestNewNeedsItsConfig(t *testing.T) {
 	for name, o := range map[string]namespaces.Options{
 		"all": {}, "accounts": {KeepContent: true},
 		"deletion": {NoServiceAccounts: true},

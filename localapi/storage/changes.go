@@ -12,14 +12,14 @@ import (
 // and deleted.
 type Changes struct {
 	Created, Updated, Deleted map[string]int
-	// Untold means that there were more changes than the store remembers.
-	Untold bool
+	// Compacted means that the store no longer has all changes.
+	Compacted bool
 }
 
 // ChangesSince counts what was written after a revision under a prefix, such as that of a tenant. It leaves out
 // Kubernetes' events, which only report other changes.
 //
-// Errors: those of Watch, except [ErrCompacted], which sets Untold.
+// Errors: those of Watch, except [ErrCompacted], which sets Compacted.
 func ChangesSince(ctx context.Context, s Storage, prefix string, revision int64) (Changes, error) {
 	c := Changes{Created: map[string]int{}, Updated: map[string]int{}, Deleted: map[string]int{}}
 	w, err := s.Watch(ctx, prefix, revision)
@@ -53,18 +53,18 @@ func (c Changes) unlessCompacted(err error) (Changes, error) {
 	if !errors.Is(err, ErrCompacted) {
 		return c, err
 	}
-	c.Untold = true
+	c.Compacted = true
 	return c, nil
 }
 
 // None reports whether nothing changed.
 func (c Changes) None() bool {
-	return !c.Untold && len(c.Created)+len(c.Updated)+len(c.Deleted) == 0
+	return !c.Compacted && len(c.Created)+len(c.Updated)+len(c.Deleted) == 0
 }
 
 // String returns one line: "created 2 pods; updated 1 deployments, 4 pods", or "nothing changed".
 func (c Changes) String() string {
-	if c.Untold {
+	if c.Compacted {
 		return "more changes than the store remembers"
 	}
 	if c.None() {

@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -34,10 +36,7 @@ func (k Key) String() string {
 // Prefix returns the common prefix of the keys of all objects of the resource. If the key has a namespace, it is that
 // of the objects in the namespace.
 func (k Key) Prefix() string {
-	group := k.Group
-	if group == "" {
-		group = coreGroup
-	}
+	group := cmp.Or(k.Group, coreGroup)
 	prefix := k.Tenant + "/" + group + "/" + k.Resource + "/"
 	if k.Namespace != "" {
 		prefix += k.Namespace + "/"
@@ -51,10 +50,8 @@ func ParseKey(s string) (Key, error) {
 	if len(parts) != 4 && len(parts) != 5 {
 		return Key{}, fmt.Errorf("parse key %q: want 4 or 5 parts, have %d", s, len(parts))
 	}
-	for _, p := range parts {
-		if p == "" {
-			return Key{}, fmt.Errorf("parse key %q: empty part", s)
-		}
+	if slices.Contains(parts, "") {
+		return Key{}, fmt.Errorf("parse key %q: empty part", s)
 	}
 	k := Key{Tenant: parts[0], Group: parts[1], Resource: parts[2], Name: parts[len(parts)-1]}
 	if k.Group == coreGroup {

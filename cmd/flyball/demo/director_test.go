@@ -71,7 +71,7 @@ func TestPlayWaitsForEachStep(t *testing.T) {
 }
 
 // An outcome that must last is not met by passing through it.
-func TestHeldOutcomeMustLast(t *testing.T) {
+func TestOutcomeMustLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
 		start := time.Now()

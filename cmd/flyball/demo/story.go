@@ -87,11 +87,7 @@ func story(quiet time.Duration) []step {
 				return s.endpoints(larger)
 			},
 		},
-		{
-			title: "delete both: everything is collected",
-			do:    remove,
-			until: state.gone,
-		},
+		{title: "delete both: everything is collected", do: remove, until: state.gone},
 	}
 }
 

@@ -106,8 +106,7 @@ func (a *applier) split(all []manifest.Object) (known []manifest.Object, unknown
 // unknownError returns the error for manifests of unknown kinds.
 func unknownError(unknown named) error {
 	return fmt.Errorf("nothing was applied, because these kinds are not known:\n  %s\nApply their definitions too, or "+
-		"leave them out by --skip-unknown-kinds",
-		strings.Join(unknown.lines(), "\n  "))
+		"leave them out by --skip-unknown-kinds", strings.Join(unknown.lines(), "\n  "))
 }
 
 // unhandled returns the manifests of kinds that need a controller which this run does not have.
@@ -187,7 +186,6 @@ func hasStatus(definition *unstructured.Unstructured, version string) bool {
 
 // unhandledError returns the error for manifests that --wait would wait for in vain.
 func unhandledError(unhandled named) error {
-	return errors.New("nothing was applied, because --wait would wait in vain: no controller handles\n  " +
-		strings.Join(unhandled.lines(), "\n  ") +
-		"\nTo have them stored and not waited for, add --accept-unhandled")
+	return errors.New("nothing was applied, because --wait would never end: no controller handles\n  " +
+		strings.Join(unhandled.lines(), "\n  ") + "\nTo have them stored and not waited for, add --accept-unhandled")
 }

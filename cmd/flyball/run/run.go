@@ -55,7 +55,7 @@ type Options struct {
 // failed, objects that are not current although Wait is set, the timeout, a store that fails. Run reports as much as it
 // can even if it fails.
 func Run(ctx context.Context, o Options) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("--timeout: %v are over", o.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("--timeout: %v have passed", o.Timeout))
 	defer cancel()
 	var manifests []manifest.Object
 	if len(o.Files) > 0 {
@@ -120,7 +120,7 @@ func converge(ctx context.Context, config *rest.Config, objects storage.Storage,
 		return errors.Join(failed, err)
 	}
 	if lines := notCurrent(all, o); o.Wait && r.ran && len(lines) > 0 {
-		failed = errors.Join(failed, errors.New("not everything is current:\n  "+strings.Join(lines, "\n  ")))
+		failed = errors.Join(failed, errors.New("some objects are not current:\n  "+strings.Join(lines, "\n  ")))
 	}
 	if r.changes, err = storage.ChangesSince(ctx, objects, storage.TenantPrefix(o.Store.Tenant), before); err != nil {
 		return errors.Join(failed, err)

@@ -90,7 +90,7 @@ func tellOfFailure(ctx context.Context, objects storage.Storage) func() {
 	wg.Go(func() {
 		<-until.Done()
 		if err := store.Failure(objects); err != nil {
-			klog.FromContext(ctx).Error(err, "The API only answers reads from now on")
+			klog.FromContext(ctx).Error(err, "The store failed, the API is read-only from now on")
 		}
 	})
 	return func() {

@@ -28,10 +28,10 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// kubeconfig names a cluster to test on in the place of an embedded one; namespaces shop-0 to shop-3 are made there.
+// kubeconfig names a cluster to test on instead of an embedded one. The test creates namespaces shop-0 to shop-3 there.
 var kubeconfig = flag.String("on", "", "kubeconfig of the cluster to test on")
 
-// TestOperator runs two replicas of the operator with each set of parts through the same life, and compares the cards.
+// TestOperator runs two replicas of the operator with each set of parts through the same steps, and compares the cards.
 func TestOperator(t *testing.T) {
 	var outcomes [4]map[string]string
 	for i, o := range []parts{
@@ -70,8 +70,8 @@ func flyballs(config *rest.Config, o ctrl.Options) (ctrl.Manager, error) {
 	return controllerruntime.NewManager(config, o)
 }
 
-// TestOnce applies the operator to what there is, as --once does: twice, of which the second finds nothing to do.
-func TestOnce(t *testing.T) {
+// TestRunOnce runs the operator as --once does, twice. The second run finds nothing to do.
+func TestRunOnce(t *testing.T) {
 	api := localapi.NewTest(t, deployment("default", "web", false))
 	for _, wanted := range []bool{true, false} {
 		api.Audit().Reset()
@@ -91,7 +91,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// replica starts one and returns what stops it.
+// replica starts a replica and returns a function that stops it.
 func replica(t *testing.T, config *rest.Config, o parts) (stop func()) {
 	t.Helper()
 	options := ctrl.Options{
@@ -123,7 +123,7 @@ func replica(t *testing.T, config *rest.Config, o parts) (stop func()) {
 	}
 }
 
-// life is what happens to some Deployments of a namespace while replicas come and go. It returns the cards in the end.
+// life changes some Deployments of a namespace while replicas come and go. It returns the cards at the end.
 func life(t *testing.T, config *rest.Config, shop string, o parts) map[string]string {
 	c, err := client.New(config, client.Options{})
 	if err != nil {

@@ -168,9 +168,8 @@ func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.E
 	}
 	errs = append(errs, validateSigner(r.Spec.SignerName, path.Child("signerName"))...)
 	if s := r.Spec.ExpirationSeconds; s != nil && *s < 600 {
-		errs = append(errs,
-			field.Invalid(path.Child("expirationSeconds"), *s,
-				"may not specify a duration less than 600 seconds (10 minutes)"))
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *s,
+			"may not specify a duration less than 600 seconds (10 minutes)"))
 	}
 	return append(errs, validateDecision(r)...)
 }

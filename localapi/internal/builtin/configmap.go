@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -17,24 +16,18 @@ import (
 )
 
 func configMap() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: corev1.SchemeGroupVersion, Kind: "ConfigMap",
-		Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"},
-		Namespaced: true,
-		New:        func() runtime.Object { return &corev1.ConfigMap{} },
-		NewList:    func() runtime.Object { return &corev1.ConfigMapList{} },
-
-		Validate:       check(validateConfigMap),
-		ValidateUpdate: compare(validateConfigMapUpdate),
-		Columns: []metav1.TableColumnDefinition{
-			nameColumn(),
-			column("Data", "string", corev1.ConfigMap{}.SwaggerDoc()["data"]),
-			ageColumn(),
-		},
-		Row: cells(func(cm *corev1.ConfigMap, now time.Time) []any {
-			return []any{cm.Name, int64(len(cm.Data) + len(cm.BinaryData)), age(cm.CreationTimestamp, now)}
-		}),
+	d := namespaced[corev1.ConfigMap, corev1.ConfigMapList](corev1.SchemeGroupVersion, "configmaps", "cm")
+	d.Validate = check(validateConfigMap)
+	d.ValidateUpdate = compare(validateConfigMapUpdate)
+	d.Columns = []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Data", "string", corev1.ConfigMap{}.SwaggerDoc()["data"]),
+		ageColumn(),
 	}
+	d.Row = cells(func(cm *corev1.ConfigMap, now time.Time) []any {
+		return []any{cm.Name, int64(len(cm.Data) + len(cm.BinaryData)), age(cm.CreationTimestamp, now)}
+	})
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateConfigMap.
@@ -66,8 +59,7 @@ func validateConfigMapUpdate(cm, old *corev1.ConfigMap) field.ErrorList {
 	}
 	errs := staysImmutable(cm.Immutable)
 	errs = append(errs, unchangedData(cm.Data, old.Data, "data")...)
-	errs = append(errs, unchangedData(cm.BinaryData, old.BinaryData, "binaryData")...)
-	return errs
+	return append(errs, unchangedData(cm.BinaryData, old.BinaryData, "binaryData")...)
 }
 
 const immutableMessage = "field is immutable when `immutable` is set"

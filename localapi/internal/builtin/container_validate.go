@@ -26,14 +26,14 @@ func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *fi
 	for i := range spec.Containers {
 		c, p := &spec.Containers[i], path.Child("containers").Index(i)
 		errs = append(errs, validateContainer(c, volumes, p)...)
-		errs = append(errs, uniqueName(names, c.Name, p)...)
+		errs = append(errs, unique(names, c.Name, p.Child("name"))...)
 		errs = append(errs, validateProbes(c, p)...)
 		errs = append(errs, uniqueHostPorts(hostPorts, c, p)...)
 	}
 	for i := range spec.InitContainers {
 		c, p := &spec.InitContainers[i], path.Child("initContainers").Index(i)
 		errs = append(errs, validateContainer(c, volumes, p)...)
-		errs = append(errs, uniqueName(names, c.Name, p)...)
+		errs = append(errs, unique(names, c.Name, p.Child("name"))...)
 		errs = append(errs, uniqueHostPorts(sets.New[string](), c, p)...)
 		if isSidecar(c) {
 			errs = append(errs, validateProbes(c, p)...)
@@ -45,7 +45,7 @@ func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *fi
 		c, p := (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon),
 			path.Child("ephemeralContainers").Index(i)
 		errs = append(errs, validateContainer(c, volumes, p)...)
-		errs = append(errs, uniqueName(names, c.Name, p)...)
+		errs = append(errs, unique(names, c.Name, p.Child("name"))...)
 	}
 	return errs
 }
@@ -68,15 +68,15 @@ func validateContainer(c *corev1.Container, volumes sets.Set[string], path *fiel
 	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
 	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy,
 		corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
-	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
-	return errs
+	return append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 }
 
-func uniqueName(seen sets.Set[string], name string, path *field.Path) field.ErrorList {
-	if seen.Has(name) {
-		return field.ErrorList{field.Duplicate(path.Child("name"), name)}
+// unique reports a value that was seen before, and adds it to seen.
+func unique[T comparable](seen sets.Set[T], value T, path *field.Path) field.ErrorList {
+	if seen.Has(value) {
+		return field.ErrorList{field.Duplicate(path, value)}
 	}
-	seen.Insert(name)
+	seen.Insert(value)
 	return nil
 }
 
@@ -88,10 +88,7 @@ func uniqueHostPorts(seen sets.Set[string], c *corev1.Container, path *field.Pat
 			continue
 		}
 		key := fmt.Sprintf("%s/%s/%d", port.Protocol, port.HostIP, port.HostPort)
-		if seen.Has(key) {
-			errs = append(errs, field.Duplicate(path.Child("ports").Index(i).Child("hostPort"), key))
-		}
-		seen.Insert(key)
+		errs = append(errs, unique(seen, key, path.Child("ports").Index(i).Child("hostPort"))...)
 	}
 	return errs
 }
@@ -105,15 +102,14 @@ func validateContainerPorts(ports []corev1.ContainerPort, path *field.Path) fiel
 			if msgs := validation.IsValidPortName(port.Name); len(msgs) > 0 {
 				errs = append(errs, invalid(p.Child("name"), port.Name, msgs)...)
 			} else {
-				errs = append(errs, uniqueName(names, port.Name, p)...)
+				errs = append(errs, unique(names, port.Name, p.Child("name"))...)
 			}
 		}
 		if port.ContainerPort == 0 {
 			errs = append(errs, field.Required(p.Child("containerPort"), ""))
 		} else {
-			errs = append(errs,
-				invalid(p.Child("containerPort"), port.ContainerPort,
-					validation.IsValidPortNum(int(port.ContainerPort)))...)
+			errs = append(errs, invalid(p.Child("containerPort"), port.ContainerPort,
+				validation.IsValidPortNum(int(port.ContainerPort)))...)
 		}
 		if port.HostPort != 0 {
 			errs = append(errs,
@@ -162,10 +158,8 @@ func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 	}
 	switch {
 	case sources == 0:
-		errs = append(errs,
-			field.Invalid(path, "",
-				"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or "+
-					"`fileKeyRef`"))
+		errs = append(errs, field.Invalid(path, "",
+			"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
 	case v.Value != "":
 		errs = append(errs, field.Invalid(path, "", "may not be specified when `value` is not empty"))
 	case sources > 1:
@@ -178,8 +172,7 @@ func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 // name there.
 var (
 	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
-		"spec.serviceAccountName",
-		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
+		"spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
 	selectableFields = sets.New("metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName",
 		"status.phase")
 )
@@ -243,13 +236,11 @@ func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.E
 			errs = append(errs,
 				field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources"))
 		case limited && !overcommits(name) && request.Cmp(limit) != 0:
-			errs = append(errs,
-				field.Invalid(path.Child("requests"), request.String(),
-					fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
+			errs = append(errs, field.Invalid(path.Child("requests"), request.String(),
+				fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
 		case limited && request.Cmp(limit) > 0:
-			errs = append(errs,
-				field.Invalid(path.Child("requests"), request.String(),
-					fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
+			errs = append(errs, field.Invalid(path.Child("requests"), request.String(),
+				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
 		}
 	}
 	return errs

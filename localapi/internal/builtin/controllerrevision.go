@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,33 +14,28 @@ import (
 
 func controllerRevision() *resource.Definition {
 	doc := appsv1.ControllerRevision{}.SwaggerDoc()
-	return &resource.Definition{
-		GroupVersion: appsv1.SchemeGroupVersion, Kind: "ControllerRevision",
-		Plural: "controllerrevisions", Singular: "controllerrevision",
-		Namespaced: true,
-		New:        func() runtime.Object { return &appsv1.ControllerRevision{} },
-		NewList:    func() runtime.Object { return &appsv1.ControllerRevisionList{} },
-
-		Validate: check(func(r *appsv1.ControllerRevision) field.ErrorList {
-			errs := nonnegative(r.Revision, field.NewPath("revision"))
-			if r.Data.Object == nil && len(r.Data.Raw) == 0 {
-				errs = append(errs, field.Required(field.NewPath("data"), "data is mandatory"))
-			}
-			return errs
-		}),
-		ValidateUpdate: compare(func(r, old *appsv1.ControllerRevision) field.ErrorList {
-			return immutable(r.Data, old.Data, field.NewPath("data"))
-		}),
-		Columns: []metav1.TableColumnDefinition{
-			nameColumn(),
-			column("Controller", "string", "Controller of the object"),
-			column("Revision", "string", doc["revision"]),
-			ageColumn(),
-		},
-		Row: cells(func(r *appsv1.ControllerRevision, now time.Time) []any {
-			return []any{r.Name, controllerName(r), r.Revision, age(r.CreationTimestamp, now)}
-		}),
+	d := namespaced[appsv1.ControllerRevision, appsv1.ControllerRevisionList](appsv1.SchemeGroupVersion,
+		"controllerrevisions")
+	d.Validate = check(func(r *appsv1.ControllerRevision) field.ErrorList {
+		errs := nonnegative(r.Revision, field.NewPath("revision"))
+		if r.Data.Object == nil && len(r.Data.Raw) == 0 {
+			errs = append(errs, field.Required(field.NewPath("data"), "data is mandatory"))
+		}
+		return errs
+	})
+	d.ValidateUpdate = compare(func(r, old *appsv1.ControllerRevision) field.ErrorList {
+		return immutable(r.Data, old.Data, field.NewPath("data"))
+	})
+	d.Columns = []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Controller", "string", "Controller of the object"),
+		column("Revision", "string", doc["revision"]),
+		ageColumn(),
 	}
+	d.Row = cells(func(r *appsv1.ControllerRevision, now time.Time) []any {
+		return []any{r.Name, controllerName(r), r.Revision, age(r.CreationTimestamp, now)}
+	})
+	return d
 }
 
 // controllerName prints the controller of an object like "statefulset.apps/web".

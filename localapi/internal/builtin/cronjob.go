@@ -6,9 +6,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -16,29 +14,15 @@ import (
 )
 
 func cronJob() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: batchv1.SchemeGroupVersion, Kind: "CronJob",
-		Plural: "cronjobs", Singular: "cronjob", ShortNames: []string{"cj"}, Categories: []string{"all"},
-		Namespaced: true, HasStatus: true,
-		New:     func() runtime.Object { return &batchv1.CronJob{} },
-		NewList: func() runtime.Object { return &batchv1.CronJobList{} },
-
-		Default: mutate(defaultCronJob),
-		PrepareCreate: prepare(func(c *batchv1.CronJob) {
-			c.Status = batchv1.CronJobStatus{}
-			c.Generation = 1
-		}),
-		PrepareUpdate: carry(func(c, old *batchv1.CronJob) {
-			c.Status = old.Status
-			if !equality.Semantic.DeepEqual(c.Spec, old.Spec) {
-				c.Generation = old.Generation + 1
-			}
-		}),
-		PrepareStatusUpdate: carry(func(c, old *batchv1.CronJob) { c.Spec = old.Spec }),
-		Validate:            check(validateCronJob),
-		Columns:             cronJobColumns(),
-		Row:                 cells(cronJobRow),
-	}
+	d := namespaced[batchv1.CronJob, batchv1.CronJobList](batchv1.SchemeGroupVersion, "cronjobs", "cj")
+	d.Categories = []string{"all"}
+	withStatus(d)
+	withGeneration(d, "Spec")
+	d.Default = mutate(defaultCronJob)
+	d.Validate = check(validateCronJob)
+	d.Columns = cronJobColumns()
+	d.Row = cells(cronJobRow)
+	return d
 }
 
 // defaultCronJob defaults the pods of the job template, but not the job itself: its Jobs get those defaults when they

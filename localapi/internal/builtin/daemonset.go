@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -17,28 +16,23 @@ import (
 )
 
 func daemonSet() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: appsv1.SchemeGroupVersion, Kind: "DaemonSet",
-		Plural: "daemonsets", Singular: "daemonset", ShortNames: []string{"ds"}, Categories: []string{"all"},
-		Namespaced: true, HasStatus: true,
-		New:     func() runtime.Object { return &appsv1.DaemonSet{} },
-		NewList: func() runtime.Object { return &appsv1.DaemonSetList{} },
-
-		Default: mutate(defaultDaemonSet),
-		PrepareCreate: prepare(func(d *appsv1.DaemonSet) {
-			d.Status = appsv1.DaemonSetStatus{}
-			d.Generation = 1
-			setTemplateGeneration(d, 1)
-		}),
-		PrepareUpdate:       carry(prepareDaemonSetUpdate),
-		PrepareStatusUpdate: carry(func(d, old *appsv1.DaemonSet) { d.Spec = old.Spec }),
-		Validate:            check(validateDaemonSet),
-		ValidateUpdate: compare(func(d, old *appsv1.DaemonSet) field.ErrorList {
-			return immutable(d.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
-		}),
-		Columns: daemonSetColumns(),
-		Row:     cells(daemonSetRow),
-	}
+	d := namespaced[appsv1.DaemonSet, appsv1.DaemonSetList](appsv1.SchemeGroupVersion, "daemonsets", "ds")
+	d.Categories = []string{"all"}
+	withStatus(d)
+	d.Default = mutate(defaultDaemonSet)
+	d.PrepareCreate = prepare(func(d *appsv1.DaemonSet) {
+		d.Status = appsv1.DaemonSetStatus{}
+		setTemplateGeneration(d, 1)
+	})
+	d.PrepareUpdate = carry(prepareDaemonSetUpdate)
+	withGeneration(d, "Spec")
+	d.Validate = check(validateDaemonSet)
+	d.ValidateUpdate = compare(func(d, old *appsv1.DaemonSet) field.ErrorList {
+		return immutable(d.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
+	})
+	d.Columns = daemonSetColumns()
+	d.Row = cells(daemonSetRow)
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_DaemonSet;
@@ -70,9 +64,6 @@ func prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
 		n++
 	}
 	setTemplateGeneration(d, n)
-	if !equality.Semantic.DeepEqual(d.Spec, old.Spec) {
-		d.Generation = old.Generation + 1
-	}
 }
 
 func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {

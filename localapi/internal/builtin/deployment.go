@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,33 +18,23 @@ import (
 )
 
 func deployment() *resource.Definition {
-	gr := appsv1.Resource("deployments")
-	return &resource.Definition{
-		GroupVersion: appsv1.SchemeGroupVersion, Kind: "Deployment",
-		Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"}, Categories: []string{"all"},
-		Namespaced: true, HasStatus: true,
-		New:     func() runtime.Object { return &appsv1.Deployment{} },
-		NewList: func() runtime.Object { return &appsv1.DeploymentList{} },
-
-		Default:              mutate(defaultDeployment),
-		PrepareCreate:        prepare(prepareDeployment),
-		PrepareUpdate:        carry(prepareDeploymentUpdate),
-		PrepareStatusUpdate:  carry(prepareDeploymentStatus),
-		StatusResets:         []fieldpath.Path{fieldpath.MakePathOrDie("metadata", "labels")},
-		Validate:             check(validateDeployment),
-		ValidateUpdate:       compare(validateDeploymentUpdate),
-		ValidateStatusUpdate: compare(validateDeploymentStatus),
-		Columns:              deploymentColumns(),
-		Row:                  cells(deploymentRow),
-		Subresources: map[string]resource.Subresource{
-			"scale": scaleOf(gr, func(d *appsv1.Deployment) scalable {
-				return scalable{
-					meta: &d.ObjectMeta, replicas: &d.Spec.Replicas, current: d.Status.Replicas,
-					selector: d.Spec.Selector,
-				}
-			}),
-		},
-	}
+	d := namespaced[appsv1.Deployment, appsv1.DeploymentList](appsv1.SchemeGroupVersion, "deployments", "deploy")
+	d.Categories = []string{"all"}
+	withStatus(d)
+	withGeneration(d, "Spec")
+	d.Default = mutate(defaultDeployment)
+	d.PrepareUpdate = carry(prepareDeploymentUpdate)
+	d.PrepareStatusUpdate = carry(prepareDeploymentStatus)
+	d.StatusResets = []fieldpath.Path{fieldpath.MakePathOrDie("metadata", "labels")}
+	d.Validate = check(validateDeployment)
+	d.ValidateUpdate = compare(validateDeploymentUpdate)
+	d.ValidateStatusUpdate = compare(validateDeploymentStatus)
+	d.Columns = deploymentColumns()
+	d.Row = cells(deploymentRow)
+	withScale(d, func(d *appsv1.Deployment) scalable {
+		return scalable{&d.ObjectMeta, &d.Spec.Replicas, d.Status.Replicas, d.Spec.Selector}
+	})
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_Deployment.
@@ -60,11 +49,6 @@ func defaultDeployment(d *appsv1.Deployment) {
 		setDefaultPtr(&s.RollingUpdate.MaxSurge, intstr.FromString("25%"))
 	}
 	defaultPodTemplate(&d.Spec.Template)
-}
-
-func prepareDeployment(d *appsv1.Deployment) {
-	d.Status = appsv1.DeploymentStatus{}
-	d.Generation = 1
 }
 
 // prepareDeploymentUpdate bumps the generation for annotations too: the controller copies them to its ReplicaSets, so
@@ -116,11 +100,10 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) 
 	case appsv1.RollingUpdateDeploymentStrategyType:
 		return validateRollingUpdate(s.RollingUpdate, path.Child("rollingUpdate"))
 	default:
-		return field.ErrorList{field.NotSupported(path, shown(s),
-			[]appsv1.DeploymentStrategyType{
-				appsv1.RecreateDeploymentStrategyType,
-				appsv1.RollingUpdateDeploymentStrategyType,
-			})}
+		return field.ErrorList{field.NotSupported(path, shown(s), []appsv1.DeploymentStrategyType{
+			appsv1.RecreateDeploymentStrategyType,
+			appsv1.RollingUpdateDeploymentStrategyType,
+		})}
 	}
 }
 

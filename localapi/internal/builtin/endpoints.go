@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -21,31 +20,26 @@ import (
 )
 
 func endpoints() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: corev1.SchemeGroupVersion, Kind: "Endpoints",
-		Plural: "endpoints", Singular: "endpoints", ShortNames: []string{"ep"},
-		Namespaced: true, CreateOnUpdate: true,
-		Deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-		New:         func() runtime.Object { return &corev1.Endpoints{} },
-		NewList:     func() runtime.Object { return &corev1.EndpointsList{} },
-
-		Default: mutate(func(ep *corev1.Endpoints) {
-			for i := range ep.Subsets {
-				for j := range ep.Subsets[i].Ports {
-					setDefault(&ep.Subsets[i].Ports[j].Protocol, corev1.ProtocolTCP)
-				}
+	d := namespaced[corev1.Endpoints, corev1.EndpointsList](corev1.SchemeGroupVersion, "endpoints", "ep")
+	d.CreateOnUpdate = true
+	d.Deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+	d.Default = mutate(func(ep *corev1.Endpoints) {
+		for i := range ep.Subsets {
+			for j := range ep.Subsets[i].Ports {
+				setDefault(&ep.Subsets[i].Ports[j].Protocol, corev1.ProtocolTCP)
 			}
-		}),
-		Validate: check(validateEndpoints),
-		Columns: []metav1.TableColumnDefinition{
-			nameColumn(),
-			column("Endpoints", "string", corev1.Endpoints{}.SwaggerDoc()["subsets"]),
-			ageColumn(),
-		},
-		Row: cells(func(ep *corev1.Endpoints, now time.Time) []any {
-			return []any{ep.Name, endpointsList(ep), age(ep.CreationTimestamp, now)}
-		}),
+		}
+	})
+	d.Validate = check(validateEndpoints)
+	d.Columns = []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Endpoints", "string", corev1.Endpoints{}.SwaggerDoc()["subsets"]),
+		ageColumn(),
 	}
+	d.Row = cells(func(ep *corev1.Endpoints, now time.Time) []any {
+		return []any{ep.Name, endpointsList(ep), age(ep.CreationTimestamp, now)}
+	})
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateEndpointSubsets.

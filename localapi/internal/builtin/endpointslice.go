@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"net/netip"
 	"strconv"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,47 +21,40 @@ import (
 
 func endpointSlice() *resource.Definition {
 	doc := discoveryv1.EndpointSlice{}.SwaggerDoc()
-	return &resource.Definition{
-		GroupVersion: discoveryv1.SchemeGroupVersion, Kind: "EndpointSlice",
-		Plural: "endpointslices", Singular: "endpointslice",
-		Namespaced: true,
-		New:        func() runtime.Object { return &discoveryv1.EndpointSlice{} },
-		NewList:    func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
-
-		Default: mutate(func(s *discoveryv1.EndpointSlice) {
-			for i := range s.Ports {
-				setDefaultPtr(&s.Ports[i].Name, "")
-				setDefaultPtr(&s.Ports[i].Protocol, corev1.ProtocolTCP)
-			}
-		}),
-		PrepareCreate: prepare(func(s *discoveryv1.EndpointSlice) { s.Generation = 1 }),
-		PrepareUpdate: carry(prepareEndpointSliceUpdate),
-		Validate:      check(validateEndpointSlice),
-		ValidateUpdate: compare(func(s, old *discoveryv1.EndpointSlice) field.ErrorList {
-			if s.AddressType == old.AddressType {
-				return nil
-			}
-			return field.ErrorList{field.Invalid(field.NewPath("addressType"), nil, "field is immutable")}
-		}),
-		Columns: []metav1.TableColumnDefinition{
-			nameColumn(),
-			column("AddressType", "string", doc["addressType"]),
-			column("Ports", "string", doc["ports"]),
-			column("Endpoints", "string", doc["endpoints"]),
-			ageColumn(),
-		},
-		Row: cells(endpointSliceRow),
+	d := namespaced[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](discoveryv1.SchemeGroupVersion,
+		"endpointslices")
+	d.Default = mutate(func(s *discoveryv1.EndpointSlice) {
+		for i := range s.Ports {
+			setDefaultPtr(&s.Ports[i].Name, "")
+			setDefaultPtr(&s.Ports[i].Protocol, corev1.ProtocolTCP)
+		}
+	})
+	d.PrepareCreate = prepare(func(s *discoveryv1.EndpointSlice) { s.Generation = 1 })
+	d.PrepareUpdate = carry(prepareEndpointSliceUpdate)
+	d.Validate = check(validateEndpointSlice)
+	d.ValidateUpdate = compare(func(s, old *discoveryv1.EndpointSlice) field.ErrorList {
+		if s.AddressType == old.AddressType {
+			return nil
+		}
+		return field.ErrorList{field.Invalid(field.NewPath("addressType"), nil, "field is immutable")}
+	})
+	d.Columns = []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("AddressType", "string", doc["addressType"]),
+		column("Ports", "string", doc["ports"]),
+		column("Endpoints", "string", doc["endpoints"]),
+		ageColumn(),
 	}
+	d.Row = cells(endpointSliceRow)
+	return d
 }
 
 // prepareEndpointSliceUpdate bumps the generation for labels too: they say which Service the slice belongs to.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/discovery/endpointslice/strategy.go PrepareForUpdate.
 func prepareEndpointSliceUpdate(s, old *discoveryv1.EndpointSlice) {
-	same := s.AddressType == old.AddressType &&
-		equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) &&
-		equality.Semantic.DeepEqual(s.Ports, old.Ports) &&
-		equality.Semantic.DeepEqual(s.Labels, old.Labels)
+	same := s.AddressType == old.AddressType && equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) &&
+		equality.Semantic.DeepEqual(s.Ports, old.Ports) && equality.Semantic.DeepEqual(s.Labels, old.Labels)
 	if !same {
 		s.Generation = old.Generation + 1
 	}
@@ -100,7 +93,7 @@ func validateSlicePorts(ports []discoveryv1.EndpointPort, path *field.Path) fiel
 		if name := ptr.Deref(p.Name, ""); name != "" {
 			errs = append(errs, dnsLabel(name, at.Child("name"))...)
 		}
-		errs = append(errs, uniqueName(names, ptr.Deref(p.Name, ""), at)...)
+		errs = append(errs, unique(names, ptr.Deref(p.Name, ""), at.Child("name"))...)
 		errs = append(errs, validateProtocol(ptr.Deref(p.Protocol, ""), at.Child("protocol"))...)
 		if p.AppProtocol != nil {
 			errs = append(errs, qualifiedName(*p.AppProtocol, at.Child("appProtocol"))...)
@@ -164,14 +157,7 @@ func endpointSliceRow(s *discoveryv1.EndpointSlice, now time.Time) []any {
 		addresses = append(addresses, s.Endpoints[i].Addresses...)
 	}
 	return []any{
-		s.Name, string(s.AddressType), orUnset(firstFew(ports, shown)), orUnset(firstFew(addresses, shown)),
-		age(s.CreationTimestamp, now),
+		s.Name, string(s.AddressType), cmp.Or(firstFew(ports, shown), "<unset>"),
+		cmp.Or(firstFew(addresses, shown), "<unset>"), age(s.CreationTimestamp, now),
 	}
-}
-
-func orUnset(s string) string {
-	if s == "" {
-		return "<unset>"
-	}
-	return s
 }

@@ -1,31 +1,26 @@
 package builtin
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 func event() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: corev1.SchemeGroupVersion, Kind: "Event",
-		Plural: "events", Singular: "event", ShortNames: []string{"ev"},
-		Namespaced: true, CreateOnUpdate: true,
-		New:     func() runtime.Object { return &corev1.Event{} },
-		NewList: func() runtime.Object { return &corev1.EventList{} },
-
-		Validate: check(validateEvent),
-		Fields:   selectable(eventFields),
-		Columns:  eventColumns(),
-		Row:      cells(eventRow),
-	}
+	d := namespaced[corev1.Event, corev1.EventList](corev1.SchemeGroupVersion, "events", "ev")
+	d.CreateOnUpdate = true
+	d.Validate = check(validateEvent)
+	d.Fields = selectable(eventFields)
+	d.Columns = eventColumns()
+	d.Row = cells(eventRow)
+	return d
 }
 
 // validateEvent requires an event to be in the namespace of its object. An event with an eventTime comes from a newer
@@ -84,7 +79,7 @@ func eventFields(e *corev1.Event) fields.Set {
 		"involvedObject.fieldPath":       e.InvolvedObject.FieldPath,
 		"reason":                         e.Reason,
 		"reportingComponent":             e.ReportingController,
-		"source":                         firstNonEmpty(e.Source.Component, e.ReportingController),
+		"source":                         cmp.Or(e.Source.Component, e.ReportingController),
 		"type":                           e.Type,
 	}
 }
@@ -131,16 +126,9 @@ func eventRow(e *corev1.Event, now time.Time) []any {
 }
 
 func eventSource(e *corev1.Event) string {
-	source := firstNonEmpty(e.Source.Component, e.ReportingController)
-	if instance := firstNonEmpty(e.Source.Host, e.ReportingInstance); instance != "" {
+	source := cmp.Or(e.Source.Component, e.ReportingController)
+	if instance := cmp.Or(e.Source.Host, e.ReportingInstance); instance != "" {
 		source += ", " + instance
 	}
 	return source
-}
-
-func firstNonEmpty(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -8,10 +8,8 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -20,30 +18,16 @@ import (
 )
 
 func horizontalPodAutoscaler() *api.Definition {
-	return &api.Definition{
-		GroupVersion: autoscalingv2.SchemeGroupVersion, Kind: "HorizontalPodAutoscaler",
-		Plural: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler", ShortNames: []string{"hpa"},
-		Categories: []string{"all"},
-		Namespaced: true, HasStatus: true,
-		New:     func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
-		NewList: func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscalerList{} },
-
-		Default: mutate(defaultAutoscaler),
-		PrepareCreate: prepare(func(h *autoscalingv2.HorizontalPodAutoscaler) {
-			h.Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
-			h.Generation = 1
-		}),
-		PrepareUpdate: carry(func(h, old *autoscalingv2.HorizontalPodAutoscaler) {
-			h.Status = old.Status
-			if !equality.Semantic.DeepEqual(h.Spec, old.Spec) {
-				h.Generation = old.Generation + 1
-			}
-		}),
-		PrepareStatusUpdate: carry(func(h, old *autoscalingv2.HorizontalPodAutoscaler) { h.Spec = old.Spec }),
-		Validate:            check(validateAutoscaler),
-		Columns:             autoscalerColumns(),
-		Row:                 cells(autoscalerRow),
-	}
+	d := namespaced[autoscalingv2.HorizontalPodAutoscaler, autoscalingv2.HorizontalPodAutoscalerList](
+		autoscalingv2.SchemeGroupVersion, "horizontalpodautoscalers", "hpa")
+	d.Categories = []string{"all"}
+	withStatus(d)
+	withGeneration(d, "Spec")
+	d.Default = mutate(defaultAutoscaler)
+	d.Validate = check(validateAutoscaler)
+	d.Columns = autoscalerColumns()
+	d.Row = cells(autoscalerRow)
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v2/defaults.go SetDefaults_HorizontalPodAutoscaler.
@@ -95,9 +79,8 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 		errs = append(errs, field.Invalid(path.Child("maxReplicas"), n, "must be greater than or equal to 1"))
 	}
 	if h.Spec.MaxReplicas < low {
-		errs = append(errs,
-			field.Invalid(path.Child("maxReplicas"), h.Spec.MaxReplicas,
-				"must be greater than or equal to `minReplicas`"))
+		errs = append(errs, field.Invalid(path.Child("maxReplicas"), h.Spec.MaxReplicas,
+			"must be greater than or equal to `minReplicas`"))
 	}
 	target := path.Child("scaleTargetRef")
 	if h.Spec.ScaleTargetRef.Kind == "" {
@@ -109,14 +92,12 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	if gv, err := schema.ParseGroupVersion(h.Spec.ScaleTargetRef.APIVersion); err != nil {
 		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion, err.Error()))
 	} else if gv.Group == "" {
-		errs = append(errs,
-			field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion,
-				"apiVersion must specify API group"))
+		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion,
+			"apiVersion must specify API group"))
 	}
 	if low == 0 && !slices.ContainsFunc(h.Spec.Metrics, countsWithoutPods) {
-		errs = append(errs,
-			field.Forbidden(path.Child("metrics"),
-				"must specify at least one Object or External metric to support scaling to zero replicas"))
+		errs = append(errs, field.Forbidden(path.Child("metrics"),
+			"must specify at least one Object or External metric to support scaling to zero replicas"))
 	}
 	if h.Spec.MaxReplicas == 0 {
 		errs = append(errs, field.Required(path.Child("maxReplicas"), ""))

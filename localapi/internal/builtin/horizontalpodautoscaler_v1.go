@@ -7,6 +7,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -113,10 +114,7 @@ func annotate(h *autoscalingv1.HorizontalPodAutoscaler, key string, value any, n
 	if !needed || err != nil { // API types always marshal
 		return
 	}
-	if h.Annotations == nil {
-		h.Annotations = map[string]string{}
-	}
-	h.Annotations[key] = string(text)
+	metav1.SetMetaDataAnnotation(&h.ObjectMeta, key, string(text))
 }
 
 // withoutConverted returns a copy of annotations without those that stand for fields.

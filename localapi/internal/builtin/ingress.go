@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -148,11 +149,10 @@ func validateIngressPath(p *networkingv1.HTTPIngressPath, path *field.Path) fiel
 			bad("must be an absolute path")
 		}
 	default:
-		errs = append(errs, field.NotSupported(path.Child("pathType"), kind,
-			[]networkingv1.PathType{
-				networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific,
-				networkingv1.PathTypePrefix,
-			}))
+		errs = append(errs, field.NotSupported(path.Child("pathType"), kind, []networkingv1.PathType{
+			networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific,
+			networkingv1.PathTypePrefix,
+		}))
 	}
 	return append(errs, validateBackend(&p.Backend, path.Child("backend"))...)
 }
@@ -235,7 +235,7 @@ func ingressRow(i *networkingv1.Ingress, now time.Time) []any {
 	}
 	addresses := sets.New[string]()
 	for _, point := range i.Status.LoadBalancer.Ingress {
-		if address := firstNonEmpty(point.IP, point.Hostname); address != "" {
+		if address := cmp.Or(point.IP, point.Hostname); address != "" {
 			addresses.Insert(address)
 		}
 	}

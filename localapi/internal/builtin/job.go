@@ -12,7 +12,6 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -21,46 +20,35 @@ import (
 )
 
 func job() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: batchv1.SchemeGroupVersion, Kind: "Job",
-		Plural: "jobs", Singular: "job", Categories: []string{"all"},
-		Namespaced: true, HasStatus: true,
-		New:     func() runtime.Object { return &batchv1.Job{} },
-		NewList: func() runtime.Object { return &batchv1.JobList{} },
-
-		DefaultPropagation: metav1.DeletePropagationOrphan,
-		DeleteWarnings:     warnOfOrphanedPods,
-		Default: mutate(func(j *batchv1.Job) {
-			if len(j.Labels) == 0 {
-				j.Labels = j.Spec.Template.Labels // one map: what is generated into the template shows here too
-			}
-			defaultJobSpec(&j.Spec)
-		}),
-		PrepareCreate: prepare(func(j *batchv1.Job) {
-			j.Status = batchv1.JobStatus{}
-			j.Generation = 1
-			if !*j.Spec.ManualSelector {
-				generateJobSelector(j)
-			}
-			if len(j.Labels) == 0 {
-				j.Labels = j.Spec.Template.Labels // the real server defaults again when it reads what it stored
-			}
-		}),
-		PrepareUpdate: carry(func(j, old *batchv1.Job) {
-			j.Status = old.Status
-			if !equality.Semantic.DeepEqual(j.Spec, old.Spec) {
-				j.Generation = old.Generation + 1
-			}
-		}),
-		PrepareStatusUpdate: carry(func(j, old *batchv1.Job) { j.Spec = old.Spec }),
-		Validate:            check(validateJob),
-		ValidateUpdate:      compare(validateJobUpdate),
-		Fields: selectable(func(j *batchv1.Job) fields.Set {
-			return fields.Set{"status.successful": strconv.Itoa(int(j.Status.Succeeded))}
-		}),
-		Columns: jobColumns(),
-		Row:     cells(jobRow),
-	}
+	d := namespaced[batchv1.Job, batchv1.JobList](batchv1.SchemeGroupVersion, "jobs")
+	d.Categories = []string{"all"}
+	withStatus(d)
+	d.DefaultPropagation = metav1.DeletePropagationOrphan
+	d.DeleteWarnings = warnOfOrphanedPods
+	d.Default = mutate(func(j *batchv1.Job) {
+		if len(j.Labels) == 0 {
+			j.Labels = j.Spec.Template.Labels // one map: what is generated into the template shows here too
+		}
+		defaultJobSpec(&j.Spec)
+	})
+	d.PrepareCreate = prepare(func(j *batchv1.Job) {
+		j.Status = batchv1.JobStatus{}
+		if !*j.Spec.ManualSelector {
+			generateJobSelector(j)
+		}
+		if len(j.Labels) == 0 {
+			j.Labels = j.Spec.Template.Labels // the real server defaults again when it reads what it stored
+		}
+	})
+	withGeneration(d, "Spec")
+	d.Validate = check(validateJob)
+	d.ValidateUpdate = compare(validateJobUpdate)
+	d.Fields = selectable(func(j *batchv1.Job) fields.Set {
+		return fields.Set{"status.successful": strconv.Itoa(int(j.Status.Succeeded))}
+	})
+	d.Columns = jobColumns()
+	d.Row = cells(jobRow)
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/batch/job/storage/storage.go Delete.
@@ -71,8 +59,7 @@ func warnOfOrphanedPods(o *metav1.DeleteOptions) []string {
 	}
 	return []string{
 		"child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them " +
-			"or " +
-			"set propagationPolicy=Orphan to suppress this warning",
+			"or set propagationPolicy=Orphan to suppress this warning",
 	}
 }
 
@@ -129,8 +116,7 @@ func validateJob(j *batchv1.Job) field.ErrorList {
 }
 
 func validateJobSpec(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, nonnegative(replicasOf(spec.Parallelism), path.Child("parallelism"))...)
+	errs := nonnegative(replicasOf(spec.Parallelism), path.Child("parallelism"))
 	errs = append(errs, nonnegative(replicasOf(spec.Completions), path.Child("completions"))...)
 	errs = append(errs, nonnegative(ptr.Deref(spec.ActiveDeadlineSeconds, 0), path.Child("activeDeadlineSeconds"))...)
 	errs = append(errs, nonnegative(replicasOf(spec.BackoffLimit), path.Child("backoffLimit"))...)

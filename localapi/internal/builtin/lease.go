@@ -5,7 +5,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -13,25 +12,20 @@ import (
 )
 
 func lease() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: coordinationv1.SchemeGroupVersion, Kind: "Lease",
-		Plural: "leases", Singular: "lease",
-		Namespaced: true, CreateOnUpdate: true, NeedsResourceVersion: true,
-		New:     func() runtime.Object { return &coordinationv1.Lease{} },
-		NewList: func() runtime.Object { return &coordinationv1.LeaseList{} },
-
-		PrepareCreate: prepare(func(l *coordinationv1.Lease) { dropCoordination(l, &coordinationv1.Lease{}) }),
-		PrepareUpdate: carry(dropCoordination),
-		Validate:      check(validateLease),
-		Columns: []metav1.TableColumnDefinition{
-			nameColumn(),
-			column("Holder", "string", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]),
-			ageColumn(),
-		},
-		Row: cells(func(l *coordinationv1.Lease, now time.Time) []any {
-			return []any{l.Name, ptr.Deref(l.Spec.HolderIdentity, ""), age(l.CreationTimestamp, now)}
-		}),
+	d := namespaced[coordinationv1.Lease, coordinationv1.LeaseList](coordinationv1.SchemeGroupVersion, "leases")
+	d.CreateOnUpdate, d.NeedsResourceVersion = true, true
+	d.PrepareCreate = prepare(func(l *coordinationv1.Lease) { dropCoordination(l, &coordinationv1.Lease{}) })
+	d.PrepareUpdate = carry(dropCoordination)
+	d.Validate = check(validateLease)
+	d.Columns = []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Holder", "string", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]),
+		ageColumn(),
 	}
+	d.Row = cells(func(l *coordinationv1.Lease, now time.Time) []any {
+		return []any{l.Name, ptr.Deref(l.Spec.HolderIdentity, ""), age(l.CreationTimestamp, now)}
+	})
+	return d
 }
 
 // dropCoordination clears the fields that only coordinated leader election uses, which is off by default.

@@ -66,10 +66,7 @@ func validateLimitRange(r *corev1.LimitRange) field.ErrorList {
 	for i := range r.Spec.Limits {
 		path, l := field.NewPath("spec", "limits").Index(i), &r.Spec.Limits[i]
 		errs = append(errs, validateLimitType(l.Type, path.Child("type"))...)
-		if seen.Has(l.Type) {
-			errs = append(errs, field.Duplicate(path.Child("type"), l.Type))
-		}
-		seen.Insert(l.Type)
+		errs = append(errs, unique(seen, l.Type, path.Child("type"))...)
 		errs = append(errs, validateLimits(l, path)...)
 	}
 	return errs

@@ -17,40 +17,32 @@ import (
 )
 
 func namespace() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: corev1.SchemeGroupVersion, Kind: "Namespace",
-		Plural: "namespaces", Singular: "namespace", ShortNames: []string{"ns"},
-		HasStatus: true, NoDeleteCollection: true,
-		New:     func() runtime.Object { return &corev1.Namespace{} },
-		NewList: func() runtime.Object { return &corev1.NamespaceList{} },
-
-		ValidateName:  apivalidation.ValidateNamespaceName,
-		Default:       mutate(defaultNamespace),
-		PrepareCreate: prepare(prepareNamespace),
-		PrepareUpdate: carry(func(ns, old *corev1.Namespace) {
-			ns.Spec.Finalizers = old.Spec.Finalizers
-			ns.Status = old.Status
-		}),
-		PrepareStatusUpdate:  carry(func(ns, old *corev1.Namespace) { ns.Spec = old.Spec }),
-		Validate:             check(validateNamespace),
-		ValidateStatusUpdate: compare(validateNamespaceStatus),
-		PrepareDelete: prepare(func(ns *corev1.Namespace) {
-			ns.Status.Phase = corev1.NamespaceTerminating
-		}),
-		Finalizing: func(obj runtime.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 },
-		Fields: selectable(func(ns *corev1.Namespace) fields.Set {
-			return fields.Set{"status.phase": string(ns.Status.Phase)}
-		}),
-		Columns: []metav1.TableColumnDefinition{
-			nameColumn(),
-			column("Status", "string", "The status of the namespace"),
-			ageColumn(),
-		},
-		Row: cells(func(ns *corev1.Namespace, now time.Time) []any {
-			return []any{ns.Name, string(ns.Status.Phase), age(ns.CreationTimestamp, now)}
-		}),
-		Subresources: map[string]resource.Subresource{"finalize": namespaceFinalize()},
+	d := typed[corev1.Namespace, corev1.NamespaceList](corev1.SchemeGroupVersion, "namespaces", "ns")
+	withStatus(d)
+	d.NoDeleteCollection = true
+	d.ValidateName = apivalidation.ValidateNamespaceName
+	d.Default = mutate(defaultNamespace)
+	d.PrepareCreate = prepare(prepareNamespace)
+	d.PrepareUpdate = carry(func(ns, old *corev1.Namespace) {
+		ns.Spec.Finalizers, ns.Status = old.Spec.Finalizers, old.Status
+	})
+	d.Validate = check(validateNamespace)
+	d.ValidateStatusUpdate = compare(validateNamespaceStatus)
+	d.PrepareDelete = prepare(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating })
+	d.Finalizing = func(obj runtime.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 }
+	d.Fields = selectable(func(ns *corev1.Namespace) fields.Set {
+		return fields.Set{"status.phase": string(ns.Status.Phase)}
+	})
+	d.Columns = []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Status", "string", "The status of the namespace"),
+		ageColumn(),
 	}
+	d.Row = cells(func(ns *corev1.Namespace, now time.Time) []any {
+		return []any{ns.Name, string(ns.Status.Phase), age(ns.CreationTimestamp, now)}
+	})
+	d.Subresources = map[string]resource.Subresource{"finalize": namespaceFinalize()}
+	return d
 }
 
 // defaultNamespace sets a label with the name, so that selectors can select namespaces by name.
@@ -58,13 +50,9 @@ func namespace() *resource.Definition {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Namespace.
 func defaultNamespace(ns *corev1.Namespace) {
 	setDefault(&ns.Status.Phase, corev1.NamespaceActive)
-	if ns.Name == "" {
-		return
+	if ns.Name != "" {
+		metav1.SetMetaDataLabel(&ns.ObjectMeta, corev1.LabelMetadataName, ns.Name)
 	}
-	if ns.Labels == nil {
-		ns.Labels = map[string]string{}
-	}
-	ns.Labels[corev1.LabelMetadataName] = ns.Name
 }
 
 // prepareNamespace adds the finalizer that keeps a deleted namespace until it is empty. It repeats the defaults,
@@ -109,13 +97,11 @@ func validateNamespaceStatus(ns, _ *corev1.Namespace) field.ErrorList {
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/namespace/strategy.go namespaceFinalizeStrategy.
 func namespaceFinalize() resource.Subresource {
 	return resource.Subresource{
-		Kind:  corev1.SchemeGroupVersion.WithKind("Namespace"),
-		New:   func() runtime.Object { return &corev1.Namespace{} },
-		Verbs: []string{"update"},
-		Owns:  fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status"))),
-		Project: func(_ context.Context, obj runtime.Object) (runtime.Object, error) {
-			return obj, nil
-		},
+		Kind:    corev1.SchemeGroupVersion.WithKind("Namespace"),
+		New:     func() runtime.Object { return &corev1.Namespace{} },
+		Verbs:   []string{"update"},
+		Owns:    fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status"))),
+		Project: func(_ context.Context, obj runtime.Object) (runtime.Object, error) { return obj, nil },
 		Merge: func(_ context.Context, obj, sub runtime.Object) error {
 			ns, asked := obj.(*corev1.Namespace), sub.(*corev1.Namespace)
 			ns.Spec.Finalizers = asked.Spec.Finalizers

@@ -101,9 +101,8 @@ func validatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
 func validatePolicyPort(p *networkingv1.NetworkPolicyPort, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p.Protocol != nil {
-		errs = append(errs,
-			supported(path.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP,
-				corev1.ProtocolSCTP)...)
+		errs = append(errs, supported(path.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP,
+			corev1.ProtocolSCTP)...)
 	}
 	end := path.Child("endPort")
 	switch {

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -21,26 +21,19 @@ import (
 // node does not set the taint node.kubernetes.io/not-ready on a new Node, as admission does in a cluster. There the
 // node lifecycle controller removes it, and here no such controller runs.
 func node() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: corev1.SchemeGroupVersion, Kind: "Node",
-		Plural: "nodes", Singular: "node", ShortNames: []string{"no"},
-		HasStatus: true,
-		New:       func() runtime.Object { return &corev1.Node{} },
-		NewList:   func() runtime.Object { return &corev1.NodeList{} },
-
-		Subresources: map[string]resource.Subresource{"proxy": nodeProxy()},
-
-		Default:             mutate(defaultNode),
-		PrepareUpdate:       carry(func(n, old *corev1.Node) { n.Status = old.Status }),
-		PrepareStatusUpdate: carry(func(n, old *corev1.Node) { n.Spec = old.Spec }),
-		Validate:            check(validateNode),
-		ValidateUpdate:      compare(validateNodeUpdate),
-		Fields: selectable(func(n *corev1.Node) fields.Set {
-			return fields.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
-		}),
-		Columns: nodeColumns(),
-		Row:     cells(nodeRow),
-	}
+	d := typed[corev1.Node, corev1.NodeList](corev1.SchemeGroupVersion, "nodes", "no")
+	withStatus(d)
+	d.PrepareCreate = nil // a kubelet creates its Node with a status
+	d.Subresources = map[string]resource.Subresource{"proxy": nodeProxy()}
+	d.Default = mutate(defaultNode)
+	d.Validate = check(validateNode)
+	d.ValidateUpdate = compare(validateNodeUpdate)
+	d.Fields = selectable(func(n *corev1.Node) fields.Set {
+		return fields.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
+	})
+	d.Columns = nodeColumns()
+	d.Row = cells(nodeRow)
+	return d
 }
 
 // defaultNode makes all of the node's capacity allocatable, unless the kubelet reserves some.
@@ -121,7 +114,7 @@ func nodeColumns() []metav1.TableColumnDefinition {
 
 func nodeRow(n *corev1.Node, now time.Time) []any {
 	info := n.Status.NodeInfo
-	kernel := orUnknown(info.KernelVersion)
+	kernel := cmp.Or(info.KernelVersion, "<unknown>")
 	if info.Architecture != "" {
 		kernel += " (" + info.Architecture + ")"
 	}
@@ -129,7 +122,7 @@ func nodeRow(n *corev1.Node, now time.Time) []any {
 		n.Name, nodeStatus(n), orNone(strings.Join(nodeRoles(n), ",")), age(n.CreationTimestamp, now),
 		info.KubeletVersion,
 		nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
-		orUnknown(info.OSImage), kernel, orUnknown(info.ContainerRuntimeVersion),
+		cmp.Or(info.OSImage, "<unknown>"), kernel, cmp.Or(info.ContainerRuntimeVersion, "<unknown>"),
 	}
 }
 
@@ -171,11 +164,4 @@ func nodeAddress(n *corev1.Node, kind corev1.NodeAddressType) string {
 		}
 	}
 	return "<none>"
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "<unknown>"
-	}
-	return s
 }

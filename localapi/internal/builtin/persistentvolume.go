@@ -142,9 +142,8 @@ func validateVolumeSources(spec *corev1.PersistentVolumeSpec, path *field.Path) 
 			errs = append(errs, field.Required(path.Child("hostPath", "path"), ""))
 		}
 		if h.Path == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-			errs = append(errs,
-				field.Forbidden(path.Child("persistentVolumeReclaimPolicy"),
-					"may not be 'recycle' for a hostPath mount of '/'"))
+			errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"),
+				"may not be 'recycle' for a hostPath mount of '/'"))
 		}
 	}
 	if spec.Local != nil && spec.NodeAffinity == nil {
@@ -170,9 +169,8 @@ func validateVolumeUpdate(v, old *corev1.PersistentVolume) field.ErrorList {
 		errs = append(errs, immutable(now.NodeAffinity, was.NodeAffinity, field.NewPath("nodeAffinity"))...)
 	}
 	if was.VolumeAttributesClassName != nil && now.VolumeAttributesClassName == nil {
-		errs = append(errs,
-			field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"),
-				"update from non-nil value to nil is forbidden"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"),
+			"update from non-nil value to nil is forbidden"))
 	}
 	return errs
 }

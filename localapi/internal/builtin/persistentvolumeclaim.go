@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -19,24 +18,19 @@ import (
 // persistentVolumeClaim does not add the finalizer kubernetes.io/pvc-protection, as admission does in a cluster,
 // because no controller here would remove it.
 func persistentVolumeClaim() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: corev1.SchemeGroupVersion, Kind: "PersistentVolumeClaim",
-		Plural: "persistentvolumeclaims", Singular: "persistentvolumeclaim", ShortNames: []string{"pvc"},
-		Namespaced: true, HasStatus: true, DeleteReturnsObject: true,
-		New:     func() runtime.Object { return &corev1.PersistentVolumeClaim{} },
-		NewList: func() runtime.Object { return &corev1.PersistentVolumeClaimList{} },
-
-		Default: mutate(defaultClaim),
-		PrepareCreate: prepare(func(c *corev1.PersistentVolumeClaim) {
-			c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
-		}),
-		PrepareUpdate:       carry(func(c, old *corev1.PersistentVolumeClaim) { c.Status = old.Status }),
-		PrepareStatusUpdate: carry(func(c, old *corev1.PersistentVolumeClaim) { c.Spec = old.Spec }),
-		Validate:            check(validateClaim),
-		ValidateUpdate:      compare(validateClaimUpdate),
-		Columns:             claimColumns(),
-		Row:                 cells(claimRow),
-	}
+	d := namespaced[corev1.PersistentVolumeClaim, corev1.PersistentVolumeClaimList](corev1.SchemeGroupVersion,
+		"persistentvolumeclaims", "pvc")
+	withStatus(d)
+	d.DeleteReturnsObject = true
+	d.Default = mutate(defaultClaim)
+	d.PrepareCreate = prepare(func(c *corev1.PersistentVolumeClaim) {
+		c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+	})
+	d.Validate = check(validateClaim)
+	d.ValidateUpdate = compare(validateClaimUpdate)
+	d.Columns = claimColumns()
+	d.Row = cells(claimRow)
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_PersistentVolumeClaim.
@@ -78,9 +72,7 @@ func validateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	path := field.NewPath("spec")
 	now, was := c.Spec.DeepCopy(), old.Spec.DeepCopy()
-	if was.VolumeName == "" {
-		was.VolumeName = now.VolumeName
-	}
+	setDefault(&was.VolumeName, now.VolumeName)
 	if c.Status.Phase == corev1.ClaimBound {
 		if now.Resources.Requests != nil {
 			now.Resources.Requests[corev1.ResourceStorage] = was.Resources.Requests[corev1.ResourceStorage]
@@ -96,9 +88,8 @@ func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	size, before, have := c.Spec.Resources.Requests.Storage(), old.Spec.Resources.Requests.Storage(),
 		old.Status.Capacity.Storage()
 	if size.Cmp(*before) < 0 && size.Cmp(*have) <= 0 {
-		errs = append(errs,
-			field.Forbidden(path.Child("resources", "requests", "storage"),
-				"field can not be less than status.capacity"))
+		errs = append(errs, field.Forbidden(path.Child("resources", "requests", "storage"),
+			"field can not be less than status.capacity"))
 	}
 	return append(errs, immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 }

@@ -15,31 +15,28 @@ import (
 )
 
 func pod() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: corev1.SchemeGroupVersion, Kind: "Pod",
-		Plural: "pods", Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"},
-		Namespaced: true, HasStatus: true, DeleteReturnsObject: true,
-		New:     func() runtime.Object { return &corev1.Pod{} },
-		NewList: func() runtime.Object { return &corev1.PodList{} },
-
-		Default:             mutate(defaultPod),
-		PrepareCreate:       prepare(preparePod),
-		PrepareUpdate:       carry(preparePodUpdate),
-		PrepareStatusUpdate: carry(preparePodStatus),
-		StatusResets: []fieldpath.Path{
-			fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
-			fieldpath.MakePathOrDie("metadata", "ownerReferences"),
-		},
-		Validate:             check(validatePod),
-		ValidateUpdate:       compare(validatePodUpdate),
-		ValidateStatusUpdate: compare(validatePodStatus),
-		Grace:                podGrace,
-		Fields:               selectable(podFields),
-		Columns:              podColumns(),
-		Row:                  cells(podRow),
-		RowConditions:        podRowConditions,
-		Subresources:         podSubresources(),
+	d := namespaced[corev1.Pod, corev1.PodList](corev1.SchemeGroupVersion, "pods", "po")
+	d.Categories = []string{"all"}
+	withStatus(d)
+	d.DeleteReturnsObject = true
+	d.Default = mutate(defaultPod)
+	d.PrepareCreate = prepare(preparePod)
+	d.PrepareUpdate = carry(preparePodUpdate)
+	d.PrepareStatusUpdate = carry(preparePodStatus)
+	d.StatusResets = []fieldpath.Path{
+		fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
+		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
 	}
+	d.Validate = check(validatePod)
+	d.ValidateUpdate = compare(validatePodUpdate)
+	d.ValidateStatusUpdate = compare(validatePodStatus)
+	d.Grace = podGrace
+	d.Fields = selectable(podFields)
+	d.Columns = podColumns()
+	d.Row = cells(podRow)
+	d.RowConditions = podRowConditions
+	d.Subresources = podSubresources()
+	return d
 }
 
 // preparePod does to a new Pod what admission and then the Pod's strategy do.

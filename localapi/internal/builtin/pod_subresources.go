@@ -56,8 +56,7 @@ func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
 	if err := checkPreconditions(pod, b.UID, b.ResourceVersion); err != nil {
 		err = fmt.Errorf(
 			"StorageError: invalid object, Code: 4, Key: /registry/pods/%s/%s, ResourceVersion: 0, "+
-				"AdditionalErrorMsg: "+
-				"%w", pod.Namespace, pod.Name, err,
+				"AdditionalErrorMsg: %w", pod.Namespace, pod.Name, err,
 		)
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, err)
 	}
@@ -151,10 +150,8 @@ func validateEphemeralUpdate(pod, old *corev1.Pod) field.ErrorList {
 			errs = append(errs,
 				field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
 		case !equality.Semantic.DeepEqual(c, was):
-			errs = append(errs,
-				field.Forbidden(path,
-					fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name,
-						shownDiff(*was, *c))))
+			errs = append(errs, field.Forbidden(path,
+				fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name, shownDiff(*was, *c))))
 		}
 	}
 	return errs

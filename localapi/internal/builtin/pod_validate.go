@@ -83,10 +83,9 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	masked, selectorErrs := maskUpdatable(&pod.Spec, &old.Spec, path)
 	errs = append(errs, selectorErrs...)
 	if !equality.Semantic.DeepEqual(*masked, old.Spec) {
-		errs = append(errs,
-			field.Forbidden(path,
-				fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatablePodSpec,
-					shownDiff(old.Spec, *masked))))
+		errs = append(errs, field.Forbidden(path,
+			fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatablePodSpec,
+				shownDiff(old.Spec, *masked))))
 	}
 	return errs
 }
@@ -111,9 +110,8 @@ func maskUpdatable(spec, old *corev1.PodSpec, path *field.Path) (*corev1.PodSpec
 	if len(old.SchedulingGates) > 0 {
 		for k, v := range old.NodeSelector {
 			if m.NodeSelector[k] != v {
-				errs = append(errs,
-					field.Invalid(path.Child("nodeSelector"), m.NodeSelector,
-						"only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
+				errs = append(errs, field.Invalid(path.Child("nodeSelector"), m.NodeSelector,
+					"only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
 				break
 			}
 		}
@@ -162,9 +160,8 @@ func onlyRemovedGates(list, old []corev1.PodSchedulingGate, path *field.Path) fi
 	var errs field.ErrorList
 	for i, g := range list {
 		if !known.Has(g.Name) {
-			errs = append(errs,
-				field.Forbidden(path.Index(i).Child("name"),
-					fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", g.Name)))
+			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
+				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", g.Name)))
 		}
 	}
 	return errs
@@ -190,8 +187,7 @@ func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
 	errs = append(errs,
 		apivalidation.ValidateImmutableField(pod.Status.QOSClass, old.Status.QOSClass, path.Child("qosClass"))...)
 	errs = append(errs, staysTerminated(pod, old, path.Child("containerStatuses"))...)
-	errs = append(errs, validatePodIPs(&pod.Status, path)...)
-	return errs
+	return append(errs, validatePodIPs(&pod.Status, path)...)
 }
 
 // staysTerminated rejects the restart of a container that its restart policy does not restart.
@@ -223,14 +219,12 @@ func validatePodIPs(status *corev1.PodStatus, path *field.Path) field.ErrorList 
 		families[strings.Contains(ip.IP, ":")]++
 	}
 	if families[true] > 1 || families[false] > 1 {
-		errs = append(errs,
-			field.Invalid(path.Child("podIPs"), shown(status.PodIPs),
-				"may specify no more than one IP for each IP family"))
+		errs = append(errs, field.Invalid(path.Child("podIPs"), shown(status.PodIPs),
+			"may specify no more than one IP for each IP family"))
 	}
 	if len(status.HostIPs) > 0 && status.HostIP != status.HostIPs[0].IP {
-		errs = append(errs,
-			field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), status.HostIPs[0].IP,
-				"must be equal to `hostIP`"))
+		errs = append(errs, field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), status.HostIPs[0].IP,
+			"must be equal to `hostIP`"))
 	}
 	return errs
 }

@@ -4,11 +4,9 @@ import (
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -17,40 +15,27 @@ import (
 )
 
 func podDisruptionBudget() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: policyv1.SchemeGroupVersion, Kind: "PodDisruptionBudget",
-		Plural: "poddisruptionbudgets", Singular: "poddisruptionbudget", ShortNames: []string{"pdb"},
-		Namespaced: true, HasStatus: true, NeedsResourceVersion: true,
-		New:     func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
-		NewList: func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
-
-		PrepareCreate: prepare(func(b *policyv1.PodDisruptionBudget) {
-			b.Status = policyv1.PodDisruptionBudgetStatus{}
-			b.Generation = 1
-		}),
-		PrepareUpdate: carry(func(b, old *policyv1.PodDisruptionBudget) {
-			b.Status = old.Status
-			if !equality.Semantic.DeepEqual(b.Spec, old.Spec) {
-				b.Generation = old.Generation + 1
-			}
-		}),
-		PrepareStatusUpdate:  carry(func(b, old *policyv1.PodDisruptionBudget) { b.Spec = old.Spec }),
-		Validate:             check(validateBudget),
-		ValidateStatusUpdate: compare(validateBudgetStatus),
-		Columns: []metav1.TableColumnDefinition{
-			nameColumn(),
-			column("Min Available", "string", "The minimum number of pods that must be available."),
-			column("Max Unavailable", "string", "The maximum number of pods that may be unavailable."),
-			column("Allowed Disruptions", "integer", "Calculated number of pods that may be disrupted at this time."),
-			ageColumn(),
-		},
-		Row: cells(func(b *policyv1.PodDisruptionBudget, now time.Time) []any {
-			return []any{
-				b.Name, intOrNA(b.Spec.MinAvailable), intOrNA(b.Spec.MaxUnavailable),
-				int64(b.Status.DisruptionsAllowed), age(b.CreationTimestamp, now),
-			}
-		}),
+	d := namespaced[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](policyv1.SchemeGroupVersion,
+		"poddisruptionbudgets", "pdb")
+	withStatus(d)
+	withGeneration(d, "Spec")
+	d.NeedsResourceVersion = true
+	d.Validate = check(validateBudget)
+	d.ValidateStatusUpdate = compare(validateBudgetStatus)
+	d.Columns = []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Min Available", "string", "The minimum number of pods that must be available."),
+		column("Max Unavailable", "string", "The maximum number of pods that may be unavailable."),
+		column("Allowed Disruptions", "integer", "Calculated number of pods that may be disrupted at this time."),
+		ageColumn(),
 	}
+	d.Row = cells(func(b *policyv1.PodDisruptionBudget, now time.Time) []any {
+		return []any{
+			b.Name, intOrNA(b.Spec.MinAvailable), intOrNA(b.Spec.MaxUnavailable),
+			int64(b.Status.DisruptionsAllowed), age(b.CreationTimestamp, now),
+		}
+	})
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/policy/validation/validation.go ValidatePodDisruptionBudgetSpec.

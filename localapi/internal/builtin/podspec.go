@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,10 +48,7 @@ func podQOS(spec *corev1.PodSpec) corev1.PodQOSClass {
 			class = c
 		}
 	}
-	if class == "" {
-		return corev1.PodQOSBestEffort
-	}
-	return class
+	return cmp.Or(class, corev1.PodQOSBestEffort)
 }
 
 func resourcesQOS(r *corev1.ResourceRequirements) corev1.PodQOSClass {

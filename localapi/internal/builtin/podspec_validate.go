@@ -62,10 +62,7 @@ func validateGates(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	for i, gate := range spec.SchedulingGates {
 		p := path.Child("schedulingGates").Index(i)
 		errs = append(errs, qualifiedName(gate.Name, p)...)
-		if seen.Has(gate.Name) {
-			errs = append(errs, field.Duplicate(p, gate.Name))
-		}
-		seen.Insert(gate.Name)
+		errs = append(errs, unique(seen, gate.Name, p)...)
 	}
 	return errs
 }
@@ -138,9 +135,8 @@ func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList 
 	if t.Key != "" {
 		errs = append(errs, metavalidation.ValidateLabelName(t.Key, path.Child("key"))...)
 	} else if t.Operator != corev1.TolerationOpExists {
-		errs = append(errs,
-			field.Invalid(operator, t.Operator,
-				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
+		errs = append(errs, field.Invalid(operator, t.Operator,
+			"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
 		errs = append(errs,
@@ -156,9 +152,8 @@ func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList 
 			errs = append(errs, field.Invalid(operator, t.Value, "value must be empty when `operator` is 'Exists'"))
 		}
 	default:
-		errs = append(errs,
-			field.NotSupported(operator, t.Operator,
-				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+		errs = append(errs, field.NotSupported(operator, t.Operator,
+			[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
 	}
 	if t.Effect != "" {
 		errs = append(errs, oneOf(path.Child("effect"), t.Effect,

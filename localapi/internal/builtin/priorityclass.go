@@ -87,9 +87,8 @@ func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 	if c.PreemptionPolicy == nil {
 		return errs
 	}
-	return append(errs,
-		oneOf(field.NewPath("preemptionPolicy"), *c.PreemptionPolicy, corev1.PreemptLowerPriority,
-			corev1.PreemptNever)...)
+	return append(errs, oneOf(field.NewPath("preemptionPolicy"), *c.PreemptionPolicy, corev1.PreemptLowerPriority,
+		corev1.PreemptNever)...)
 }
 
 // notSystemClass returns why c is not one of the classes that every cluster has.

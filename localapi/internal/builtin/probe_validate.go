@@ -19,14 +19,11 @@ func validateProbes(c *corev1.Container, path *field.Path) field.ErrorList {
 	errs = append(errs, onlyOneSuccess(c.LivenessProbe, path.Child("livenessProbe"))...)
 	errs = append(errs, validateProbe(c.ReadinessProbe, path.Child("readinessProbe"))...)
 	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
-		errs = append(errs,
-			field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"),
-				*p.TerminationGracePeriodSeconds,
-				"must not be set for readinessProbes"))
+		errs = append(errs, field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"),
+			*p.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
 	}
 	errs = append(errs, validateProbe(c.StartupProbe, path.Child("startupProbe"))...)
-	errs = append(errs, onlyOneSuccess(c.StartupProbe, path.Child("startupProbe"))...)
-	return errs
+	return append(errs, onlyOneSuccess(c.StartupProbe, path.Child("startupProbe"))...)
 }
 
 // forbidProbes rejects probes and hooks on an init container that runs to its end.
@@ -127,9 +124,8 @@ func validateHTTPGet(a *corev1.HTTPGetAction, path *field.Path) field.ErrorList 
 	}
 	errs = append(errs, portNumOrName(a.Port, path.Child("port"))...)
 	if a.Scheme != corev1.URISchemeHTTP && a.Scheme != corev1.URISchemeHTTPS {
-		errs = append(errs,
-			field.NotSupported(path.Child("scheme"), a.Scheme,
-				[]corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
+		errs = append(errs, field.NotSupported(path.Child("scheme"), a.Scheme,
+			[]corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
 	}
 	return errs
 }

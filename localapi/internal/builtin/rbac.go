@@ -10,7 +10,6 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
@@ -20,29 +19,23 @@ import (
 func rbacName(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 
 func role() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "Role", Plural: "roles", Singular: "role",
-		Namespaced: true, CreateOnUpdate: true, ValidateName: rbacName,
-		New:     func() runtime.Object { return &rbacv1.Role{} },
-		NewList: func() runtime.Object { return &rbacv1.RoleList{} },
-
-		Validate: check(func(r *rbacv1.Role) field.ErrorList { return validateRules(r.Rules, true) }),
-		Columns:  roleColumns(),
-		Row:      cells(func(r *rbacv1.Role, _ time.Time) []any { return roleRow(&r.ObjectMeta) }),
-	}
+	d := namespaced[rbacv1.Role, rbacv1.RoleList](rbacv1.SchemeGroupVersion, "roles")
+	d.CreateOnUpdate = true
+	d.ValidateName = rbacName
+	d.Validate = check(func(r *rbacv1.Role) field.ErrorList { return validateRules(r.Rules, true) })
+	d.Columns = roleColumns()
+	d.Row = cells(func(r *rbacv1.Role, _ time.Time) []any { return roleRow(&r.ObjectMeta) })
+	return d
 }
 
 func clusterRole() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "ClusterRole", Plural: "clusterroles", Singular: "clusterrole",
-		CreateOnUpdate: true, ValidateName: rbacName,
-		New:     func() runtime.Object { return &rbacv1.ClusterRole{} },
-		NewList: func() runtime.Object { return &rbacv1.ClusterRoleList{} },
-
-		Validate: check(validateClusterRole),
-		Columns:  roleColumns(),
-		Row:      cells(func(r *rbacv1.ClusterRole, _ time.Time) []any { return roleRow(&r.ObjectMeta) }),
-	}
+	d := typed[rbacv1.ClusterRole, rbacv1.ClusterRoleList](rbacv1.SchemeGroupVersion, "clusterroles")
+	d.CreateOnUpdate = true
+	d.ValidateName = rbacName
+	d.Validate = check(validateClusterRole)
+	d.Columns = roleColumns()
+	d.Row = cells(func(r *rbacv1.ClusterRole, _ time.Time) []any { return roleRow(&r.ObjectMeta) })
+	return d
 }
 
 func roleColumns() []metav1.TableColumnDefinition {
@@ -83,14 +76,12 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 		rule, path := &rules[i], field.NewPath("rules").Index(i)
 		if urls := rule.NonResourceURLs; len(urls) > 0 {
 			if namespaced {
-				errs = append(errs,
-					field.Invalid(path.Child("nonResourceURLs"), urls,
-						"namespaced rules cannot apply to non-resource URLs"))
+				errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), urls,
+					"namespaced rules cannot apply to non-resource URLs"))
 			}
 			if len(rule.APIGroups) > 0 || len(rule.Resources) > 0 || len(rule.ResourceNames) > 0 {
-				errs = append(errs,
-					field.Invalid(path.Child("nonResourceURLs"), urls,
-						"rules cannot apply to both regular resources and non-resource URLs"))
+				errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), urls,
+					"rules cannot apply to both regular resources and non-resource URLs"))
 			}
 			continue
 		}
@@ -112,46 +103,40 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 }
 
 func roleBinding() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "RoleBinding", Plural: "rolebindings", Singular: "rolebinding",
-		Namespaced: true, CreateOnUpdate: true, ValidateName: rbacName,
-		New:     func() runtime.Object { return &rbacv1.RoleBinding{} },
-		NewList: func() runtime.Object { return &rbacv1.RoleBindingList{} },
-
-		Default: mutate(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) }),
-		Validate: check(func(b *rbacv1.RoleBinding) field.ErrorList {
-			return validateBindingTo(b.RoleRef, b.Subjects, "Role", "ClusterRole")
-		}),
-		ValidateUpdate: compare(func(b, old *rbacv1.RoleBinding) field.ErrorList {
-			return sameRole(b.RoleRef, old.RoleRef)
-		}),
-		Columns: bindingColumns(rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"], "roleBinding"),
-		Row: cells(func(b *rbacv1.RoleBinding, now time.Time) []any {
-			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
-		}),
-	}
+	d := namespaced[rbacv1.RoleBinding, rbacv1.RoleBindingList](rbacv1.SchemeGroupVersion, "rolebindings")
+	d.CreateOnUpdate = true
+	d.ValidateName = rbacName
+	d.Default = mutate(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
+	d.Validate = check(func(b *rbacv1.RoleBinding) field.ErrorList {
+		return validateBindingTo(b.RoleRef, b.Subjects, "Role", "ClusterRole")
+	})
+	d.ValidateUpdate = compare(func(b, old *rbacv1.RoleBinding) field.ErrorList {
+		return sameRole(b.RoleRef, old.RoleRef)
+	})
+	d.Columns = bindingColumns(rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"], "roleBinding")
+	d.Row = cells(func(b *rbacv1.RoleBinding, now time.Time) []any {
+		return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
+	})
+	return d
 }
 
 func clusterRoleBinding() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "ClusterRoleBinding", Plural: "clusterrolebindings",
-		Singular:       "clusterrolebinding",
-		CreateOnUpdate: true, ValidateName: rbacName,
-		New:     func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
-		NewList: func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} },
-
-		Default: mutate(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) }),
-		Validate: check(func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
-			return validateBindingTo(b.RoleRef, b.Subjects, "ClusterRole")
-		}),
-		ValidateUpdate: compare(func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
-			return sameRole(b.RoleRef, old.RoleRef)
-		}),
-		Columns: bindingColumns(rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"], "clusterRoleBinding"),
-		Row: cells(func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
-			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
-		}),
-	}
+	d := typed[rbacv1.ClusterRoleBinding, rbacv1.ClusterRoleBindingList](rbacv1.SchemeGroupVersion,
+		"clusterrolebindings")
+	d.CreateOnUpdate = true
+	d.ValidateName = rbacName
+	d.Default = mutate(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
+	d.Validate = check(func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
+		return validateBindingTo(b.RoleRef, b.Subjects, "ClusterRole")
+	})
+	d.ValidateUpdate = compare(func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+		return sameRole(b.RoleRef, old.RoleRef)
+	})
+	d.Columns = bindingColumns(rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"], "clusterRoleBinding")
+	d.Row = cells(func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
+		return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
+	})
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/v1/defaults.go.
@@ -211,9 +196,8 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) field
 	case rbacv1.UserKind, rbacv1.GroupKind:
 		errs = append(errs, oneOf(path.Child("apiGroup"), s.APIGroup, rbacv1.GroupName)...)
 	default:
-		errs = append(errs,
-			field.NotSupported(path.Child("kind"), s.Kind,
-				[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+		errs = append(errs, field.NotSupported(path.Child("kind"), s.Kind,
+			[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
 	}
 	return errs
 }

@@ -4,55 +4,30 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 func replicaSet() *resource.Definition {
-	gr := appsv1.Resource("replicasets")
-	return &resource.Definition{
-		GroupVersion: appsv1.SchemeGroupVersion, Kind: "ReplicaSet",
-		Plural: "replicasets", Singular: "replicaset", ShortNames: []string{"rs"}, Categories: []string{"all"},
-		Namespaced: true, HasStatus: true,
-		New:     func() runtime.Object { return &appsv1.ReplicaSet{} },
-		NewList: func() runtime.Object { return &appsv1.ReplicaSetList{} },
-
-		Default: mutate(func(rs *appsv1.ReplicaSet) {
-			defaultReplicas(&rs.Spec.Replicas, nil)
-			defaultPodTemplate(&rs.Spec.Template)
-		}),
-		PrepareCreate: prepare(func(rs *appsv1.ReplicaSet) {
-			rs.Status = appsv1.ReplicaSetStatus{}
-			rs.Generation = 1
-		}),
-		PrepareUpdate:        carry(prepareReplicaSetUpdate),
-		PrepareStatusUpdate:  carry(func(rs, old *appsv1.ReplicaSet) { rs.Spec = old.Spec }),
-		Validate:             check(validateReplicaSet),
-		ValidateUpdate:       compare(validateReplicaSetUpdate),
-		ValidateStatusUpdate: compare(validateReplicaSetStatus),
-		Columns:              replicaSetColumns(),
-		Row:                  cells(replicaSetRow),
-		Subresources: map[string]resource.Subresource{
-			"scale": scaleOf(gr, func(rs *appsv1.ReplicaSet) scalable {
-				return scalable{
-					meta: &rs.ObjectMeta, replicas: &rs.Spec.Replicas, current: rs.Status.Replicas,
-					selector: rs.Spec.Selector,
-				}
-			}),
-		},
-	}
-}
-
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/replicaset/strategy.go PrepareForUpdate.
-func prepareReplicaSetUpdate(rs, old *appsv1.ReplicaSet) {
-	rs.Status = old.Status
-	if !equality.Semantic.DeepEqual(rs.Spec, old.Spec) {
-		rs.Generation = old.Generation + 1
-	}
+	d := namespaced[appsv1.ReplicaSet, appsv1.ReplicaSetList](appsv1.SchemeGroupVersion, "replicasets", "rs")
+	d.Categories = []string{"all"}
+	withStatus(d)
+	withGeneration(d, "Spec")
+	d.Default = mutate(func(rs *appsv1.ReplicaSet) {
+		defaultReplicas(&rs.Spec.Replicas, nil)
+		defaultPodTemplate(&rs.Spec.Template)
+	})
+	d.Validate = check(validateReplicaSet)
+	d.ValidateUpdate = compare(validateReplicaSetUpdate)
+	d.ValidateStatusUpdate = compare(validateReplicaSetStatus)
+	d.Columns = replicaSetColumns()
+	d.Row = cells(replicaSetRow)
+	withScale(d, func(rs *appsv1.ReplicaSet) scalable {
+		return scalable{&rs.ObjectMeta, &rs.Spec.Replicas, rs.Status.Replicas, rs.Spec.Selector}
+	})
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateReplicaSetSpec.

@@ -47,14 +47,10 @@ func replicationController() *resource.Definition {
 		ageColumn(),
 	}, append(containerColumns(), wideColumn("Selector", "string", spec["selector"]))...)
 	d.Row = cells(replicationControllerRow)
-	d.Subresources = map[string]resource.Subresource{
-		"scale": scaleOf(d.GroupResource(), func(rc *corev1.ReplicationController) scalable {
-			return scalable{
-				meta: &rc.ObjectMeta, replicas: &rc.Spec.Replicas, current: rc.Status.Replicas,
-				selector: &metav1.LabelSelector{MatchLabels: rc.Spec.Selector},
-			}
-		}),
-	}
+	withScale(d, func(rc *corev1.ReplicationController) scalable {
+		selector := &metav1.LabelSelector{MatchLabels: rc.Spec.Selector}
+		return scalable{&rc.ObjectMeta, &rc.Spec.Replicas, rc.Status.Replicas, selector}
+	})
 	return d
 }
 

@@ -37,8 +37,7 @@ func resourceQuota() *api.Definition {
 		column("Request", "string", "Request represents a minimum amount of cpu/memory that a container may consume."),
 		column("Limit", "string",
 			"Limits control the maximum amount of cpu/memory that a container may use independent of contention on "+
-				"the "+
-				"node."),
+				"the node."),
 		ageColumn(),
 	}
 	d.Row = cells(quotaRow)
@@ -168,15 +167,13 @@ func validateScopeRequirement(
 	switch r.Operator {
 	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
 		if len(r.Values) == 0 {
-			errs = append(errs,
-				field.Required(values,
-					"must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
+			errs = append(errs, field.Required(values,
+				"must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
 		}
 	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
 		if len(r.Values) > 0 {
-			errs = append(errs,
-				field.Invalid(values, r.Values,
-					"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
+			errs = append(errs, field.Invalid(values, r.Values,
+				"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
 		}
 	default:
 		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))

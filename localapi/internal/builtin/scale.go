@@ -22,12 +22,12 @@ type scalable struct {
 	selector *metav1.LabelSelector
 }
 
-// scaleOf returns the scale subresource of a type. view reads an object. A write sets the number of replicas, and
+// withScale makes scale the only subresource of a kind. view reads an object. A write sets the number of replicas, and
 // increments the generation if the number changes.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/storage/storage.go ScaleREST.
-func scaleOf[T runtime.Object](gr schema.GroupResource, view func(T) scalable) resource.Subresource {
-	return resource.Subresource{
+func withScale[T runtime.Object](d *resource.Definition, view func(T) scalable) {
+	d.Subresources = map[string]resource.Subresource{"scale": {
 		Kind:  autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
 		New:   func() runtime.Object { return &autoscalingv1.Scale{} },
 		Verbs: []string{"get", "patch", "update"},
@@ -37,9 +37,9 @@ func scaleOf[T runtime.Object](gr schema.GroupResource, view func(T) scalable) r
 			return projectScale(view(obj.(T)))
 		},
 		Merge: func(_ context.Context, obj, sub runtime.Object) error {
-			return mergeScale(view(obj.(T)), sub.(*autoscalingv1.Scale), gr)
+			return mergeScale(view(obj.(T)), sub.(*autoscalingv1.Scale), d.GroupResource())
 		},
-	}
+	}}
 }
 
 func projectScale(w scalable) (runtime.Object, error) {

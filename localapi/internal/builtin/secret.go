@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,32 +14,22 @@ import (
 )
 
 func secret() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: corev1.SchemeGroupVersion, Kind: "Secret",
-		Plural: "secrets", Singular: "secret",
-		Namespaced: true,
-		New:        func() runtime.Object { return &corev1.Secret{} },
-		NewList:    func() runtime.Object { return &corev1.SecretList{} },
-
-		Default: mutate(defaultSecret),
-		PrepareUpdate: carry(func(s, old *corev1.Secret) {
-			setDefault(&s.Type, old.Type)
-		}),
-		Validate:       check(validateSecret),
-		ValidateUpdate: compare(validateSecretUpdate),
-		Fields: selectable(func(s *corev1.Secret) fields.Set {
-			return fields.Set{"type": string(s.Type)}
-		}),
-		Columns: []metav1.TableColumnDefinition{
-			nameColumn(),
-			column("Type", "string", corev1.Secret{}.SwaggerDoc()["type"]),
-			column("Data", "string", corev1.Secret{}.SwaggerDoc()["data"]),
-			ageColumn(),
-		},
-		Row: cells(func(s *corev1.Secret, now time.Time) []any {
-			return []any{s.Name, string(s.Type), int64(len(s.Data)), age(s.CreationTimestamp, now)}
-		}),
+	d := namespaced[corev1.Secret, corev1.SecretList](corev1.SchemeGroupVersion, "secrets")
+	d.Default = mutate(defaultSecret)
+	d.PrepareUpdate = carry(func(s, old *corev1.Secret) { setDefault(&s.Type, old.Type) })
+	d.Validate = check(validateSecret)
+	d.ValidateUpdate = compare(validateSecretUpdate)
+	d.Fields = selectable(func(s *corev1.Secret) fields.Set { return fields.Set{"type": string(s.Type)} })
+	d.Columns = []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Type", "string", corev1.Secret{}.SwaggerDoc()["type"]),
+		column("Data", "string", corev1.Secret{}.SwaggerDoc()["data"]),
+		ageColumn(),
 	}
+	d.Row = cells(func(s *corev1.Secret, now time.Time) []any {
+		return []any{s.Name, string(s.Type), int64(len(s.Data)), age(s.CreationTimestamp, now)}
+	})
+	return d
 }
 
 // defaultSecret also merges stringData, which is write-only, into data.

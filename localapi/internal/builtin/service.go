@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
@@ -20,31 +20,25 @@ import (
 )
 
 func service() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: corev1.SchemeGroupVersion, Kind: "Service",
-		Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"},
-		Namespaced: true, HasStatus: true, CreateOnUpdate: true, DeleteReturnsObject: true,
-		New:     func() runtime.Object { return &corev1.Service{} },
-		NewList: func() runtime.Object { return &corev1.ServiceList{} },
-
-		Subresources: map[string]resource.Subresource{"proxy": serviceProxy()},
-
-		ValidateName:        apivalidation.NameIsDNSLabel,
-		Default:             mutate(defaultService),
-		PrepareCreate:       prepare(prepareServiceCreate),
-		PrepareUpdate:       carry(prepareServiceUpdate),
-		PrepareStatusUpdate: carry(func(s, old *corev1.Service) { s.Spec = old.Spec }),
-		Allocate:            allocateService,
-		Validate:            check(validateService),
-		ValidateUpdate:      compare(validateServiceUpdate),
-
-		ValidateStatusUpdate: compare(validateServiceStatus),
-		Fields: selectable(func(s *corev1.Service) fields.Set {
-			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
-		}),
-		Columns: serviceColumns(),
-		Row:     cells(serviceRow),
-	}
+	d := namespaced[corev1.Service, corev1.ServiceList](corev1.SchemeGroupVersion, "services", "svc")
+	d.Categories = []string{"all"}
+	withStatus(d)
+	d.CreateOnUpdate, d.DeleteReturnsObject = true, true
+	d.Subresources = map[string]resource.Subresource{"proxy": serviceProxy()}
+	d.ValidateName = apivalidation.NameIsDNSLabel
+	d.Default = mutate(defaultService)
+	d.PrepareCreate = prepare(prepareServiceCreate)
+	d.PrepareUpdate = carry(prepareServiceUpdate)
+	d.Allocate = allocateService
+	d.Validate = check(validateService)
+	d.ValidateUpdate = compare(validateServiceUpdate)
+	d.ValidateStatusUpdate = compare(validateServiceStatus)
+	d.Fields = selectable(func(s *corev1.Service) fields.Set {
+		return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
+	})
+	d.Columns = serviceColumns()
+	d.Row = cells(serviceRow)
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Service.
@@ -231,7 +225,7 @@ func externalIP(s *corev1.Service) string {
 func loadBalancerAddresses(s *corev1.Service) []string {
 	found := sets.New[string]()
 	for _, ingress := range s.Status.LoadBalancer.Ingress {
-		if a := firstNonEmpty(ingress.IP, ingress.Hostname); a != "" {
+		if a := cmp.Or(ingress.IP, ingress.Hostname); a != "" {
 			found.Insert(a)
 		}
 	}

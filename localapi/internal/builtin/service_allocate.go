@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,10 +27,10 @@ const portRange = "nodePort"
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/alloc.go, storage.go.
 func allocateService(_ context.Context, a resource.Allocator, obj, old runtime.Object) (func(stored bool), error) {
 	was, _ := old.(*corev1.Service)
-	l := &ledger{allocator: a}
+	allocator := &serviceAllocator{pool: a}
 	if obj == nil {
-		l.returnAll(was, nil)
-		return l.done, nil
+		allocator.release(was, nil)
+		return allocator.done, nil
 	}
 	s := obj.(*corev1.Service)
 	if was != nil {
@@ -38,47 +39,49 @@ func allocateService(_ context.Context, a resource.Allocator, obj, old runtime.O
 	} else if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 {
 		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
 	}
-	if err := l.allocate(s, was); err != nil {
-		l.done(false)
+	if err := allocator.allocate(s, was); err != nil {
+		allocator.done(false)
 		return nil, err
 	}
 	if was != nil {
-		l.returnAll(was, s)
+		allocator.release(was, s)
 	}
-	return l.done, nil
+	return allocator.done, nil
 }
 
-// ledger records what one write reserves and frees, until it is known whether the write was stored.
-type ledger struct {
-	allocator            resource.Allocator
-	tookIPs, freedIPs    []string
-	tookPorts, freedPort []int32
+// serviceAllocator allocates for one write. It records what the write allocates and releases, until it is known whether
+// the write was stored.
+type serviceAllocator struct {
+	pool                          resource.Allocator
+	allocatedIPs, releasedIPs     []string
+	allocatedPorts, releasedPorts []int32
 }
 
-func (l *ledger) done(stored bool) {
-	ips, ports := l.tookIPs, l.tookPorts
+// done frees what the write released, or if it was not stored, what it allocated.
+func (a *serviceAllocator) done(stored bool) {
+	ips, ports := a.allocatedIPs, a.allocatedPorts
 	if stored {
-		ips, ports = l.freedIPs, l.freedPort
+		ips, ports = a.releasedIPs, a.releasedPorts
 	}
 	for _, ip := range ips {
-		l.allocator.ReleaseIP(ip)
+		a.pool.ReleaseIP(ip)
 	}
 	for _, p := range ports {
-		l.allocator.ReleasePort(portRange, p)
+		a.pool.ReleasePort(portRange, p)
 	}
 }
 
-func (l *ledger) allocate(s, old *corev1.Service) error {
+func (a *serviceAllocator) allocate(s, old *corev1.Service) error {
 	if err := settleFamilies(s, old); err != nil {
 		return err
 	}
-	if err := l.takeIPs(s, old); err != nil {
+	if err := a.allocateIPs(s, old); err != nil {
 		return err
 	}
-	if err := l.takePorts(s, old); err != nil {
+	if err := a.allocatePorts(s, old); err != nil {
 		return err
 	}
-	return l.takeHealthPort(s, old)
+	return a.allocateHealthPort(s, old)
 }
 
 // adoptAllocated copies allocated values from the old Service where the client left them out.
@@ -163,15 +166,13 @@ func settleFamilies(s, old *corev1.Service) error {
 		return nil
 	}
 	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
-		errs = append(errs,
-			field.Invalid(path.Child("ipFamilyPolicy"), spec.IPFamilyPolicy,
-				"this cluster is not configured for dual-stack services"))
+		errs = append(errs, field.Invalid(path.Child("ipFamilyPolicy"), spec.IPFamilyPolicy,
+			"this cluster is not configured for dual-stack services"))
 	}
 	for i, ip := range spec.ClusterIPs {
 		if ip != corev1.ClusterIPNone && i >= len(spec.IPFamilies) && familyOf(ip) != corev1.IPv4Protocol {
-			errs = append(errs,
-				field.Invalid(path.Child("clusterIPs").Index(i), spec.ClusterIPs,
-					fmt.Sprintf("%s is not configured on this cluster", familyOf(ip))))
+			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(i), spec.ClusterIPs,
+				fmt.Sprintf("%s is not configured on this cluster", familyOf(ip))))
 		}
 	}
 	for i, f := range spec.IPFamilies {
@@ -201,9 +202,9 @@ func settleHeadless(spec *corev1.ServiceSpec) {
 	spec.IPFamilies = append(spec.IPFamilies, second)
 }
 
-// takeIPs reserves the addresses that the Service does not have yet. If one address replaces another, validation
+// allocateIPs reserves the addresses that the Service does not have yet. If one address replaces another, validation
 // rejects it.
-func (l *ledger) takeIPs(s, old *corev1.Service) error {
+func (a *serviceAllocator) allocateIPs(s, old *corev1.Service) error {
 	spec := &s.Spec
 	if !hasClusterIP(s) || isHeadless(s) || (old != nil && hasClusterIP(old)) {
 		return nil
@@ -212,7 +213,7 @@ func (l *ledger) takeIPs(s, old *corev1.Service) error {
 		spec.ClusterIPs = make([]string, len(spec.IPFamilies))
 	}
 	for i, want := range spec.ClusterIPs {
-		ip, err := l.allocator.IP(string(spec.IPFamilies[i]), want)
+		ip, err := a.pool.IP(string(spec.IPFamilies[i]), want)
 		if err != nil {
 			detail := fmt.Sprintf("failed to allocate IP: %v", err)
 			if want != "" {
@@ -221,16 +222,16 @@ func (l *ledger) takeIPs(s, old *corev1.Service) error {
 			return invalidService(s,
 				field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), spec.ClusterIPs, detail)})
 		}
-		l.tookIPs = append(l.tookIPs, ip)
+		a.allocatedIPs = append(a.allocatedIPs, ip)
 		spec.ClusterIPs[i] = ip
 	}
 	spec.ClusterIP = spec.ClusterIPs[0]
 	return nil
 }
 
-// takePorts reserves node ports: those that the client asks for, and one for each port that needs one. Ports with the
-// same number and different protocols share a node port.
-func (l *ledger) takePorts(s, old *corev1.Service) error {
+// allocatePorts reserves node ports: those that the client asks for, and one for each port that needs one. Ports with
+// the same number and different protocols share a node port.
+func (a *serviceAllocator) allocatePorts(s, old *corev1.Service) error {
 	if !hasNodePorts(s) {
 		return nil
 	}
@@ -247,10 +248,10 @@ func (l *ledger) takePorts(s, old *corev1.Service) error {
 			continue
 		}
 		if p.NodePort == 0 && old == nil {
-			p.NodePort = firstNonZero(shared[p.Port], askedNodePort(s, p.Port))
+			p.NodePort = cmp.Or(shared[p.Port], askedNodePort(s, p.Port))
 		}
 		if !held[p.NodePort] {
-			if err := l.takePort(s, i); err != nil {
+			if err := a.allocatePort(s, i); err != nil {
 				return err
 			}
 			held[p.NodePort] = true
@@ -260,19 +261,18 @@ func (l *ledger) takePorts(s, old *corev1.Service) error {
 	return nil
 }
 
-func (l *ledger) takePort(s *corev1.Service, i int) error {
+func (a *serviceAllocator) allocatePort(s *corev1.Service, i int) error {
 	p := &s.Spec.Ports[i]
-	port, err := l.allocator.Port(portRange, p.NodePort)
+	port, err := a.pool.Port(portRange, p.NodePort)
 	switch {
 	case err != nil && p.NodePort == 0:
 		return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", err))
 	case err != nil:
-		return invalidService(s,
-			field.ErrorList{
-				field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()),
-			})
+		return invalidService(s, field.ErrorList{
+			field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()),
+		})
 	}
-	l.tookPorts = append(l.tookPorts, port)
+	a.allocatedPorts = append(a.allocatedPorts, port)
 	p.NodePort = port
 	return nil
 }
@@ -287,24 +287,24 @@ func askedNodePort(s *corev1.Service, port int32) int32 {
 	return 0
 }
 
-func (l *ledger) takeHealthPort(s, old *corev1.Service) error {
+func (a *serviceAllocator) allocateHealthPort(s, old *corev1.Service) error {
 	if !hasHealthPort(s) || (old != nil && hasHealthPort(old)) {
 		return nil
 	}
 	want := s.Spec.HealthCheckNodePort
-	port, err := l.allocator.Port(portRange, want)
+	port, err := a.pool.Port(portRange, want)
 	if err != nil {
 		return apierrors.NewInternalError(
 			fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", want, err),
 		)
 	}
-	l.tookPorts = append(l.tookPorts, port)
+	a.allocatedPorts = append(a.allocatedPorts, port)
 	s.Spec.HealthCheckNodePort = port
 	return nil
 }
 
-// returnAll records what old held and s, which may be nil, no longer holds.
-func (l *ledger) returnAll(old, s *corev1.Service) {
+// release records the addresses and ports of old that s, which may be nil, does not keep.
+func (a *serviceAllocator) release(old, s *corev1.Service) {
 	keptIPs, keptPorts := map[string]bool{}, map[int32]bool{}
 	if s != nil {
 		for _, ip := range s.Spec.ClusterIPs {
@@ -317,7 +317,7 @@ func (l *ledger) returnAll(old, s *corev1.Service) {
 	}
 	for _, ip := range old.Spec.ClusterIPs {
 		if ip != corev1.ClusterIPNone && !keptIPs[ip] {
-			l.freedIPs = append(l.freedIPs, ip)
+			a.releasedIPs = append(a.releasedIPs, ip)
 		}
 	}
 	ports := nodePortsOf(old)
@@ -326,18 +326,11 @@ func (l *ledger) returnAll(old, s *corev1.Service) {
 	}
 	for _, p := range sets.List(ports) {
 		if !keptPorts[p] {
-			l.freedPort = append(l.freedPort, p)
+			a.releasedPorts = append(a.releasedPorts, p)
 		}
 	}
 }
 
 func invalidService(s *corev1.Service, errs field.ErrorList) error {
 	return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
-}
-
-func firstNonZero(a, b int32) int32 {
-	if a != 0 {
-		return a
-	}
-	return b
 }

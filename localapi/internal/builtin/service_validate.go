@@ -51,8 +51,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 	errs = append(errs,
 		oneOf(path.Child("type"), s.Spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName,
 			corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
-	errs = append(errs, validateTraffic(s, path)...)
-	return errs
+	return append(errs, validateTraffic(s, path)...)
 }
 
 func validateServiceType(s *corev1.Service, path *field.Path) field.ErrorList {
@@ -121,7 +120,7 @@ func validateServicePort(p *corev1.ServicePort, needsName bool, names sets.Set[s
 	switch {
 	case p.Name != "":
 		errs = append(errs, dnsLabel(p.Name, path.Child("name"))...)
-		errs = append(errs, uniqueName(names, p.Name, path)...)
+		errs = append(errs, unique(names, p.Name, path.Child("name"))...)
 	case needsName:
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	}
@@ -140,9 +139,8 @@ func validateAffinity(s *corev1.Service, path *field.Path) field.ErrorList {
 	if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
 		const day = 24 * 60 * 60
 		if t := *c.ClientIP.TimeoutSeconds; t <= 0 || t > day {
-			errs = append(errs,
-				field.Invalid(path.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), t,
-					"must be greater than 0 and less than 86400"))
+			errs = append(errs, field.Invalid(path.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), t,
+				"must be greater than 0 and less than 86400"))
 		}
 	}
 	return errs
@@ -183,10 +181,7 @@ func validateFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorLis
 		if f != corev1.IPv4Protocol && f != corev1.IPv6Protocol {
 			errs = append(errs, field.NotSupported(p, f, []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}))
 		}
-		if seen.Has(f) {
-			errs = append(errs, field.Duplicate(p, f))
-		}
-		seen.Insert(f)
+		errs = append(errs, unique(seen, f, p)...)
 	}
 	if p := spec.IPFamilyPolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("ipFamilyPolicy"), *p,
@@ -220,9 +215,8 @@ func matchFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	}
 	for i, ip := range spec.ClusterIPs {
 		if i < len(spec.IPFamilies) && familyOf(ip) != spec.IPFamilies[i] {
-			errs = append(errs,
-				field.Invalid(path.Index(i), ip,
-					fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
+			errs = append(errs, field.Invalid(path.Index(i), ip,
+				fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
 		}
 	}
 	return errs
@@ -245,9 +239,8 @@ func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 			field.Forbidden(path.Child("LoadBalancerSourceRanges"), "may only be used when `type` is 'LoadBalancer'"))
 	}
 	if spec.AllocateLoadBalancerNodePorts != nil && !isBalancer {
-		errs = append(errs,
-			field.Forbidden(path.Child("allocateLoadBalancerNodePorts"),
-				"may only be used when `type` is 'LoadBalancer'"))
+		errs = append(errs, field.Forbidden(path.Child("allocateLoadBalancerNodePorts"),
+			"may only be used when `type` is 'LoadBalancer'"))
 	}
 	if spec.LoadBalancerClass != nil && !isBalancer {
 		errs = append(errs,
@@ -255,9 +248,8 @@ func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 	}
 	external := path.Child("externalTrafficPolicy")
 	if reachableFromOutside(s) {
-		errs = append(errs,
-			oneOf(external, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster,
-				corev1.ServiceExternalTrafficPolicyLocal)...)
+		errs = append(errs, oneOf(external, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster,
+			corev1.ServiceExternalTrafficPolicyLocal)...)
 	} else if spec.ExternalTrafficPolicy != "" {
 		errs = append(errs,
 			field.Invalid(external, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
@@ -267,9 +259,8 @@ func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	}
 	if p := spec.InternalTrafficPolicy; p != nil {
-		errs = append(errs,
-			oneOf(path.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster,
-				corev1.ServiceInternalTrafficPolicyLocal)...)
+		errs = append(errs, oneOf(path.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster,
+			corev1.ServiceInternalTrafficPolicyLocal)...)
 	}
 	if p := spec.TrafficDistribution; p != nil {
 		errs = append(errs, oneOf(path.Child("trafficDistribution"), *p, corev1.ServiceTrafficDistributionPreferClose,
@@ -294,9 +285,8 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	}
 	if len(now.ClusterIPs) == 1 && len(was.ClusterIPs) == 2 &&
 		ptr.Deref(now.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack {
-		errs = append(errs,
-			field.Invalid(path.Child("ipFamilyPolicy"), now.IPFamilyPolicy,
-				"must be set to 'SingleStack' when releasing the secondary clusterIP"))
+		errs = append(errs, field.Invalid(path.Child("ipFamilyPolicy"), now.IPFamilyPolicy,
+			"must be set to 'SingleStack' when releasing the secondary clusterIP"))
 	}
 	if was.Type == corev1.ServiceTypeLoadBalancer && now.Type == was.Type &&
 		!ptr.Equal(now.LoadBalancerClass, was.LoadBalancerClass) {

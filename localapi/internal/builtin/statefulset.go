@@ -6,10 +6,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -17,47 +15,27 @@ import (
 )
 
 func statefulSet() *resource.Definition {
-	gr := appsv1.Resource("statefulsets")
-	return &resource.Definition{
-		GroupVersion: appsv1.SchemeGroupVersion, Kind: "StatefulSet",
-		Plural: "statefulsets", Singular: "statefulset", ShortNames: []string{"sts"}, Categories: []string{"all"},
-		Namespaced: true, HasStatus: true,
-		New:     func() runtime.Object { return &appsv1.StatefulSet{} },
-		NewList: func() runtime.Object { return &appsv1.StatefulSetList{} },
-
-		ValidateName: apivalidation.NameIsDNSLabel,
-		Default:      mutate(defaultStatefulSet),
-		PrepareCreate: prepare(func(s *appsv1.StatefulSet) {
-			s.Status = appsv1.StatefulSetStatus{}
-			s.Generation = 1
-		}),
-		PrepareUpdate: carry(func(s, old *appsv1.StatefulSet) {
-			s.Status = old.Status
-			if !equality.Semantic.DeepEqual(s.Spec, old.Spec) {
-				s.Generation = old.Generation + 1
-			}
-		}),
-		PrepareStatusUpdate: carry(func(s, old *appsv1.StatefulSet) { s.Spec = old.Spec }),
-		Validate:            check(validateStatefulSet),
-		ValidateUpdate:      compare(validateStatefulSetUpdate),
-		Columns: append([]metav1.TableColumnDefinition{
-			nameColumn(),
-			column("Ready", "string", "Number of the pod with ready state"),
-			ageColumn(),
-		}, containerColumns()...),
-		Row: cells(func(s *appsv1.StatefulSet, now time.Time) []any {
-			ready := fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, replicasOf(s.Spec.Replicas))
-			return append([]any{s.Name, ready, age(s.CreationTimestamp, now)}, containerCells(&s.Spec.Template)...)
-		}),
-		Subresources: map[string]resource.Subresource{
-			"scale": scaleOf(gr, func(s *appsv1.StatefulSet) scalable {
-				return scalable{
-					meta: &s.ObjectMeta, replicas: &s.Spec.Replicas, current: s.Status.Replicas,
-					selector: s.Spec.Selector,
-				}
-			}),
-		},
-	}
+	d := namespaced[appsv1.StatefulSet, appsv1.StatefulSetList](appsv1.SchemeGroupVersion, "statefulsets", "sts")
+	d.Categories = []string{"all"}
+	withStatus(d)
+	withGeneration(d, "Spec")
+	d.ValidateName = apivalidation.NameIsDNSLabel
+	d.Default = mutate(defaultStatefulSet)
+	d.Validate = check(validateStatefulSet)
+	d.ValidateUpdate = compare(validateStatefulSetUpdate)
+	d.Columns = append([]metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Ready", "string", "Number of the pod with ready state"),
+		ageColumn(),
+	}, containerColumns()...)
+	d.Row = cells(func(s *appsv1.StatefulSet, now time.Time) []any {
+		ready := fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, replicasOf(s.Spec.Replicas))
+		return append([]any{s.Name, ready, age(s.CreationTimestamp, now)}, containerCells(&s.Spec.Template)...)
+	})
+	withScale(d, func(s *appsv1.StatefulSet) scalable {
+		return scalable{&s.ObjectMeta, &s.Spec.Replicas, s.Status.Replicas, s.Spec.Selector}
+	})
+	return d
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_StatefulSet.
@@ -98,9 +76,8 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 		errs = append(errs,
 			field.Invalid(path.Child("updateStrategy"), shown(u), "must be 'RollingUpdate' or 'OnDelete'"))
 	case u.Type == appsv1.OnDeleteStatefulSetStrategyType && u.RollingUpdate != nil:
-		errs = append(errs,
-			field.Invalid(path.Child("updateStrategy", "rollingUpdate"), shown(u.RollingUpdate),
-				"only allowed for updateStrategy 'RollingUpdate'"))
+		errs = append(errs, field.Invalid(path.Child("updateStrategy", "rollingUpdate"), shown(u.RollingUpdate),
+			"only allowed for updateStrategy 'RollingUpdate'"))
 	}
 	errs = append(errs, nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))...)
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)

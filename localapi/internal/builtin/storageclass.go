@@ -99,10 +99,7 @@ func validateTopologies(terms []corev1.TopologySelectorTerm, path *field.Path) f
 			}
 			seen := sets.New[string]()
 			for k, v := range r.Values {
-				if seen.Has(v) {
-					errs = append(errs, field.Duplicate(values.Index(k), v))
-				}
-				seen.Insert(v)
+				errs = append(errs, unique(seen, v, values.Index(k))...)
 			}
 			errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Index(j).Child("key"))...)
 			if _, ok := keys[r.Key]; ok {

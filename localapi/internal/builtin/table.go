@@ -1,12 +1,14 @@
 package builtin
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 )
 
 // Columns with priority 0 are always printed, those with priority 1 by "kubectl get -o wide". The server sends both
@@ -61,15 +63,9 @@ func age(t metav1.Time, now time.Time) string {
 
 // orNone returns s, or "<none>" if it is empty.
 func orNone(s string) string {
-	if s == "" {
-		return "<none>"
-	}
-	return s
+	return cmp.Or(s, "<none>")
 }
 
 func replicasOf(n *int32) int64 {
-	if n == nil {
-		return 0
-	}
-	return int64(*n)
+	return int64(ptr.Deref(n, 0))
 }

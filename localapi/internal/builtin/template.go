@@ -17,9 +17,8 @@ func validateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
 	errs = append(errs, validatePodSpec(&t.Spec, path.Child("spec"))...)
 	if len(t.Spec.EphemeralContainers) > 0 {
-		errs = append(errs,
-			field.Forbidden(path.Child("spec", "ephemeralContainers"),
-				"ephemeral containers not allowed in pod template"))
+		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"),
+			"ephemeral containers not allowed in pod template"))
 	}
 	return errs
 }
@@ -51,9 +50,8 @@ func validateWorkload(w workload, path *field.Path) field.ErrorList {
 func runsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p := t.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
-		errs = append(errs,
-			field.NotSupported(path.Child("spec", "restartPolicy"), p,
-				[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p,
+			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if t.Spec.ActiveDeadlineSeconds != nil {
 		errs = append(errs,
@@ -82,9 +80,8 @@ func validateSelector(w workload, path *field.Path) (errs field.ErrorList, ok bo
 		return append(errs, field.Invalid(at, s, "invalid label selector")), false
 	}
 	if (!selector.Empty() || w.kind == "DaemonSet") && !selector.Matches(labels.Set(t.Labels)) {
-		errs = append(errs,
-			field.Invalid(path.Child("template", "metadata", "labels"), t.Labels,
-				"`selector` does not match template `labels`"))
+		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), t.Labels,
+			"`selector` does not match template `labels`"))
 	}
 	return errs, true
 }

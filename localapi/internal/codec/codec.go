@@ -249,12 +249,8 @@ func Status(err error) *metav1.Status {
 		status = metav1.Status{Message: err.Error()}
 	}
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	if status.Status == "" {
-		status.Status = metav1.StatusFailure
-	}
-	if status.Code == 0 {
-		status.Code = 500
-	}
+	status.Status = cmp.Or(status.Status, metav1.StatusFailure)
+	status.Code = cmp.Or(status.Code, 500)
 	return &status
 }
 

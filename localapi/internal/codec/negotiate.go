@@ -182,9 +182,7 @@ func wantsPretty(r *http.Request, c clause) bool {
 }
 
 func parseAccept(header string) []clause {
-	if header == "" {
-		header = runtime.ContentTypeJSON
-	}
+	header = cmp.Or(header, runtime.ContentTypeJSON)
 	var clauses []clause
 	for part := range strings.SplitSeq(header, ",") {
 		part = strings.TrimSpace(part)

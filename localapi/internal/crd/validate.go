@@ -58,14 +58,12 @@ func validateUpdate(obj, old runtime.Object) field.ErrorList {
 	if apihelpers.IsCRDConditionTrue(before, apiextensionsv1.Established) {
 		errs = append(errs,
 			apivalidation.ValidateImmutableField(crd.Spec.Scope, before.Spec.Scope, spec.Child("scope"))...)
-		errs = append(errs,
-			apivalidation.ValidateImmutableField(crd.Spec.Names.Kind, before.Spec.Names.Kind,
-				spec.Child("names", "kind"))...)
+		errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Kind, before.Spec.Names.Kind,
+			spec.Child("names", "kind"))...)
 	}
 	errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Group, before.Spec.Group, spec.Child("group"))...)
-	errs = append(errs,
-		apivalidation.ValidateImmutableField(crd.Spec.Names.Plural, before.Spec.Names.Plural,
-			spec.Child("names", "plural"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Plural, before.Spec.Names.Plural,
+		spec.Child("names", "plural"))...)
 	return append(errs, validateApproval(crd, before)...)
 }
 
@@ -93,13 +91,11 @@ func validateStored(crd *apiextensionsv1.CustomResourceDefinition, path *field.P
 	}
 	for i, v := range stored {
 		if !slices.Contains(known, v) {
-			errs = append(errs,
-				field.Invalid(path.Index(i), v,
-					fmt.Sprintf(
-						"missing from spec.versions; %[1]s was previously a storage version, and must remain in "+
-							"spec.versions until a storage migration ensures no data remains persisted in %[1]s and "+
-							"removes %[1]s from status.storedVersions", v,
-					)))
+			errs = append(errs, field.Invalid(path.Index(i), v, fmt.Sprintf(
+				"missing from spec.versions; %[1]s was previously a storage version, and must remain in "+
+					"spec.versions until a storage migration ensures no data remains persisted in %[1]s and "+
+					"removes %[1]s from status.storedVersions", v,
+			)))
 		}
 	}
 	return errs
@@ -133,9 +129,8 @@ func validateSpec(s *apiextensions.CustomResourceDefinitionSpec, path *field.Pat
 	case "":
 		errs = append(errs, field.Required(path.Child("scope"), ""))
 	default:
-		errs = append(errs,
-			field.NotSupported(path.Child("scope"), s.Scope,
-				[]apiextensions.ResourceScope{apiextensions.ClusterScoped, apiextensions.NamespaceScoped}))
+		errs = append(errs, field.NotSupported(path.Child("scope"), s.Scope,
+			[]apiextensions.ResourceScope{apiextensions.ClusterScoped, apiextensions.NamespaceScoped}))
 	}
 	errs = append(errs, validateVersions(s, path.Child("versions"))...)
 	for _, n := range []struct{ name, value string }{
@@ -267,9 +262,8 @@ func validateNames(names *apiextensions.CustomResourceDefinitionNames, path *fie
 	}
 	kind := func(path *field.Path, value string) {
 		if problems := utilvalidation.IsDNS1035Label(strings.ToLower(value)); value != "" && len(problems) > 0 {
-			errs = append(errs,
-				field.Invalid(path, value, "may have mixed case, but should otherwise match: "+
-					strings.Join(problems, ",")))
+			errs = append(errs, field.Invalid(path, value, "may have mixed case, but should otherwise match: "+
+				strings.Join(problems, ",")))
 		}
 	}
 	label(path.Child("plural"), names.Plural)
@@ -304,9 +298,8 @@ func validateConversion(c *apiextensions.CustomResourceConversion, path *field.P
 			errs = append(errs, field.Forbidden(webhook, "should not be set when strategy is not set to Webhook"))
 		}
 		if len(c.ConversionReviewVersions) > 0 {
-			errs = append(errs,
-				field.Forbidden(path.Child("conversionReviewVersions"),
-					"should not be set when strategy is not set to Webhook"))
+			errs = append(errs, field.Forbidden(path.Child("conversionReviewVersions"),
+				"should not be set when strategy is not set to Webhook"))
 		}
 		return errs
 	case apiextensions.WebhookConverter:

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/customresource"
 )
@@ -62,11 +63,10 @@ func validateRoot(s *apiextensions.JSONSchemaProps, path *field.Path) field.Erro
 			return field.ErrorList{field.Invalid(path.Child("openAPIV3Schema.type"), s.Type,
 				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
 		case !slices.Contains(allowedAtRoot, name):
-			return field.ErrorList{field.Invalid(path.Child("openAPIV3Schema"), *s,
-				fmt.Sprintf(
-					"only %v fields are allowed at the root of the schema if the status subresource is enabled",
-					allowedAtRoot,
-				))}
+			return field.ErrorList{field.Invalid(path.Child("openAPIV3Schema"), *s, fmt.Sprintf(
+				"only %v fields are allowed at the root of the schema if the status subresource is enabled",
+				allowedAtRoot,
+			))}
 		}
 	}
 	return nil
@@ -91,9 +91,8 @@ func (r *schemaRules) validate(s *apiextensions.JSONSchemaProps, path *field.Pat
 	errs := r.validateNode(s, path)
 	if a := s.AdditionalProperties; a != nil {
 		if len(s.Properties) != 0 && (!a.Allows || a.Schema != nil) {
-			errs = append(errs,
-				field.Forbidden(path.Child("additionalProperties"),
-					"additionalProperties and properties are mutual exclusive"))
+			errs = append(errs, field.Forbidden(path.Child("additionalProperties"),
+				"additionalProperties and properties are mutual exclusive"))
 		}
 		below := r
 		if r.inMetadata {
@@ -200,10 +199,7 @@ func needsType(s *apiextensions.JSONSchemaProps, want, because string, path *fie
 }
 
 func listType(s *apiextensions.JSONSchemaProps) string {
-	if s.XListType == nil {
-		return ""
-	}
-	return *s.XListType
+	return ptr.Deref(s.XListType, "")
 }
 
 func validateListType(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
@@ -240,22 +236,19 @@ func validateMapKeys(s *apiextensions.JSONSchemaProps, path *field.Path) field.E
 	}
 	if listType(s) == "map" {
 		if len(s.XListMapKeys) == 0 {
-			errs = append(errs,
-				field.Required(path.Child("x-kubernetes-list-map-keys"),
-					"must not be empty if x-kubernetes-list-type is map"))
+			errs = append(errs, field.Required(path.Child("x-kubernetes-list-map-keys"),
+				"must not be empty if x-kubernetes-list-type is map"))
 		}
 		switch {
 		case s.Items == nil:
 			errs = append(errs,
 				field.Required(path.Child("items"), "must have a schema if x-kubernetes-list-type is map"))
 		case s.Items.Schema == nil:
-			errs = append(errs,
-				field.Invalid(path.Child("items"), s.Items,
-					"must only have a single schema if x-kubernetes-list-type is map"))
+			errs = append(errs, field.Invalid(path.Child("items"), s.Items,
+				"must only have a single schema if x-kubernetes-list-type is map"))
 		case s.Items.Schema.Type != "object":
-			errs = append(errs,
-				field.Invalid(path.Child("items", "type"), s.Items.Schema.Type,
-					"must be object if parent array's x-kubernetes-list-type is map"))
+			errs = append(errs, field.Invalid(path.Child("items", "type"), s.Items.Schema.Type,
+				"must be object if parent array's x-kubernetes-list-type is map"))
 		default:
 			errs = append(errs, validateKeys(s, path)...)
 		}
@@ -275,33 +268,27 @@ func validateKeys(s *apiextensions.JSONSchemaProps, path *field.Path) field.Erro
 		at := path.Child("items", "properties").Key(key)
 		property, ok := items.Properties[key]
 		if !ok {
-			errs = append(errs,
-				field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys,
-					"entries must all be names of item properties"))
+			errs = append(errs, field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys,
+				"entries must all be names of item properties"))
 		}
 		if slices.Contains(s.XListMapKeys[:i], key) {
-			errs = append(errs,
-				field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys,
-					"must not contain duplicate entries"))
+			errs = append(errs, field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys,
+				"must not contain duplicate entries"))
 		}
 		if !ok {
 			continue
 		}
 		if property.Type == "array" || property.Type == "object" {
-			errs = append(errs,
-				field.Invalid(at.Child("type"), items.Type,
-					"must be a scalar type if parent array's x-kubernetes-list-type is map"))
+			errs = append(errs, field.Invalid(at.Child("type"), items.Type,
+				"must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
 		if !slices.Contains(items.Required, key) && property.Default == nil {
-			errs = append(errs,
-				field.Required(at.Child("default"),
-					"this property is in x-kubernetes-list-map-keys, so it must have a default or be a required "+
-						"property"))
+			errs = append(errs, field.Required(at.Child("default"),
+				"this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
 		}
 		if property.Nullable {
-			errs = append(errs,
-				field.Forbidden(at.Child("nullable"),
-					"this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
+			errs = append(errs, field.Forbidden(at.Child("nullable"),
+				"this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
 		}
 	}
 	return errs

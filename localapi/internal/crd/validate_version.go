@@ -108,10 +108,9 @@ func validateSelectable(selectable []apiextensions.SelectableField, v *apiextens
 		case strings.HasPrefix(s.JSONPath, ".metadata"):
 			errs = append(errs, field.Invalid(at, s.JSONPath, "must not point to fields in metadata"))
 		case !slices.Contains([]string{"string", "boolean", "integer"}, found.Type):
-			errs = append(errs,
-				field.Invalid(at, s.JSONPath,
-					"must point to a field of type string, boolean or integer. Enum string fields and strings with "+
-						"formats are allowed."))
+			errs = append(errs, field.Invalid(at, s.JSONPath,
+				"must point to a field of type string, boolean or integer. Enum string fields and strings with "+
+					"formats are allowed."))
 		}
 		if seen[s.JSONPath] {
 			errs = append(errs, field.Duplicate(at, s.JSONPath))

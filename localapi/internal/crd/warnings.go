@@ -31,11 +31,10 @@ func remarks(crd *apiextensionsv1.CustomResourceDefinition) []string {
 		}
 		if p.XListType != nil && *p.XListType == "set" && p.Items != nil && p.Items.Schema != nil &&
 			(p.Items.Schema.Type == "object" || p.Items.Schema.Type == "array") {
-			sets = append(sets,
-				fmt.Sprintf(
-					"x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL "+
-						"validation rules", p.Items.Schema.Type,
-				))
+			sets = append(sets, fmt.Sprintf(
+				"x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL "+
+					"validation rules", p.Items.Schema.Type,
+			))
 		}
 	})
 	slices.Sort(sets)
@@ -49,12 +48,10 @@ func unsupported(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	eachProps(crd, func(version string, p *apiextensionsv1.JSONSchemaProps) { rules[version] += len(p.XValidations) })
 	for _, v := range crd.Spec.Versions {
 		if n := rules[v.Name]; n > 0 {
-			all = append(all,
-				fmt.Sprintf(
-					"x-kubernetes-validations: this server does not evaluate CEL: the rules of version %s (%d) are "+
-						"not "+
-						"enforced", v.Name, n,
-				))
+			all = append(all, fmt.Sprintf(
+				"x-kubernetes-validations: this server does not evaluate CEL: the rules of version %s (%d) are "+
+					"not enforced", v.Name, n,
+			))
 		}
 	}
 	if c := crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {

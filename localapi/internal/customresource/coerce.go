@@ -29,9 +29,8 @@ func (s *Schema) Coerce(obj runtime.Object) (unknown []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	unknown = append(unknown,
-		pruning.PruneWithOptions(u.Object, s.structural, true,
-			structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
+	unknown = append(unknown, pruning.PruneWithOptions(u.Object, s.structural, true,
+		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
 	dropNulls(u.Object, s.structural)
 	below, err := coerceEmbedded(nil, u.Object, s.structural)
 	if err != nil {

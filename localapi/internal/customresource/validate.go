@@ -1,6 +1,7 @@
 package customresource
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -286,9 +287,7 @@ func validateMetadata(path *field.Path, raw any) field.ErrorList {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(values, &m); err != nil {
 		return field.ErrorList{field.Invalid(path, raw, err.Error())}
 	}
-	if m.Name == "" {
-		m.Name = "unnamed" // an embedded resource needs no name
-	}
+	m.Name = cmp.Or(m.Name, "unnamed") // an embedded resource needs no name
 	name := func(name string, prefix bool) []string {
 		if prefix {
 			return content.IsPathSegmentPrefix(name)

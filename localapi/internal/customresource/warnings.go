@@ -56,17 +56,15 @@ func finalizerWarnings(obj, old runtime.Object) []string {
 		switch {
 		case strings.Contains(f, "/") || slices.Contains(standard, f):
 		case strings.Contains(f, "."):
-			all = append(all,
-				fmt.Sprintf(
-					"metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid "+
-						"accidental conflicts with other finalizer writers", f,
-				))
+			all = append(all, fmt.Sprintf(
+				"metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid "+
+					"accidental conflicts with other finalizer writers", f,
+			))
 		default:
-			all = append(all,
-				fmt.Sprintf(
-					"metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts "+
-						"with other finalizer writers", f,
-				))
+			all = append(all, fmt.Sprintf(
+				"metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts "+
+					"with other finalizer writers", f,
+			))
 		}
 	}
 	return all

@@ -55,9 +55,7 @@ func (x *exchange) tryDelete(ctx context.Context, sub resource.Subresource, sent
 	}
 	if sub.Merge != nil && len(options.DryRun) == 0 {
 		marked, _, err := x.res.Update(ctx, x.info.Namespace, x.info.Name,
-			x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
-				return body, nil
-			}))
+			x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) { return body, nil }))
 		if err != nil {
 			return again && apierrors.IsConflict(err), err
 		}

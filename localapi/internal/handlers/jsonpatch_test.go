@@ -74,8 +74,8 @@ func TestPatchStopsWhenItsClientLeaves(t *testing.T) {
 	}
 }
 
-// TestPiecesMakeTheWhole: a patch that is applied in pieces does what the library does with it at once.
-func TestPiecesMakeTheWhole(t *testing.T) {
+// TestPatchInPiecesEqualsThePatch: a patch that is applied in pieces does what the library does with it at once.
+func TestPatchInPiecesEqualsThePatch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	paths := []string{"/a", "/b", "/b/0", "/b/-1", "/b/-", "/c", "/c/d", "/c~1d", "/c/d/e", "/none/x", "", "a"}
 	values := []string{"1", "null", `"x"`, `{"d":{}}`, "[1,2]", "{}"}

@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -91,9 +93,7 @@ func (x *exchange) patchOptions(t types.PatchType) (o registry.WriteOptions, for
 }
 
 func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOptions {
-	if manager == "" {
-		manager = managerOfUserAgent(x.info.UserAgent)
-	}
+	manager = cmp.Or(manager, managerOfUserAgent(x.info.UserAgent))
 	return registry.WriteOptions{
 		DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn, Admit: x.mayGrant,
 		Permit: x.permitted,
@@ -126,10 +126,7 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 
 // strictness returns how to treat unknown and duplicate fields.
 func (x *exchange) strictness() string {
-	if v := x.query.Get("fieldValidation"); v != "" {
-		return v
-	}
-	return metav1.FieldValidationWarn
+	return cmp.Or(x.query.Get("fieldValidation"), metav1.FieldValidationWarn)
 }
 
 // decode reads the body as an object of the given kind.
@@ -175,12 +172,9 @@ func (x *exchange) coerce(obj runtime.Object) (problems []error, err error) {
 
 // warn adds a warning for the client, once.
 func (x *exchange) warn(text string) {
-	for _, w := range x.warnings {
-		if w == text {
-			return
-		}
+	if !slices.Contains(x.warnings, text) {
+		x.warnings = append(x.warnings, text)
 	}
-	x.warnings = append(x.warnings, text)
 }
 
 func (x *exchange) warnAll(problems []error) {
@@ -203,8 +197,5 @@ func managerOfUserAgent(agent string) string {
 	if len(printable) > validation.FieldManagerMaxLength {
 		printable = printable[:validation.FieldManagerMaxLength]
 	}
-	if printable == "" {
-		return "unknown"
-	}
-	return printable
+	return cmp.Or(printable, "unknown")
 }

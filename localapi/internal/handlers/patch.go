@@ -81,18 +81,11 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 func (x *exchange) patchType(target runtime.Object) (types.PatchType, error) {
 	supported := []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 	if !codec.IsUnstructured(target) {
-		supported = []string{
-			string(types.JSONPatchType), string(types.MergePatchType),
-			string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType),
-		}
+		supported = slices.Insert(supported, 2, string(types.StrategicMergePatchType))
 	}
 	mediaType, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
-	if err == nil {
-		for _, s := range supported {
-			if s == mediaType {
-				return types.PatchType(s), nil
-			}
-		}
+	if err == nil && slices.Contains(supported, mediaType) {
+		return types.PatchType(mediaType), nil
 	}
 	if codec.IsUnstructured(target) {
 		return "", codec.UnsupportedMediaType(supported...)

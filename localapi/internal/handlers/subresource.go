@@ -127,9 +127,7 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 		return x.deleteBySubresource(ctx, sub, sent, o)
 	}
 	_, _, err = x.res.Update(ctx, x.info.Namespace, x.info.Name,
-		x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
-			return sent, nil
-		}))
+		x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) { return sent, nil }))
 	if err != nil {
 		return answer{}, err
 	}

@@ -62,10 +62,7 @@ type mediaType struct {
 var info = map[string]string{"title": "Kubernetes", "version": "v1.37.2+flyball"}
 
 func newDocument(gv runtimeschema.GroupVersion, definitions []*resource.Definition) *document {
-	d := &document{
-		OpenAPI: "3.0.0", Info: info,
-		Paths: map[string]map[string]*operation{},
-	}
+	d := &document{OpenAPI: "3.0.0", Info: info, Paths: map[string]map[string]*operation{}}
 	d.types, d.custom = components{}, map[string]any{}
 	for _, def := range definitions {
 		if def.GroupVersion == gv && (def.OpenAPI != nil || !codec.IsUnstructured(def.New())) {

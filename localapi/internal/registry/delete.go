@@ -128,8 +128,7 @@ func (r *Resource) checkPreconditions(old *watchcache.Object, p *metav1.Precondi
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
 		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record "+
-			"(%s). "+
-			"The object might have been modified", *p.ResourceVersion, have.GetResourceVersion())
+			"(%s). The object might have been modified", *p.ResourceVersion, have.GetResourceVersion())
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -50,9 +51,7 @@ func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) 
 	if err != nil {
 		return ListResult{}, err
 	}
-	if revision == 0 {
-		revision = current
-	}
+	revision = cmp.Or(revision, current)
 	prefix := r.key(o.Namespace, "").Prefix()
 	if o.Name != "" && o.Namespace != "" {
 		prefix += o.Name

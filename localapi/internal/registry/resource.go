@@ -125,7 +125,7 @@ func (r *Resource) restoreMember(value []byte, f *resource.Family) (runtime.Obje
 	}
 	converted, ok := f.Convert(obj, r.Definition.GroupVersionKind())
 	if !ok {
-		return nil, fmt.Errorf("stored %v is no %v", obj.GetObjectKind().GroupVersionKind(),
+		return nil, fmt.Errorf("stored %v is not a %v", obj.GetObjectKind().GroupVersionKind(),
 			r.Definition.GroupVersionKind())
 	}
 	return converted, nil
@@ -136,7 +136,7 @@ func (r *Resource) encode(obj runtime.Object) ([]byte, error) {
 	if f := r.Definition.Family; f != nil {
 		stored, ok := f.Convert(obj, f.Stored().Kind)
 		if !ok {
-			return nil, fmt.Errorf("%v is no member of its family", obj.GetObjectKind().GroupVersionKind())
+			return nil, fmt.Errorf("%v does not belong to this resource", obj.GetObjectKind().GroupVersionKind())
 		}
 		return r.env.Codec.Stored(stored)
 	}
@@ -169,8 +169,7 @@ func (r *Resource) value(obj runtime.Object, m metav1.Object, o WriteOptions) ([
 		return r.value(obj, m, o)
 	}
 	return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes as it is stored, the limit is "+
-		"%d",
-		r.Definition.Kind, m.GetName(), len(value), maxStored))
+		"%d", r.Definition.Kind, m.GetName(), len(value), maxStored))
 }
 
 // New returns an empty object with its kind set.

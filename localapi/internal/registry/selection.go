@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -94,9 +95,7 @@ func (s Selection) matches(d *resource.Definition, o *watchcache.Object) bool {
 	}
 	set := fields.Set{}
 	if d.Fields != nil {
-		for k, v := range d.Fields(o.Object) {
-			set[k] = v
-		}
+		maps.Copy(set, d.Fields(o.Object))
 	}
 	set["metadata.name"], set["metadata.namespace"] = o.Meta.GetName(), o.Meta.GetNamespace()
 	return s.Fields.Matches(set)

@@ -120,8 +120,7 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object,
 ) (_ *watchcache.Object, err error) {
 	name := old.Meta.GetName()
 	if c.UID != "" && c.UID != old.Meta.GetUID() {
-		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
-			r.wrongUID(old.Meta, c.UID))
+		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name, r.wrongUID(old.Meta, c.UID))
 	}
 	obj, err := c.Next(old.Object)
 	if err != nil {

@@ -80,9 +80,8 @@ func (r *Resource) unqualifiedFinalizers(m metav1.Object) field.ErrorList {
 		standard := f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents ||
 			f == string(corev1.FinalizerKubernetes)
 		if !standard && len(strings.Split(f, "/")) == 1 {
-			errs = append(errs,
-				field.Invalid(field.NewPath("metadata", "finalizers").Index(i), f,
-					"name is neither a standard finalizer name nor is it fully qualified"))
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), f,
+				"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs

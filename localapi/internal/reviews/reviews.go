@@ -56,9 +56,7 @@ func review[T any, P interface {
 		GroupVersion: gv, Kind: kind, Plural: singular + "s", Singular: singular, Namespaced: namespaced,
 		New:     func() runtime.Object { return P(new(T)) },
 		NewList: func() runtime.Object { return &metav1.List{} }, // reviews are never listed
-		Review: func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
-			return answer(ctx, obj.(P))
-		},
+		Review:  func(ctx context.Context, obj runtime.Object) (runtime.Object, error) { return answer(ctx, obj.(P)) },
 	}
 }
 

@@ -35,7 +35,7 @@ var texts = sync.OnceValue(func() map[string]string {
 // Converter converts objects of the built-in types to typed values. It may be used concurrently.
 type Converter struct {
 	scheme *runtime.Scheme
-	kinds  sync.Map // name of a kind's type → managedfields.TypeConverter
+	kinds  sync.Map // schema.GroupVersionKind → managedfields.TypeConverter
 }
 
 // NewConverter returns a converter of the types in scheme.
@@ -43,20 +43,21 @@ func NewConverter(scheme *runtime.Scheme) *Converter { return &Converter{scheme:
 
 // ObjectToTyped implements [managedfields.TypeConverter].
 func (c *Converter) ObjectToTyped(obj runtime.Object, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	name, err := c.scheme.ToOpenAPIDefinitionName(obj.GetObjectKind().GroupVersionKind())
-	if err != nil {
-		return nil, err
-	}
-	kind, known := c.kinds.Load(name)
+	kind := obj.GetObjectKind().GroupVersionKind()
+	converter, known := c.kinds.Load(kind)
 	if !known {
+		name, err := c.scheme.ToOpenAPIDefinitionName(kind)
+		if err != nil {
+			return nil, err
+		}
 		types, err := reachable(name)
 		if err != nil {
 			return nil, err
 		}
 		parser := &typed.Parser{Schema: schema.Schema{Types: types}}
-		kind, _ = c.kinds.LoadOrStore(name, managedfields.NewSchemeTypeConverter(c.scheme, parser))
+		converter, _ = c.kinds.LoadOrStore(kind, managedfields.NewSchemeTypeConverter(c.scheme, parser))
 	}
-	return kind.(managedfields.TypeConverter).ObjectToTyped(obj, o...)
+	return converter.(managedfields.TypeConverter).ObjectToTyped(obj, o...)
 }
 
 // TypedToObject implements [managedfields.TypeConverter].

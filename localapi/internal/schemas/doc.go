@@ -2,5 +2,6 @@
 // which are maps and by what keys, which structs are atomic. They are those that client-go generates from Kubernetes'
 // OpenAPI document.
 //
-// client-go parses all of them at once, which takes 40 ms. Here a kind's are parsed when its first object is written.
+// client-go parses all of them at once, which takes about 75 ms. Here a kind's are parsed when its first object is
+// written.
 package schemas

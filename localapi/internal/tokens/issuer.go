@@ -112,8 +112,7 @@ func matches(account *corev1.ServiceAccount, r *authenticationv1.TokenRequest) e
 			"must match the service account namespace if specified")}
 	case r.UID != "" && r.UID != account.UID:
 		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, account.Name,
-			fmt.Errorf(
-				"the UID in the token request (%s) does not match the UID of the service account (%s)", r.UID,
+			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", r.UID,
 				account.UID))
 	default:
 		return nil

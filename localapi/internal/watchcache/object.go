@@ -1,6 +1,7 @@
 package watchcache
 
 import (
+	"maps"
 	"reflect"
 	"strconv"
 	"sync/atomic"
@@ -82,16 +83,9 @@ func WithRevision(obj runtime.Object, revision int64) (runtime.Object, error) {
 // original.
 func ShallowCopy(obj runtime.Object) runtime.Object {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		content := make(map[string]any, len(u.Object))
-		for k, v := range u.Object {
-			content[k] = v
-		}
+		content := maps.Clone(u.Object)
 		if m, ok := u.Object["metadata"].(map[string]any); ok {
-			metadata := make(map[string]any, len(m))
-			for k, v := range m {
-				metadata[k] = v
-			}
-			content["metadata"] = metadata
+			content["metadata"] = maps.Clone(m)
 		}
 		return &unstructured.Unstructured{Object: content}
 	}

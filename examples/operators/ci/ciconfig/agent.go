@@ -1,6 +1,7 @@
 package ciconfig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -66,9 +67,7 @@ type Agent struct {
 //
 // Errors: files that cannot be read or are malformed.
 func New(configDir, jobsDir string, o Options) (*Agent, error) {
-	if o.Interval == 0 {
-		o.Interval = 5 * time.Second
-	}
+	o.Interval = cmp.Or(o.Interval, 5*time.Second)
 	first, err := load(configDir, jobsDir)
 	if err != nil {
 		return nil, err

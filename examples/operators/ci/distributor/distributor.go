@@ -47,9 +47,9 @@ type distributor struct {
 	// failures counts the failed imports, by key.
 	failures *backoff
 
-	// streams are the hub's, wishes those of all clusters. Event handlers read them because they must not block.
-	streams informer.Informer[*api.ImageStream]
-	wishes  []informer.Informer[*api.TestImageStreamTagImport]
+	// streams are the hub's, tagImports those of all clusters. Event handlers read them because they must not block.
+	streams    informer.Informer[*api.ImageStream]
+	tagImports []informer.Informer[*api.TestImageStreamTagImport]
 }
 
 // Add adds the controller to the hub of the fleet. The caller runs agent. The fleet's caches should be those of
@@ -67,13 +67,13 @@ func Add(f *fleet.Fleet, agent *ciconfig.Agent, o Options) error {
 	}
 	tags := source.Kind(d.streams, imagestreamtag.Handler(d.keysOfTag))
 	added := ciconfig.Added(agent, ciconfig.ByTestInput, d.keysOfConfig)
-	wrong := []error{c.Watch(tags), c.Watch(added), d.watchWishes(c, f.Hub, true)}
+	wrong := []error{c.Watch(tags), c.Watch(added), d.watchTagImports(c, f.Hub, true)}
 	for _, build := range f.Builds {
 		if o.IgnoreClusters[build.Name] {
 			continue
 		}
 		d.builds[build.Name] = build.Client
-		wrong = append(wrong, d.watchWishes(c, build, false), d.watchImports(c, build))
+		wrong = append(wrong, d.watchTagImports(c, build, false), d.watchImports(c, build))
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return err
@@ -81,20 +81,20 @@ func Add(f *fleet.Fleet, agent *ciconfig.Agent, o Options) error {
 	return f.Hub.Manager.Add(c)
 }
 
-// watchWishes makes c watch the TestImageStreamTagImports of a cluster.
-func (d *distributor) watchWishes(c *reconcile.Controller[Key], in *fleet.Cluster, hub bool) error {
-	wishes, err := informer.For[*api.TestImageStreamTagImport](in.Manager.Informers())
+// watchTagImports makes c watch the TestImageStreamTagImports of a cluster.
+func (d *distributor) watchTagImports(c *reconcile.Controller[Key], in *fleet.Cluster, hub bool) error {
+	tagImports, err := informer.For[*api.TestImageStreamTagImport](in.Manager.Informers())
 	if err != nil {
 		return err
 	}
-	err = wishes.AddIndex(byTag, func(w *api.TestImageStreamTagImport) ([]string, error) {
+	err = tagImports.AddIndex(byTag, func(w *api.TestImageStreamTagImport) ([]string, error) {
 		return []string{w.Spec.Namespace + "/" + w.Spec.Name}, nil
 	})
 	if err != nil {
 		return err
 	}
-	d.wishes = append(d.wishes, wishes)
-	source := source.Kind(wishes,
+	d.tagImports = append(d.tagImports, tagImports)
+	source := source.Kind(tagImports,
 		handler.EnqueueMapped(func(_ context.Context, w *api.TestImageStreamTagImport) []Key {
 			cluster := in.Name
 			if hub {
@@ -150,7 +150,7 @@ func (d *distributor) watchImports(c *reconcile.Controller[Key], in *fleet.Clust
 
 func isAnswered(i *api.ImageStreamImport) bool { return len(i.Status.Images) > 0 }
 
-// byTag is the index of wishes by their tag.
+// byTag is the index of TestImageStreamTagImports by their tag.
 const byTag = "spec.tag"
 
 // keysOfTag returns the keys of a tag of the hub in all build clusters, if it is needed there.
@@ -168,14 +168,14 @@ func (d *distributor) everywhere(tag imagestreamtag.Ref) (keys []Key) {
 	return keys
 }
 
-// isNeeded reports whether tests begin with the tag, a wish names it, or it is always brought.
+// isNeeded reports whether tests begin with the tag, a TestImageStreamTagImport names it, or it is always brought.
 func (d *distributor) isNeeded(tag imagestreamtag.Ref) bool {
 	if d.o.Tags[tag] || d.o.Streams[tag.Namespace+"/"+tag.Stream] || d.o.Namespaces[tag.Namespace] ||
 		d.agent.IsTestInput(tag) {
 		return true
 	}
-	for _, wishes := range d.wishes {
-		if found, err := wishes.ByIndex(byTag, tag.String()); err == nil && len(found) > 0 {
+	for _, tagImports := range d.tagImports {
+		if found, err := tagImports.ByIndex(byTag, tag.String()); err == nil && len(found) > 0 {
 			return true
 		}
 	}

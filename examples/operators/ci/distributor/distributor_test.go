@@ -260,12 +260,12 @@ func TestFailedImports(t *testing.T) {
 	})
 }
 
-// Wishes: on the hub for a cluster, and in a build cluster for that one; for a cluster that nobody knows, once and
-// not again; for one that is ignored, or for nothing, never.
-func TestWishes(t *testing.T) {
+// A TestImageStreamTagImport on the hub brings an image to the cluster that it names, one in a build cluster to that
+// cluster.
+func TestTagImports(t *testing.T) {
 	in(t, func(w *world) {
 		w.inputs()
-		wish := func(cluster, tag string) *api.TestImageStreamTagImport {
+		tagImport := func(cluster, tag string) *api.TestImageStreamTagImport {
 			return api.WithImportName(&api.TestImageStreamTagImport{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ci"},
 				Spec: api.TestImageStreamTagImportSpec{ClusterName: cluster, Namespace: "ocp", Name: "4.21:" +
@@ -274,17 +274,16 @@ func TestWishes(t *testing.T) {
 		}
 		w.has("4.21", "sha256:1", "a", "b", "c")
 		stop := w.start()
-		// An image that is heard of after somebody has wished for it goes everywhere.
 		time.Sleep(time.Minute)
-		// of which there is more in TestUnknownCluster
-		w.Create(citest.Hub, wish(citest.Build01, "a"), wish("build99", "c"))
-		w.Create(citest.Build02, wish("whatever", "b"))
+		// Nothing is brought to build99, which does not exist: see TestUnknownCluster.
+		w.Create(citest.Hub, tagImport(citest.Build01, "a"), tagImport("build99", "c"))
+		w.Create(citest.Build02, tagImport("whatever", "b"))
 		time.Sleep(time.Minute)
 		w.wantImage(citest.Build01, "4.21", "a", "sha256:1")
 		w.wantImage(citest.Build02, "4.21", "a", "")
 		w.wantImage(citest.Build01, "4.21", "b", "")
 		w.wantImage(citest.Build02, "4.21", "b", "sha256:1")
-		w.has("4.21", "sha256:2", "a", "b", "c") // somebody somewhere wishes for them: everywhere
+		w.has("4.21", "sha256:2", "a", "b", "c") // each is requested in one cluster, so updates go to all
 		time.Sleep(time.Minute)
 		for _, cluster := range []string{citest.Build01, citest.Build02} {
 			for _, tag := range []string{"a", "b", "c"} {
@@ -296,8 +295,7 @@ func TestWishes(t *testing.T) {
 	})
 }
 
-// A wish for a cluster that nobody knows is looked at once and given up: it is not retried, and is looked at again
-// when it changes.
+// A TestImageStreamTagImport for an unknown cluster fails with a terminal error: it is not retried before it changes.
 func TestUnknownCluster(t *testing.T) {
 	in(t, func(w *world) {
 		w.has("4.21", "sha256:1", "cli")
@@ -313,23 +311,23 @@ func TestUnknownCluster(t *testing.T) {
 				t.Errorf("%s: %+v, before it %+v", what, got, before)
 			}
 		}
-		wish := func(cluster string) *api.TestImageStreamTagImport {
+		tagImport := func(cluster string) *api.TestImageStreamTagImport {
 			return api.WithImportName(&api.TestImageStreamTagImport{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ci"},
 				Spec:       api.TestImageStreamTagImportSpec{ClusterName: cluster, Namespace: "ocp", Name: "4.21:cli"},
 			})
 		}
-		unknown := wish("build99")
+		unknown := tagImport("build99")
 		w.Create(citest.Hub, unknown)
 		w.Quiet(time.Hour)
-		want("a cluster that nobody knows", 1)
+		want("an unknown cluster", 1)
 		metav1.SetMetaDataAnnotation(&unknown.ObjectMeta, "a", "b")
 		w.Must(w.Clusters[citest.Hub].Client.Update(w.Ctx, unknown))
 		w.Quiet(time.Hour)
-		want("the wish changes", 2)
-		w.Create(citest.Hub, wish("ignored"))
+		want("the tag import changes", 2)
+		w.Create(citest.Hub, tagImport("ignored"))
 		w.Quiet(time.Hour)
-		want("a cluster that is ignored", 2)
+		want("an ignored cluster", 2)
 		stop()
 	})
 }

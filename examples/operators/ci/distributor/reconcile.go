@@ -3,6 +3,7 @@ package distributor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,12 +62,9 @@ func (d *distributor) pullSpec(tag *imagestreamtag.Tag) string {
 }
 
 func (d *distributor) isForbidden(reference string) bool {
-	for _, prefix := range d.o.ForbiddenRegistries {
-		if strings.HasPrefix(reference, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.o.ForbiddenRegistries, func(prefix string) bool {
+		return strings.HasPrefix(reference, prefix)
+	})
 }
 
 // ensureImage requests the import of a tag unless it is there, and handles the answer to an earlier request.

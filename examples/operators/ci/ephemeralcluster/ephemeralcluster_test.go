@@ -71,8 +71,8 @@ func (w *world) start() (stop func()) {
 	return w.Start(f.Run)
 }
 
-// wish is what somebody asks for.
-func (w *world) wish(change ...func(*api.EphemeralCluster)) *api.EphemeralCluster {
+// request is the EphemeralCluster that a user creates.
+func (w *world) request(change ...func(*api.EphemeralCluster)) *api.EphemeralCluster {
 	ec := &api.EphemeralCluster{ObjectMeta: metav1.ObjectMeta{
 		Namespace: ephemeralcluster.Namespace, Name: w.name,
 		Annotations: map[string]string{
@@ -184,7 +184,7 @@ const (
 func TestLife(t *testing.T) {
 	in(t, func(w *world) {
 		stop := w.start()
-		w.Create(citest.Hub, w.wish())
+		w.Create(citest.Hub, w.request())
 		time.Sleep(time.Second)
 		w.want(fetching)
 		job := w.job()
@@ -250,7 +250,7 @@ func TestCrashAfterTheJobWasCreated(t *testing.T) {
 			},
 		)
 		stop := w.start()
-		w.Create(citest.Hub, w.wish())
+		w.Create(citest.Hub, w.request())
 		time.Sleep(time.Second)
 		stop()
 		w.want(" +finalizer")
@@ -273,7 +273,7 @@ func TestLostAnswer(t *testing.T) {
 			localapi.Rule{Verb: "create", Resource: "prowjobs", Nth: 1, Applied: true, Err: context.DeadlineExceeded},
 		)
 		stop := w.start()
-		w.Create(citest.Hub, w.wish())
+		w.Create(citest.Hub, w.request())
 		time.Sleep(5 * time.Minute)
 		w.want(fetching)
 		w.job()
@@ -358,7 +358,7 @@ func TestBegin(t *testing.T) {
 					w.Create(citest.Hub, j)
 				}
 			}
-			ec := w.wish()
+			ec := w.request()
 			if c.change != nil {
 				c.change(ec)
 			}
@@ -385,14 +385,14 @@ func TestSecondThoughts(t *testing.T) {
 			localapi.Rule{Verb: "create", Resource: "prowjobs", Err: apierrors.NewInternalError(fmt.Errorf("no disk"))},
 		)
 		stop := w.start()
-		w.Create(citest.Hub, w.wish())
+		w.Create(citest.Hub, w.request())
 		time.Sleep(time.Second)
 		w.want(" ProwJobCreating=True(CIOperatorJobsGenerateFailure) +finalizer")
 		remove()
 		time.Sleep(2 * time.Minute)
 		w.want(fetching)
 		w.Create(citest.Hub,
-			w.wish(
+			w.request(
 				func(ec *api.EphemeralCluster) { ec.Name, ec.Spec.CIOperator.Test.ClusterProfile = "second", "gcp" },
 			))
 		time.Sleep(time.Second)
@@ -484,7 +484,7 @@ func TestFollow(t *testing.T) {
 		stop := all.start()
 		for n, name := range slices.Sorted(maps.Keys(rows)) {
 			w, c := all.row(n), rows[name]
-			w.Create(citest.Hub, w.wish(func(ec *api.EphemeralCluster) {
+			w.Create(citest.Hub, w.request(func(ec *api.EphemeralCluster) {
 				if c.claim {
 					ec.Spec.CIOperator.Test.ClusterClaim = &runtime.RawExtension{Raw: []byte(`{"version":"4.21"}`)}
 				}
@@ -526,13 +526,13 @@ func TestDelete(t *testing.T) {
 		for n, name := range slices.Sorted(maps.Keys(rows)) {
 			w, c := all.row(n), rows[name]
 			stop := w.start()
-			w.Create(citest.Hub, w.wish())
+			w.Create(citest.Hub, w.request())
 			time.Sleep(time.Second)
 			stop()
 			if c.before != nil {
 				c.before(w)
 			}
-			w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish()))
+			w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.request()))
 			stop = w.start()
 			time.Sleep(time.Second)
 			gone := func() bool {
@@ -573,10 +573,10 @@ func TestDeleteAfterCrash(t *testing.T) {
 			},
 		)
 		stop := w.start()
-		w.Create(citest.Hub, w.wish())
+		w.Create(citest.Hub, w.request())
 		time.Sleep(time.Second)
 		stop()
-		w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish()))
+		w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.request()))
 		stop = w.start()
 		time.Sleep(time.Second)
 		if w.Exists(citest.Hub, ephemeralcluster.Namespace, w.name, &api.EphemeralCluster{}) ||
@@ -616,7 +616,7 @@ func TestOrphans(t *testing.T) {
 				n++
 				w, c := all.row(n), rows[name]
 				stop := w.start()
-				w.Create(citest.Hub, w.wish())
+				w.Create(citest.Hub, w.request())
 				time.Sleep(time.Second)
 				if away {
 					stop()
@@ -652,7 +652,7 @@ func TestOrphans(t *testing.T) {
 // all the same, and not aborted.
 func TestLateNamespace(t *testing.T) {
 	ends := map[string]func(*world){
-		"deleted":  func(w *world) { w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish())) },
+		"deleted":  func(w *world) { w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.request())) },
 		"stripped": (*world).strip,
 	}
 	in(t, func(all *world) {
@@ -666,7 +666,7 @@ func TestLateNamespace(t *testing.T) {
 		stop := all.start()
 		for n, how := range slices.Sorted(maps.Keys(ends)) {
 			w := all.row(n)
-			w.Create(citest.Hub, w.wish())
+			w.Create(citest.Hub, w.request())
 			time.Sleep(time.Second)
 			w.runs()
 			ends[how](w)
@@ -683,7 +683,7 @@ func TestLateNamespace(t *testing.T) {
 func (w *world) strip() {
 	w.Helper()
 	c := w.Clusters[citest.Hub].Client
-	ec := w.wish()
+	ec := w.request()
 	w.Must(controllerutil.RetryOnConflict(w.Ctx, c, ec, func() error {
 		ec.Finalizers = nil
 		return nil
@@ -696,7 +696,7 @@ func (w *world) strip() {
 func TestFilters(t *testing.T) {
 	in(t, func(w *world) {
 		stop := w.start()
-		w.Create(citest.Hub, w.wish(func(ec *api.EphemeralCluster) { ec.Namespace = "team" }),
+		w.Create(citest.Hub, w.request(func(ec *api.EphemeralCluster) { ec.Namespace = "team" }),
 			&api.ProwJob{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "other"},
 				Spec:       api.ProwJobSpec{Type: api.PeriodicJob, Job: "j"},
@@ -725,7 +725,7 @@ func TestTimeToLive(t *testing.T) {
 	in(t, func(w *world) {
 		w.o.TimeToLive = 3 * time.Hour
 		hour := func(ec *api.EphemeralCluster) { ec.Spec.TimeToLive = &metav1.Duration{Duration: time.Hour} }
-		w.Create(citest.Hub, w.row(0).wish(hour))
+		w.Create(citest.Hub, w.row(0).request(hour))
 		time.Sleep(2 * time.Hour)
 		stop := w.start()
 		defer stop()
@@ -734,9 +734,8 @@ func TestTimeToLive(t *testing.T) {
 		if jobs := w.row(0).jobs(); len(jobs) > 0 {
 			t.Errorf("a job was begun too late: %v", jobs)
 		}
-		w.Create(citest.Hub, w.row(1).wish(hour), w.row(2).wish(), w.row(3).wish(func(ec *api.EphemeralCluster) {
-			ec.Spec.TimeToLive = &metav1.Duration{}
-		}))
+		zero := func(ec *api.EphemeralCluster) { ec.Spec.TimeToLive = &metav1.Duration{} }
+		w.Create(citest.Hub, w.row(1).request(hour), w.row(2).request(), w.row(3).request(zero))
 		time.Sleep(time.Second)
 		w.row(3).want("Failed ProwJobCreating=False(EphemeralClusterValidationFailure)")
 		for _, row := range []*world{w.row(1), w.row(2)} {

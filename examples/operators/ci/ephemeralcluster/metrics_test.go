@@ -65,8 +65,8 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 		stop := w.start()
-		w.Create(citest.Hub, w.wish(), w.wish(func(ec *api.EphemeralCluster) { ec.Name = "second" }),
-			w.wish(func(ec *api.EphemeralCluster) {
+		w.Create(citest.Hub, w.request(), w.request(func(ec *api.EphemeralCluster) { ec.Name = "second" }),
+			w.request(func(ec *api.EphemeralCluster) {
 				ec.Name, ec.Annotations, ec.Spec.CIOperator.Test.ClusterProfile = "third", nil, "free"
 			}))
 		time.Sleep(90 * time.Second)
@@ -76,9 +76,8 @@ deprovisioning_duration_seconds 0 0s
 provisioning_duration_seconds 0 0s`)
 		w.runs()
 		w.provides(ephemeralcluster.Credentials, "kubeconfig")
-		w.Must(
-			w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish(func(ec *api.EphemeralCluster) { ec.Name = "third" })),
-		)
+		third := w.request(func(ec *api.EphemeralCluster) { ec.Name = "third" })
+		w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, third))
 		time.Sleep(100 * time.Second)
 		want(`count aws/k1/team-a/Provisioning/ipi-aws 1
 count aws/k1/team-a/Ready/ipi-aws 1
@@ -91,7 +90,7 @@ provisioning_duration_seconds 1 120s`)
 		w.Must(
 			client.IgnoreNotFound(
 				w.Clusters[citest.Hub].Client.Delete(w.Ctx,
-					w.wish(func(ec *api.EphemeralCluster) { ec.Name = "second" })),
+					w.request(func(ec *api.EphemeralCluster) { ec.Name = "second" })),
 			),
 		)
 		time.Sleep(2 * time.Minute)

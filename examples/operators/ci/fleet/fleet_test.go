@@ -75,7 +75,7 @@ func TestLeaderIsKilled(t *testing.T) {
 				leader := r.leader
 				r.next()
 				w.DieAt(leader, citest.Build01, n, applied)
-				tag := r.wish()
+				tag := r.retag()
 				time.Sleep(9 * time.Second)
 				if survived = !w.IsDead(leader); survived {
 					break
@@ -120,7 +120,7 @@ type relay struct {
 	o     distributor.Options
 	// leader is the last process that has begun: it leads when those before it are dead.
 	leader       string
-	wishes       int
+	tags         int
 	ends         []func() error
 	stopImporter func()
 }
@@ -160,11 +160,11 @@ func (r *relay) next() {
 	time.Sleep(time.Minute)
 }
 
-// wish has a tag of the hub point at an image, in a namespace that the build cluster does not have.
-func (r *relay) wish() imagestreamtag.Ref {
+// retag makes a tag of the hub point at an image, in a namespace that the build cluster does not have.
+func (r *relay) retag() imagestreamtag.Ref {
 	r.Helper()
-	tag := imagestreamtag.Ref{Namespace: fmt.Sprint("project-", r.wishes), Stream: "stream", Tag: "tag"}
-	r.wishes++
+	tag := imagestreamtag.Ref{Namespace: fmt.Sprint("project-", r.tags), Stream: "stream", Tag: "tag"}
+	r.tags++
 	s := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: tag.Namespace, Name: tag.Stream}}
 	s.Point(tag.Tag, api.TagEvent{Created: metav1.Now(), Image: "sha256:1"})
 	r.Create(citest.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tag.Namespace}}, s)

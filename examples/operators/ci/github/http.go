@@ -2,6 +2,7 @@ package github
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,15 +40,11 @@ type client struct {
 //
 // Source: https://docs.github.com/en/rest/git/refs; for a prefix of several references GitHub has answered with a list.
 func NewHTTP(o HTTPOptions) (Client, error) {
-	if o.Endpoint == "" {
-		o.Endpoint = "https://api.github.com"
-	}
+	o.Endpoint = cmp.Or(o.Endpoint, "https://api.github.com")
 	if u, err := url.Parse(o.Endpoint); err != nil || u.Host == "" {
 		return nil, fmt.Errorf("GitHub endpoint %q: want an address such as https://api.github.com", o.Endpoint)
 	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	return &client{o, &http.Client{Transport: o.Transport, Timeout: o.Timeout}}, nil
 }
 

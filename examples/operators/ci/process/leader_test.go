@@ -82,7 +82,7 @@ func TestLeaderIsKilled(t *testing.T) {
 		w.must(w.stage.Hub.Get(w.ctx, client.ObjectKeyFromObject(ec), ec))
 		return ec.Status.Phase == api.Ready
 	})
-	w.until("the old wish of the build cluster is deleted", func() bool {
+	w.until("the old tag import of the build cluster is deleted", func() bool {
 		return apierrors.IsNotFound(
 			w.stage.Build.Get(w.ctx, client.ObjectKey{Namespace: "ci", Name: "old"}, &api.TestImageStreamTagImport{}),
 		)

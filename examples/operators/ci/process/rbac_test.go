@@ -110,8 +110,8 @@ func compare(t *testing.T, name string, r *rbac.Recorder, handedOn *rbacv1.Clust
 	}
 }
 
-// before makes images that the promotion has to look at closely, and leaves a wish in each cluster that the cleaner
-// has to delete.
+// before makes images that the promotion has to look at closely, and leaves a tag import in each cluster that the
+// cleaner has to delete.
 func (w *world) before() {
 	w.Helper()
 	w.must(w.stage.OldImages(w.ctx))
@@ -240,7 +240,7 @@ func (w *world) credentials() {
 	for _, c := range []client.Client{hub, build} {
 		err := c.Get(w.ctx, client.ObjectKey{Namespace: "ci", Name: "old"}, &api.TestImageStreamTagImport{})
 		if !apierrors.IsNotFound(err) {
-			w.Errorf("an old wish is still there: %v", err)
+			w.Errorf("an old tag import is still there: %v", err)
 		}
 	}
 }

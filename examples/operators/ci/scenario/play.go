@@ -22,7 +22,7 @@ import (
 func (s *Stage) Play(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		s.promote, s.provision, s.tearDown, s.abandon, s.rotate,
-		s.wish,
+		s.importTag,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -59,8 +59,7 @@ func (s *Stage) promote(ctx context.Context) error {
 	}
 	s.say(
 		"  distributor: tests of acme/tests begin with ocp/4.21:cli, so %s has it, too, with a namespace, a role and "+
-			"a "+
-			"pull secret", BuildName,
+			"a pull secret", BuildName,
 	)
 	return nil
 }
@@ -198,23 +197,23 @@ func runsAs(account *corev1.ServiceAccount) *appsv1.Deployment {
 	return d
 }
 
-// wish requests an image in the build cluster that no configuration names.
-func (s *Stage) wish(ctx context.Context) error {
-	wish := api.WithImportName(&api.TestImageStreamTagImport{
+// importTag requests an image in the build cluster that no configuration names.
+func (s *Stage) importTag(ctx context.Context) error {
+	tagImport := api.WithImportName(&api.TestImageStreamTagImport{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ci"},
 		Spec:       api.TestImageStreamTagImportSpec{ClusterName: BuildName, Namespace: "ocp", Name: "4.21:agent"},
 	})
-	if err := s.Hub.Create(ctx, wish); err != nil {
+	if err := s.Hub.Create(ctx, tagImport); err != nil {
 		return err
 	}
-	if err := s.until(ctx, "the image that was wished for is there", func() (bool, error) {
+	if err := s.until(ctx, "the requested image is imported", func() (bool, error) {
 		there, err := digest(ctx, s.Build, "agent")
 		return there != "", err
 	}); err != nil {
 		return err
 	}
 	s.say(
-		"somebody wishes for ocp/4.21:agent in %s\n  distributor: it is there; in a week the cleaner deletes the wish",
+		"a user requests ocp/4.21:agent in %s\n  distributor: imported; in a week the cleaner deletes the request",
 		BuildName,
 	)
 	return nil

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,10 +140,7 @@ func (w statusWriter) Update(ctx context.Context, obj client.Object, _ ...client
 
 // until polls until holds returns true.
 func (s *Stage) until(ctx context.Context, what string, holds func() (bool, error)) error {
-	patience := s.Patience
-	if patience == 0 {
-		patience = time.Minute
-	}
+	patience := cmp.Or(s.Patience, time.Minute)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(25 * time.Millisecond)

@@ -1,6 +1,7 @@
 package secretrefresher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,7 @@ func accountOf(_ context.Context, secret informer.Object) []ctrl.Request {
 
 // watch returns a builder of a controller of the service accounts that o selects.
 func watch(c *fleet.Cluster, name string, o Options) *ctrl.Builder {
-	if o.Workers == 0 {
-		o.Workers = 20
-	}
+	o.Workers = cmp.Or(o.Workers, 20)
 	wanted := predicate.Matching(func(obj informer.Object) bool {
 		if secret, ok := obj.(*corev1.Secret); ok {
 			return o.wants(obj.GetNamespace(), secret.Annotations[corev1.ServiceAccountNameKey])

@@ -58,7 +58,7 @@ func run(ctx context.Context, say func(format string, args ...any)) (err error) 
 	}
 	s := &scenario.Stage{Hub: clients[scenario.HubName], Build: clients[scenario.BuildName], Dir: dir, Say: say}
 	say("Two clusters, %s and %s, with the CI's kinds. All controllers start.", scenario.HubName, scenario.BuildName)
-	if err := errors.Join(s.SetUp(ctx), oldWish(ctx, servers[scenario.HubName])); err != nil {
+	if err := errors.Join(s.SetUp(ctx), oldTagImport(ctx, servers[scenario.HubName])); err != nil {
 		return err
 	}
 	o := scenario.Options(dir)
@@ -78,8 +78,7 @@ func run(ctx context.Context, say func(format string, args ...any)) (err error) 
 		return err
 	}
 	say("Shown in %.0f s: promotion, distribution, ephemeral clusters, secret rotation and clean-up worked on two "+
-		"clusters, and wrote nothing when idle.",
-		time.Since(begin).Seconds())
+		"clusters, and wrote nothing when idle.", time.Since(begin).Seconds())
 	return nil
 }
 
@@ -90,9 +89,9 @@ func tell(ctx context.Context, s *scenario.Stage, servers map[string]*localapi.S
 	}
 	err := s.Hub.Get(ctx, client.ObjectKey{Namespace: "ci", Name: "old"}, &api.TestImageStreamTagImport{})
 	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("an old wish is still there: %w", err)
+		return fmt.Errorf("the old TestImageStreamTagImport still exists: %w", err)
 	}
-	say("A wish that was a week old is deleted.")
+	say("A TestImageStreamTagImport that was a week old is deleted.")
 	time.Sleep(time.Second) // until the last writes are answered and recorded
 	for _, server := range servers {
 		server.Audit().Reset()
@@ -109,8 +108,8 @@ func tell(ctx context.Context, s *scenario.Stage, servers map[string]*localapi.S
 	return nil
 }
 
-// oldWish seeds a TestImageStreamTagImport that is a week old.
-func oldWish(ctx context.Context, hub *localapi.Server) error {
+// oldTagImport seeds a TestImageStreamTagImport that is a week old.
+func oldTagImport(ctx context.Context, hub *localapi.Server) error {
 	old := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": api.CIGroup.String(), "kind": "TestImageStreamTagImport",
 		"metadata": map[string]any{

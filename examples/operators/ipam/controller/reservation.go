@@ -27,16 +27,14 @@ type reservationReconciler struct {
 func (r *reservationReconciler) setup(mgr *ctrl.Manager) error {
 	byPod := wake(r, func() *v1alpha1.OverlappingRangeIPReservationList {
 		return &v1alpha1.OverlappingRangeIPReservationList{}
-	},
-		func(obj informer.Object) []client.ListOption {
-			return []client.ListOption{client.MatchingFields{podField: podRef(obj)}}
-		},
-		func(list *v1alpha1.OverlappingRangeIPReservationList) (requests []ctrl.Request) {
-			for i := range list.Items {
-				requests = append(requests, reconcile.RequestFor(&list.Items[i]))
-			}
-			return requests
-		})
+	}, func(obj informer.Object) []client.ListOption {
+		return []client.ListOption{client.MatchingFields{podField: podRef(obj)}}
+	}, func(list *v1alpha1.OverlappingRangeIPReservationList) (requests []ctrl.Request) {
+		for i := range list.Items {
+			requests = append(requests, reconcile.RequestFor(&list.Items[i]))
+		}
+		return requests
+	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("overlappingrange").
 		For(&v1alpha1.OverlappingRangeIPReservation{},

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -95,9 +96,7 @@ func (n *NetworkAttachmentDefinition) Sliced() (*SlicedNetwork, error) {
 			return nil, nil
 		}
 		network := &SlicedNetwork{Name: c.NetworkName, Network: c.NetworkName, Range: c.Range, SliceSize: c.SliceSize}
-		if network.Name == "" {
-			network.Name = config.Name
-		}
+		network.Name = cmp.Or(network.Name, config.Name)
 		if wrong := validation.IsDNS1123Subdomain(network.Name); len(wrong) > 0 {
 			return nil, fmt.Errorf("network %q cannot name a NodeSlicePool: %s", network.Name,
 				strings.Join(wrong, "; "))

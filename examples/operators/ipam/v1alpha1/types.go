@@ -11,8 +11,7 @@ var GroupVersion = schema.GroupVersion{Group: "whereabouts.cni.cncf.io", Version
 
 // AddToScheme registers the types of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion,
-		&IPPool{}, &IPPoolList{}, &NodeSlicePool{}, &NodeSlicePoolList{},
+	scheme.AddKnownTypes(GroupVersion, &IPPool{}, &IPPoolList{}, &NodeSlicePool{}, &NodeSlicePoolList{},
 		&OverlappingRangeIPReservation{}, &OverlappingRangeIPReservationList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	scheme.AddKnownTypes(NetworkGroupVersion, &NetworkAttachmentDefinition{}, &NetworkAttachmentDefinitionList{})

@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,9 +37,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (*ctrl.Mana
 	o.Manager.Informers.Scheme = api.NewScheme()
 	labels := client.CacheOf{Object: &corev1.ConfigMap{}, Informer: informer.InformerOptions{LabelSelector: ItemLabel}}
 	o.Manager.Caches = append(o.Manager.Caches, labels)
-	if o.Workers == 0 {
-		o.Workers = 4
-	}
+	o.Workers = cmp.Or(o.Workers, 4)
 	mgr, err := ctrl.NewManager(config, o.Manager)
 	if err != nil {
 		return nil, err

@@ -44,8 +44,7 @@ func (r *ItemReconciler) followCategories() builder.Handler {
 // concernsAll reports whether the change of a category affects all of its items.
 func concernsAll(before, now *api.Category) bool {
 	return before.UID != now.UID || before.Spec != now.Spec ||
-		(before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
-		stallOf(before) != stallOf(now)
+		(before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) || stallOf(before) != stallOf(now)
 }
 
 func stallOf(c *api.Category) (message string) {

@@ -255,9 +255,8 @@ func testManyServersOneStore(a api) {
 	defer w.Stop()
 	two.create(configMap("x", "of ab"))
 	one.create(configMap("x", "of a"))
-	a.store.fails("delete",
-		two.client.CoreV1().ConfigMaps("default").DeleteCollection(a.ctx, metav1.DeleteOptions{},
-			metav1.ListOptions{}), nil)
+	a.store.fails("delete", two.client.CoreV1().ConfigMaps("default").DeleteCollection(a.ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{}), nil)
 	one.create(configMap("y", "of a"))
 	a.store.equal("events of a", one.events(w, 2), []string{"ADDED x=of a", "ADDED y=of a"})
 	for server, want := range map[*api]int{&one: 2, &two: 0} {

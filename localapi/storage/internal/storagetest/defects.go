@@ -20,7 +20,7 @@ var defects = []struct {
 }{
 	{2, "ListReturnsData", testListReturnsData},
 	{3, "ListIsRecursive", testListIsRecursive},
-	{8, "ErrorsAreTold", testErrorsAreTold},
+	{8, "ErrorsAreDistinct", testErrorsAreDistinct},
 	{9, "WatchStartsAtItsRevision", testListThenWatch},
 	{10, "WatchCostsNoGoroutine", testWatchCostsNoGoroutine},
 	{11, "SlowWatchIsDropped", testSlowWatchIsDropped},
@@ -53,8 +53,8 @@ func testListIsRecursive(_ *testing.T, f fixture) {
 	f.equal("one namespace", f.list(pods.Prefix(), storage.ListOptions{}), []string{"t/core/pods/n2/p=n2"})
 }
 
-// testErrorsAreTold: a key named like an error's text is not that error.
-func testErrorsAreTold(_ *testing.T, f fixture) {
+// testErrorsAreDistinct: a key named like an error's text is not that error.
+func testErrorsAreDistinct(_ *testing.T, f fixture) {
 	key := "a/" + storage.ErrNotFound.Error()
 	revision := f.create(key, "1")
 	_, err := f.Put(f.ctx, storage.Write{Key: key, Value: []byte("2"), Expected: revision + 5})
@@ -148,11 +148,10 @@ func testEventsInOrder(t *testing.T, f fixture) {
 			expected := storage.NoRevision
 			for n := range writes {
 				var err error
-				if expected, err = f.Put(f.ctx,
-					storage.Write{
-						Key: fmt.Sprintf("a/%d", i), Value: fmt.Append(nil, n),
-						Expected: expected,
-					}); err != nil {
+				if expected, err = f.Put(f.ctx, storage.Write{
+					Key: fmt.Sprintf("a/%d", i), Value: fmt.Append(nil, n),
+					Expected: expected,
+				}); err != nil {
 					t.Errorf("put: %v", err)
 				}
 			}
