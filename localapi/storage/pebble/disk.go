@@ -3,6 +3,7 @@ package pebble
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,12 +53,35 @@ type disk struct {
 
 	// read is the name of the file in dir that was read last. Damage is in that file, unless the engine says more.
 	read atomic.Pointer[string]
+
+	// files has the files that are open. The engine does not close a table that it could not finish.
+	mu    sync.Mutex
+	files map[*file]struct{}
 }
 
 func newDisk(fs vfs.FS, dir string) *disk {
 	return &disk{
 		FS: fs, dir: filepath.Clean(dir), memory: vfs.NewMem(), failed: make(chan struct{}),
-		closing: make(chan struct{}),
+		closing: make(chan struct{}), files: map[*file]struct{}{},
+	}
+}
+
+// file wraps a file that was opened on disk.
+func (d *disk) file(opened vfs.File, name string) vfs.File {
+	f := &file{File: opened, disk: d, name: name}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files[f] = struct{}{}
+	return f
+}
+
+// closeFiles closes the files that are still open.
+func (d *disk) closeFiles() {
+	d.mu.Lock()
+	files := slices.Collect(maps.Keys(d.files))
+	d.mu.Unlock()
+	for _, f := range files {
+		_ = f.Close() // Nothing in it counts: the store has failed.
 	}
 }
 
@@ -109,7 +133,7 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (created vfs.
 		return d.FS.Create(name, category)
 	}
 	if d.try("create", name, func() (err error) { created, err = d.FS.Create(name, category); return err }) {
-		return &file{File: created, disk: d, name: name}, nil
+		return d.file(created, name), nil
 	}
 	if category == "pebble-compaction" || category == "pebble-blob-file-rewrite" {
 		if d.opened.Load() {
@@ -123,7 +147,7 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (created vfs.
 // ReuseForWrite implements vfs.FS.
 func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (reused vfs.File, err error) {
 	if d.try("reuse", to, func() (err error) { reused, err = d.FS.ReuseForWrite(from, to, category); return err }) {
-		return &file{File: reused, disk: d, name: to}, nil
+		return d.file(reused, to), nil
 	}
 	return d.memory.Create(to, category)
 }
@@ -168,7 +192,7 @@ func (d *disk) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
 	if err != nil || !d.holds(name) {
 		return f, err
 	}
-	return &file{File: f, disk: d, name: name}, nil
+	return d.file(f, name), nil
 }
 
 // OpenDir implements vfs.FS.
@@ -177,7 +201,7 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 	if err != nil || filepath.Clean(name) != d.dir {
 		return f, err
 	}
-	return &file{File: f, disk: d, name: name}, nil
+	return d.file(f, name), nil
 }
 
 // List implements vfs.FS.
@@ -261,6 +285,9 @@ func (f *file) Preallocate(offset, length int64) error {
 
 // Close implements vfs.File.
 func (f *file) Close() error {
+	f.disk.mu.Lock()
+	delete(f.disk.files, f)
+	f.disk.mu.Unlock()
 	if err := f.File.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
 		return f.write("close", func() error { return err })
 	}

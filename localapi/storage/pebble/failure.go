@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,13 +41,9 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	file := e.File
-	if file == "" {
-		file = "some file"
-	}
+	file := cmp.Or(e.File, "some file")
 	return fmt.Sprintf("the store in %s is damaged, in %s: %v. Put a backup in its place; without one, move the "+
-		"directory away and apply the objects anew",
-		e.Dir, file, e.Err)
+		"directory away and apply the objects anew", e.Dir, file, e.Err)
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }

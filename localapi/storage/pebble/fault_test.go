@@ -104,6 +104,9 @@ func (tr *trial) run() {
 		if s.Err() != nil && !errors.Is(closeErr, s.Err()) {
 			tr.t.Errorf("%s: close: %v, but the store failed: %v", tr.name, closeErr, s.Err())
 		}
+		if open := tr.fs.openFiles(); len(open) > 0 {
+			tr.t.Errorf("%s: the closed store has %q open", tr.name, open)
+		}
 	})
 	if s, err := tr.open(tr.fs); err == nil { // while the fault lasts
 		tr.check("opened during the fault", s)

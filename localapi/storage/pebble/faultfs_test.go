@@ -1,7 +1,9 @@
 package pebble_test
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -43,6 +45,7 @@ type faultFS struct {
 	n       int
 	changes int // so far
 	failed  bool
+	open    map[*faultFile]string
 }
 
 // change counts a change and returns the error that it fails with.
@@ -75,28 +78,52 @@ func (f *faultFS) hasFailed() bool {
 	return f.failed
 }
 
-func (f *faultFS) file(created vfs.File, err error) (vfs.File, error) {
+func (f *faultFS) file(name string, created vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &faultFile{created, f}, nil
+	opened := &faultFile{created, f}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		f.open = map[*faultFile]string{}
+	}
+	f.open[opened] = name
+	return opened, nil
+}
+
+// openFiles returns the names of the files that are open.
+func (f *faultFS) openFiles() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Values(f.open))
 }
 
 func (f *faultFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := f.change(takesSpace); err != nil {
 		return nil, err
 	}
-	return f.file(f.FS.Create(name, category))
+	created, err := f.FS.Create(name, category)
+	return f.file(name, created, err)
 }
 
 func (f *faultFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := f.change(takesSpace); err != nil {
 		return nil, err
 	}
-	return f.file(f.FS.ReuseForWrite(from, to, category))
+	reused, err := f.FS.ReuseForWrite(from, to, category)
+	return f.file(to, reused, err)
 }
 
-func (f *faultFS) OpenDir(name string) (vfs.File, error) { return f.file(f.FS.OpenDir(name)) }
+func (f *faultFS) OpenDir(name string) (vfs.File, error) {
+	dir, err := f.FS.OpenDir(name)
+	return f.file(name, dir, err)
+}
+
+func (f *faultFS) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
+	opened, err := f.FS.Open(name, options...)
+	return f.file(name, opened, err)
+}
 
 func (f *faultFS) Rename(from, to string) error {
 	if err := f.change(takesSpace); err != nil {
@@ -125,6 +152,13 @@ func (f *faultFS) Remove(name string) error {
 type faultFile struct {
 	vfs.File
 	fs *faultFS
+}
+
+func (f *faultFile) Close() error {
+	f.fs.mu.Lock()
+	delete(f.fs.open, f)
+	f.fs.mu.Unlock()
+	return f.File.Close()
 }
 
 func (f *faultFile) Write(p []byte) (int, error) {

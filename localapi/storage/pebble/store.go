@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -41,12 +42,8 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.CacheSize == 0 {
-		o.CacheSize = defaultCacheSize
-	}
-	if o.RecentWrites == 0 {
-		o.RecentWrites = defaultRecentWrites
-	}
+	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)
+	o.RecentWrites = cmp.Or(o.RecentWrites, defaultRecentWrites)
 	if o.fs == nil {
 		o.fs = vfs.Default
 	}
@@ -198,8 +195,9 @@ func (s *Store) listener(log logger) *engine.EventListener {
 	}
 }
 
-// stop closes the engine, unless it is broken and must not be called any more.
+// stop closes the engine, unless it is broken and must not be called any more, and the files that it leaves open.
 func (s *Store) stop() error {
+	defer s.disk.closeFiles()
 	close(s.disk.closing)
 	if s.disk.broken.Load() {
 		return nil
@@ -305,7 +303,7 @@ func (s *Store) loadFormat() error {
 		return err
 	}
 	if foreign {
-		return errors.New("the directory holds a database of somebody else")
+		return errors.New("the directory holds a database of another program")
 	}
 	return s.disk.guard(func() error {
 		// The engine begins a new store in an old format. In the logs of that format, damage cannot be told from a
