@@ -65,9 +65,7 @@ type admission[K comparable] struct {
 	hash   uint64
 	demand demand
 	group  string
-	// cause is the cause of the request, if it has one.
-	cause  Cause
-	caused bool
+	cause  Cause // zero: it has none
 }
 
 // admit implements all Add methods.
@@ -84,8 +82,8 @@ func (q *Queue[K]) admit(key K, r request) {
 		q.mu.Unlock()
 		return
 	}
-	a := admission[K]{key: key, hash: h, demand: r.demand, group: group, caused: r.cause != nil}
-	if a.caused {
+	a := admission[K]{key: key, hash: h, demand: r.demand, group: group}
+	if r.cause != nil {
 		a.cause = *r.cause
 	}
 	q.mu.Leave(a)
@@ -97,7 +95,7 @@ func (q *Queue[K]) executeLocked(a *admission[K]) {
 		return
 	}
 	r := request{demand: a.demand}
-	if a.caused {
+	if a.cause != (Cause{}) {
 		r.cause = &a.cause
 	}
 	q.admitLocked(a.key, a.hash, r, a.group)

@@ -18,7 +18,7 @@ import (
 type RateLimiter[K comparable] interface {
 	// When counts one more failure of the key and returns how long to wait.
 	When(key K) time.Duration
-	// Forget resets the key's failure count.
+	// Forget resets the key's failure count. A controller calls it only for keys that have failed.
 	Forget(key K)
 	// NumRequeues returns the number of failures since the last Forget.
 	NumRequeues(key K) int

@@ -51,7 +51,7 @@ func (m *Mapper) Of(ctx context.Context, gvk schema.GroupVersionKind) (Resource,
 		m.mu.Lock()
 		r, known := m.known[gvk]
 		q, asked := m.asking[gvk.GroupVersion()]
-		if ask := !known && !asked && m.given == nil; ask {
+		if !known && !asked && m.given == nil {
 			q = &question{answered: make(chan struct{})}
 			m.asking[gvk.GroupVersion()] = q
 		}
@@ -115,7 +115,7 @@ func (m *Mapper) ask(ctx context.Context, q *question, gv schema.GroupVersion) {
 }
 
 func (m *Mapper) discover(ctx context.Context, gv schema.GroupVersion) (map[schema.GroupVersionKind]Resource, error) {
-	_, data, err := Answer(ctx, m.client.Get().AbsPath(apiPath(gv)), nil)
+	_, data, err := answer(ctx, m.client.Get().AbsPath(apiPath(gv)), nil)
 	if err != nil {
 		return nil, err
 	}

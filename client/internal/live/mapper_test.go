@@ -60,35 +60,38 @@ func mapperOf(t *testing.T, transport http.RoundTripper) *Mapper {
 	return s.Mapper
 }
 
+// atOnce has n callers ask for a kind at the same time, and checks what each of them gets.
+func atOnce(
+	t *testing.T, n int, m *Mapper, kind schema.GroupVersionKind, check func(r Resource, err error),
+) {
+	var callers sync.WaitGroup
+	for range n {
+		callers.Go(func() { check(m.Of(t.Context(), kind)) })
+	}
+	callers.Wait()
+}
+
 // TestResourcesAreAskedForOnce has many callers ask at the same time.
 func TestResourcesAreAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apps{}
 		m := mapperOf(t, server)
-		var callers sync.WaitGroup
-		for n := range 8 {
-			callers.Go(func() {
-				r, err := m.Of(t.Context(), deployments)
-				if err != nil || r.GroupVersionResource.Resource != "deployments" || !r.Namespaced {
-					t.Errorf("caller %d: %v, %v", n, r, err)
-				}
-			})
-		}
-		callers.Wait()
+		atOnce(t, 8, m, deployments, func(r Resource, err error) {
+			if err != nil || r.GroupVersionResource.Resource != "deployments" || !r.Namespaced {
+				t.Errorf("%v, %v", r, err)
+			}
+		})
 		if _, err := m.Of(t.Context(), deployments); err != nil {
 			t.Error(err)
 		}
 		if n := server.asked.Load(); n != 1 {
 			t.Errorf("%d requests", n)
 		}
-		for range 8 {
-			callers.Go(func() {
-				if r, err := m.Of(t.Context(), unknown); err == nil {
-					t.Errorf("a kind that does not exist has the resource %v", r)
-				}
-			})
-		}
-		callers.Wait()
+		atOnce(t, 8, m, unknown, func(r Resource, err error) {
+			if err == nil {
+				t.Errorf("a kind that does not exist has the resource %v", r)
+			}
+		})
 		if n := server.asked.Load(); n != 3 {
 			t.Errorf("%d requests with those for an unknown kind", n)
 		}
@@ -139,15 +142,11 @@ func TestFailuresOfDiscoveryAreShared(t *testing.T) {
 		for _, failure := range []error{errors.New("refused"), context.DeadlineExceeded} {
 			server.failure.Store(&failure)
 			before := server.asked.Load()
-			var callers sync.WaitGroup
-			for range 40 {
-				callers.Go(func() {
-					if _, err := m.Of(t.Context(), deployments); !errors.Is(err, failure) {
-						t.Errorf("%v: %v", failure, err)
-					}
-				})
-			}
-			callers.Wait()
+			atOnce(t, 40, m, deployments, func(_ Resource, err error) {
+				if !errors.Is(err, failure) {
+					t.Errorf("%v: %v", failure, err)
+				}
+			})
 			if n := server.asked.Load() - before; n != 2 {
 				t.Errorf("%v: %d requests", failure, n)
 			}

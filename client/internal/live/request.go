@@ -73,7 +73,7 @@ type Request struct {
 	Body                []byte
 }
 
-// Send sends a request and returns the body of a success and its content type; [Answer] says more. Answers are not
+// Send sends a request and returns the body of a success and its content type; answer says more. Answers are not
 // retried by the client's library: it would send a create again that a failing server may have applied.
 func (s *Server) Send(ctx context.Context, r Request) (contentType string, body []byte, err error) {
 	path, err := r.Place.path()
@@ -90,7 +90,7 @@ func (s *Server) Send(ctx context.Context, r Request) (contentType string, body 
 	if r.Body != nil {
 		request.Body(r.Body)
 	}
-	contentType, body, err = Answer(ctx, request, r.Params)
+	contentType, body, err = answer(ctx, request, r.Params)
 	return contentType, body, r.named(err)
 }
 
@@ -114,9 +114,9 @@ func (r *Request) named(err error) error {
 // maxThrottled is how often a request is sent again that the server was too busy for.
 const maxThrottled = 10
 
-// Answer sends a request and returns the body of a success and its content type. A server that says it is too busy
+// answer sends a request and returns the body of a success and its content type. A server that says it is too busy
 // (429) is asked again when it said to: nothing was applied. Whatever else fails is for the caller.
-func Answer(ctx context.Context, r *rest.Request, params url.Values) (contentType string, body []byte, err error) {
+func answer(ctx context.Context, r *rest.Request, params url.Values) (contentType string, body []byte, err error) {
 	for name, values := range params {
 		for _, value := range values {
 			r.Param(name, value)
