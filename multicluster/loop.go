@@ -24,15 +24,18 @@ func (c *Controller) InFlight() []string { return c.inner.InFlight() }
 // is false while clusters are being connected for the first time. So Manager.RunUntilIdle of the local manager waits
 // for the work of the whole fleet. It does not wait for a cluster that cannot be reached.
 func (c *Controller) Work() reconcile.Work {
-	w := c.inner.Work()
 	c.mu.Lock()
 	clusterControllers := c.clusterControllersLocked()
 	c.mu.Unlock()
-	w.Started = w.Started && c.spec.fleet.settled()
+	// What a cluster still holds back is read before the queue that it goes to.
+	started, pending := c.spec.fleet.settled(), 0
 	for _, cc := range clusterControllers {
-		w.Started = w.Started && !cc.isFilling()
-		w.Ready += cc.pending()
+		started = started && !cc.isFilling()
+		pending += cc.pending()
 	}
+	w := c.inner.Work()
+	w.Started = w.Started && started
+	w.Ready += pending
 	return w
 }
 
