@@ -15,6 +15,7 @@ func (f *Factory) Checks() cachecheck.Caches {
 	return cachecheck.Caches{History: f.server.Current(), All: *f.checks.Load()}
 }
 
+// setCachesLocked sets the caches, and publishes their checks for [Factory.Checks].
 func (f *Factory) setCachesLocked(caches []*cache) {
 	f.caches = caches
 	all := make([]*cachecheck.Cache, 0, len(caches))

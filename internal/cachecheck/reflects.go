@@ -4,7 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 // Written is what an answer says about a write.
@@ -57,12 +58,11 @@ func (c *Cache) reflects(w Written) bool {
 		return !found || w.UID != "" && obj.GetUID() != w.UID
 	}
 	mark := c.store.NamespaceResourceVersion(w.Namespace)
-	order, err := resourceversion.CompareResourceVersion(mark, w.ResourceVersion)
-	if err == nil && order >= 0 {
-		return true
+	if versions.Comparable(mark) && versions.Comparable(w.ResourceVersion) {
+		return versions.Reached(mark, w.ResourceVersion)
 	}
-	obj, found := c.store.Get(w.Namespace, w.Name) // A server whose versions cannot be compared.
-	return err != nil && found && obj.GetResourceVersion() == w.ResourceVersion
+	obj, found := c.store.Get(w.Namespace, w.Name)
+	return found && obj.GetResourceVersion() == w.ResourceVersion
 }
 
 // willReflect reports whether reflects becomes true for good at some point. It does not if the versions cannot be
@@ -71,6 +71,5 @@ func (c *Cache) willReflect(w Written) bool {
 	if w.ResourceVersion == "" {
 		return w.UID != ""
 	}
-	_, err := resourceversion.CompareResourceVersion(c.store.NamespaceResourceVersion(w.Namespace), w.ResourceVersion)
-	return err == nil
+	return versions.Comparable(c.store.NamespaceResourceVersion(w.Namespace)) && versions.Comparable(w.ResourceVersion)
 }

@@ -23,7 +23,7 @@ func deployment() *resource.Definition {
 	withStatus(d)
 	withGeneration(d, "Spec")
 	d.Default = mutate(defaultDeployment)
-	d.PrepareUpdate = carry(prepareDeploymentUpdate)
+	d.PrepareUpdate = carry(prepareDeploymentUpdate) // It has a rule of its own for the generation.
 	d.PrepareStatusUpdate = carry(prepareDeploymentStatus)
 	d.StatusResets = []fieldpath.Path{fieldpath.MakePathOrDie("metadata", "labels")}
 	d.Validate = check(validateDeployment)

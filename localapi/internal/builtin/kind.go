@@ -55,8 +55,8 @@ func withStatus(d *resource.Definition) {
 	}
 }
 
-// withGeneration makes metadata.generation count the changes of one field. It keeps the definition's other
-// preparations.
+// withGeneration makes metadata.generation count the changes of one field. It runs after the preparations that the
+// definition has so far; a preparation that is set later replaces it.
 func withGeneration(d *resource.Definition, name string) {
 	create, update := d.PrepareCreate, d.PrepareUpdate
 	d.PrepareCreate = func(ctx context.Context, obj runtime.Object) {

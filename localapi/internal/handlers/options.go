@@ -93,7 +93,9 @@ func (x *exchange) patchOptions(t types.PatchType) (o registry.WriteOptions, for
 }
 
 func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOptions {
-	manager = cmp.Or(manager, managerOfUserAgent(x.info.UserAgent))
+	if manager == "" {
+		manager = managerOfUserAgent(x.info.UserAgent)
+	}
 	return registry.WriteOptions{
 		DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn, Admit: x.mayGrant,
 		Permit: x.permitted,

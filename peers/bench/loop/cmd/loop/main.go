@@ -231,7 +231,7 @@ func run(ctx context.Context, system string, w loop.Work, address string) (*loop
 			if err := loop.AwaitReady(lines); err != nil {
 				return err
 			}
-			if err := loop.Rage(ctx, c, w.Objects, w.Turn, stormRate); err != nil {
+			if err := loop.RunStorm(ctx, c, w.Objects, w.Turn, stormRate); err != nil {
 				return err
 			}
 		}
