@@ -168,8 +168,8 @@ func (r *Resource) value(obj runtime.Object, m metav1.Object, o WriteOptions) ([
 		m.SetManagedFields(nil)
 		return r.value(obj, m, o)
 	}
-	return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes as it is stored, the limit is "+
-		"%d", r.Definition.Kind, m.GetName(), len(value), maxStored))
+	return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes as it is stored: the limit "+
+		"is %d", r.Definition.Kind, m.GetName(), len(value), maxStored))
 }
 
 // New returns an empty object with its kind set.
