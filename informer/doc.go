@@ -12,7 +12,7 @@
 //	ListerWatcher ──▶ Reflector ──deltas──▶ DeltaFIFO ──everything queued──▶ Indexer ──changes──▶ fan-out ──▶ Handler
 //	 (listwatch)      (reflector)           (deltafifo)                     (indexer)      (internal/fanout)  Handler
 //	                                                                            ▲                             Handler
-//	                                                             Get, List, ByIndex, All
+//	                                                             Get, List, ByIndex, All, AllByIndex
 //
 // Each stage is a folder; read them in that order. A ListerWatcher speaks to the server. The Reflector is a state
 // machine that keeps listing and watching whatever the server does. It appends what it learns to the DeltaFIFO, an

@@ -102,13 +102,19 @@ func ExampleNewFactory() {
 		return
 	}
 	<-handler.Synced()
-	onNode2, err := pods.ByIndex("node", "n2")
-	fmt.Println(len(onNode2), onNode2[0].Name, err)
+	onNode2, err := pods.AllByIndex("node", "n2")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for pod := range onNode2 {
+		fmt.Println("on n2:", pod.Name)
+	}
 	fmt.Println("complete up to", pods.ResourceVersion())
 	// Output:
 	// add a initial: true
 	// add b initial: true
-	// 1 b <nil>
+	// on n2: b
 	// complete up to 7
 }
 

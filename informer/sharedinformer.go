@@ -93,8 +93,6 @@ type source[T objects.Object] struct {
 	reflector *reflector.Reflector[T]
 }
 
-var _ Informer[objects.Object] = (*SharedInformer[objects.Object])(nil)
-
 // NewSharedInformer returns an informer of what lw lists. Nothing happens before Run.
 func NewSharedInformer[T objects.Object](lw listwatch.ListerWatcher[T], o Options[T]) *SharedInformer[T] {
 	return NewSharedInformerOfNamespaces(map[string]listwatch.ListerWatcher[T]{"": lw}, o)
@@ -297,6 +295,11 @@ func (s *SharedInformer[T]) ByIndex(name, value string) ([]T, error) {
 
 // All is described at [Informer].
 func (s *SharedInformer[T]) All() iter.Seq[T] { return s.indexer.All() }
+
+// AllByIndex is described at [Informer].
+func (s *SharedInformer[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
+	return s.indexer.AllByIndex(name, value)
+}
 
 // Snapshot is described at [Informer].
 func (s *SharedInformer[T]) Snapshot() indexer.Snapshot[T] { return s.indexer.Snapshot() }

@@ -102,11 +102,8 @@ func (v *view[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
 
 func (v *view[T]) Get(namespace, name string) (T, bool) {
 	obj, found := v.shared.Get(namespace, name)
-	if !found {
-		var none T
-		return none, false
-	}
-	return obj.(T), true
+	typed, _ := obj.(T) // The zero value if there is none.
+	return typed, found
 }
 
 func (v *view[T]) List(namespace string, sel labels.Selector) []T {
@@ -118,14 +115,11 @@ func (v *view[T]) ByIndex(name, value string) ([]T, error) {
 	return assertAll[T](objs), err
 }
 
-func (v *view[T]) All() iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for obj := range v.shared.All() {
-			if !yield(obj.(T)) {
-				return
-			}
-		}
-	}
+func (v *view[T]) All() iter.Seq[T] { return assertEach[T](v.shared.All()) }
+
+func (v *view[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
+	objs, err := v.shared.AllByIndex(name, value)
+	return assertEach[T](objs), err
 }
 
 func (v *view[T]) Snapshot() indexer.Snapshot[T] { return snapshotView[T]{v.shared.Snapshot()} }
@@ -137,11 +131,8 @@ type snapshotView[T objects.Object] struct {
 
 func (v snapshotView[T]) Get(namespace, name string) (T, bool) {
 	obj, found := v.shared.Get(namespace, name)
-	if !found {
-		var none T
-		return none, false
-	}
-	return obj.(T), true
+	typed, _ := obj.(T) // The zero value if there is none.
+	return typed, found
 }
 
 func (v snapshotView[T]) List(namespace string, sel labels.Selector) []T {
@@ -164,26 +155,29 @@ func (v *view[T]) NamespaceResourceVersion(namespace string) string {
 	return v.shared.NamespaceResourceVersion(namespace)
 }
 
-func (v *view[T]) ResourceVersion() string        { return v.shared.ResourceVersion() }
-func (v *view[T]) HasSynced() bool                { return v.shared.HasSynced() }
-func (v *view[T]) Synced() <-chan struct{}        { return v.shared.Synced() }
-func (v *view[T]) History(namespace string) int64 { return v.shared.History(namespace) }
-
+func (v *view[T]) ResourceVersion() string               { return v.shared.ResourceVersion() }
+func (v *view[T]) HasSynced() bool                       { return v.shared.HasSynced() }
+func (v *view[T]) Synced() <-chan struct{}               { return v.shared.Synced() }
+func (v *view[T]) History(namespace string) int64        { return v.shared.History(namespace) }
 func (v *view[T]) WaitForSync(ctx context.Context) error { return v.shared.WaitForSync(ctx) }
 
 func (v *view[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 	return v.shared.WaitForSyncOrRefusal(ctx)
 }
+
 func (v *view[T]) Health() Health { return v.shared.Health() }
 func (v *view[T]) Stats() Stats   { return v.shared.Stats() }
 
 func assertAll[T objects.Object](objs []objects.Object) []T {
-	if objs == nil {
-		return nil
-	}
 	all := make([]T, len(objs))
 	for i, obj := range objs {
 		all[i] = obj.(T)
 	}
 	return all
+}
+
+func assertEach[T objects.Object](objs iter.Seq[objects.Object]) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		objs(func(obj objects.Object) bool { return yield(obj.(T)) })
+	}
 }

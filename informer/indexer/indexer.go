@@ -173,7 +173,9 @@ func (x *Indexer[T]) Held(s objects.State) (obj T, found bool) {
 	return e.obj, true
 }
 
-// List returns the objects of a namespace ("" is all) that sel selects (nil selects all). See [LabelIndex].
+// List returns the objects of a namespace ("" is all) that sel selects (nil selects all), in a new slice that belongs
+// to the caller. See [LabelIndex]. A loop over all objects is faster with [Indexer.All], which
+// allocates nothing.
 func (x *Indexer[T]) List(namespace string, sel labels.Selector) []T {
 	if sel != nil && sel.Empty() {
 		sel = nil
@@ -187,7 +189,8 @@ func (x *Indexer[T]) List(namespace string, sel labels.Selector) []T {
 	return slices.DeleteFunc(objs, func(obj T) bool { return !selects(obj, namespace, sel) })
 }
 
-// ByIndex returns the objects that have value in the index of that name.
+// ByIndex returns the objects that have value in the index of that name, in a new slice that belongs to the caller. A
+// loop over them is faster with [Indexer.AllByIndex].
 //
 // Errors: [ErrNoIndex].
 func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {

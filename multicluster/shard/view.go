@@ -66,13 +66,18 @@ func (v *view[T]) ByIndex(name, value string) ([]T, error) {
 }
 
 // All implements [informer.Informer].
-func (v *view[T]) All() iter.Seq[T] {
+func (v *view[T]) All() iter.Seq[T] { return v.only(v.Informer.All()) }
+
+// AllByIndex implements [informer.Informer].
+func (v *view[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
+	all, err := v.Informer.AllByIndex(name, value)
+	return v.only(all), err
+}
+
+// only returns those of the objects that are of the part.
+func (v *view[T]) only(all iter.Seq[T]) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for obj := range v.Informer.All() {
-			if v.part.Matches(obj) && !yield(obj) {
-				return
-			}
-		}
+		all(func(obj T) bool { return !v.part.Matches(obj) || yield(obj) })
 	}
 }
 

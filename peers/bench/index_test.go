@@ -1,12 +1,10 @@
 package bench
 
 import (
-	"fmt"
-	"os"
+	"iter"
 	"strconv"
+	"sync"
 	"testing"
-	"text/tabwriter"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,16 +31,14 @@ func indexedPod(i, version int) *corev1.Pod {
 	}}
 }
 
-// twoIndexes are by a value that finds 200, and by one that finds all.
-func twoIndexes() (names []string, values func(name string, p *corev1.Pod) []string) {
-	return []string{"group", "all"}, func(name string, p *corev1.Pod) []string { return []string{p.Labels[name]} }
-}
+// indexes are the indexes besides the one by namespace. They index labels.
+var indexes = []string{"group", "all"}
 
-func flyballIndexer() *indexer.Indexer[*corev1.Pod] {
+var flyballIndexer = sync.OnceValue(func() *indexer.Indexer[*corev1.Pod] {
 	x := indexer.New[*corev1.Pod](nil, indexer.Options{})
-	names, values := twoIndexes()
-	for _, name := range names {
-		if err := x.AddIndex(name, func(p *corev1.Pod) ([]string, error) { return values(name, p), nil }); err != nil {
+	for _, name := range indexes {
+		byLabel := func(p *corev1.Pod) ([]string, error) { return []string{p.Labels[name]}, nil }
+		if err := x.AddIndex(name, byLabel); err != nil {
 			panic(err)
 		}
 	}
@@ -54,13 +50,12 @@ func flyballIndexer() *indexer.Indexer[*corev1.Pod] {
 		panic(err)
 	}
 	return x
-}
+})
 
-func clientGoIndexer() cache.Indexer {
+var clientGoIndexer = sync.OnceValue(func() cache.Indexer {
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	names, values := twoIndexes()
-	for _, name := range names {
-		indexers[name] = func(obj any) ([]string, error) { return values(name, obj.(*corev1.Pod)), nil }
+	for _, name := range indexes {
+		indexers[name] = func(obj any) ([]string, error) { return []string{obj.(*corev1.Pod).Labels[name]}, nil }
 	}
 	x := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
 	for i := range indexed {
@@ -69,137 +64,94 @@ func clientGoIndexer() cache.Indexer {
 		}
 	}
 	return x
-}
+})
 
-// indexWork is what both caches are asked to do.
-type indexWork struct {
-	name            string
-	batches, calls  int
-	per             int // How many things one call does; 0 is one.
-	clientGo, other func(i int)
-	// iterate is other by iterator; nil when there is none.
-	iterate func(i int)
-}
-
-func indexWorks() []indexWork {
-	theirs, ours := clientGoIndexer(), flyballIndexer()
-	sink := 0
-	group := func(i int) string { return strconv.Itoa(i % (indexed / groupSize)) }
-	// Two states of each object, in turns: an update replaces one object by another, as it does in an informer.
-	states := make([]*corev1.Pod, 20_000)
-	for i := range states {
-		states[i] = indexedPod(i%10_000, i+2)
+// states are two states of each of 10,000 objects, in turns: an update replaces one object by another, as it does in an
+// informer.
+var states = sync.OnceValue(func() []*corev1.Pod {
+	all := make([]*corev1.Pod, 20_000)
+	for i := range all {
+		all[i] = indexedPod(i%10_000, i+2)
 	}
-	one := make([]deltafifo.Delta[*corev1.Pod], 1)
-	batch, deltas := make([]cache.Transaction, 100), make([]deltafifo.Delta[*corev1.Pod], 100)
+	return all
+})
+
+func state(i int) *corev1.Pod { return states()[i%len(states())] }
+
+func group(i int) string { return strconv.Itoa(i % (indexed / groupSize)) }
+
+// found counts what the reads return, so that no read can be left out.
+var found int
+
+func count[T any](objs iter.Seq[T]) {
+	for range objs {
+		found++
+	}
+}
+
+// BenchmarkIndex reads and writes a cache of 100,000 objects with two indexes besides the namespace.
+func BenchmarkIndex(b *testing.B) {
 	selector := labels.SelectorFromSet(labels.Set{"group": "7"})
-	return []indexWork{
-		{
-			"ByIndex, 200 of 100k", 30, 200, 0,
-			func(i int) { all, _ := theirs.ByIndex("group", group(i)); sink += len(all) },
-			func(i int) { all, _ := ours.ByIndex("group", group(i)); sink += len(all) },
-			func(i int) {
-				all, _ := ours.AllByIndex("group", group(i))
-				for range all {
-					sink++
-				}
-			},
-		},
-		{
-			"List of 100k", 30, 2, 0, func(int) { sink += len(theirs.List()) },
-			func(int) { sink += len(ours.List("", nil)) },
-			func(int) {
-				for range ours.All() {
-					sink++
-				}
-			},
-		},
-		{
-			"List of a namespace", 30, 200, 0,
-			func(i int) {
-				_ = cache.ListAllByNamespace(theirs, "namespace-"+group(i), labels.Everything(), func(any) { sink++ })
-			},
-			func(i int) { sink += len(ours.List("namespace-"+group(i), nil)) }, nil,
-		},
-		{
-			"List by a label, 200 of 100k", 10, 2, 0,
-			func(int) { _ = cache.ListAll(theirs, selector, func(any) { sink++ }) },
-			func(int) { sink += len(ours.List("", selector)) }, nil,
-		},
-		{
-			"update, two indexes, 100 at a time", 30, 200, len(batch), func(i int) {
-				for j := range batch {
-					batch[j] = cache.Transaction{
-						Type:   cache.TransactionTypeUpdate,
-						Object: states[(i*len(batch)+j)%len(states)],
-					}
-				}
-				_ = theirs.(cache.TransactionStore).Transaction(batch...)
-			},
-			func(i int) {
-				for j := range deltas {
-					p := states[(i*len(deltas)+j)%len(states)]
-					deltas[j] = deltafifo.Delta[*corev1.Pod]{
-						Object: p, ResourceVersion: p.ResourceVersion,
-						Accept: deltafifo.AcceptAll,
-					}
-				}
-				_, _ = ours.Apply(deltas)
-			}, nil,
-		},
-		{
-			"update, two indexes", 30, 20_000, 0, func(i int) { _ = theirs.Update(states[i%len(states)]) },
-			func(i int) {
-				p := states[i%len(states)]
-				one[0] = deltafifo.Delta[*corev1.Pod]{
-					Object: p, ResourceVersion: p.ResourceVersion,
-					Accept: deltafifo.AcceptAll,
-				}
-				_, _ = ours.Apply(one)
-			}, nil,
-		},
-	}
-}
-
-// BenchmarkIndexUpdate is an update of one object with two indexes besides the namespace.
-func BenchmarkIndexUpdate(b *testing.B) {
-	works := indexWorks()
-	update := works[len(works)-1]
-	b.Run("flyball", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := range b.N {
-			update.other(i)
-		}
+	theirs, ours := clientGoIndexer, flyballIndexer
+	b.Run("ByIndex, 200 objects", func(b *testing.B) {
+		b.Run("client-go", each(func(i int) { all, _ := theirs().ByIndex("group", group(i)); found += len(all) }))
+		b.Run("Flyball", each(func(i int) { all, _ := ours().ByIndex("group", group(i)); found += len(all) }))
+		b.Run("Flyball, iterator", each(func(i int) { all, _ := ours().AllByIndex("group", group(i)); count(all) }))
 	})
-	b.Run("clientgo", func(b *testing.B) {
-		b.ReportAllocs()
-		for i := range b.N {
-			update.clientGo(i)
-		}
+	b.Run("List, 100,000 objects", func(b *testing.B) {
+		b.Run("client-go", each(func(int) { found += len(theirs().List()) }))
+		b.Run("Flyball", each(func(int) { found += len(ours().List("", nil)) }))
+		b.Run("Flyball, iterator", each(func(int) { count(ours().All()) }))
+	})
+	b.Run("List of a namespace, 200 objects", func(b *testing.B) {
+		b.Run("client-go", each(func(i int) {
+			_ = cache.ListAllByNamespace(theirs(), "namespace-"+group(i), labels.Everything(), func(any) { found++ })
+		}))
+		b.Run("Flyball", each(func(i int) { found += len(ours().List("namespace-"+group(i), nil)) }))
+	})
+	b.Run("List by a label without an index, 200 objects", func(b *testing.B) {
+		b.Run("client-go", each(func(int) { _ = cache.ListAll(theirs(), selector, func(any) { found++ }) }))
+		b.Run("Flyball", each(func(int) { found += len(ours().List("", selector)) }))
+	})
+	b.Run("update of one object", func(b *testing.B) {
+		b.Run("client-go", each(func(i int) { _ = theirs().Update(state(i)) }))
+		deltas := make([]deltafifo.Delta[*corev1.Pod], 1)
+		b.Run("Flyball", each(func(i int) { apply(deltas, i) }))
+	})
+	b.Run("update of 100 objects at once", func(b *testing.B) {
+		transaction, deltas := make([]cache.Transaction, 100), make([]deltafifo.Delta[*corev1.Pod], 100)
+		b.Run("client-go", each(func(i int) {
+			for j := range transaction {
+				transaction[j] = cache.Transaction{
+					Type: cache.TransactionTypeUpdate, Object: state(i*len(transaction) + j),
+				}
+			}
+			_ = theirs().(cache.TransactionStore).Transaction(transaction...)
+		}))
+		b.Run("Flyball", each(func(i int) { apply(deltas, i) }))
 	})
 }
 
-// TestIndexRatios prints reads and writes of the cache beside client-go's.
-func TestIndexRatios(t *testing.T) {
-	if !*ratios {
-		t.Skip("run with -ratios")
+// each is a benchmark of f, which is called once before so that it has what it needs.
+func each(f func(i int)) func(b *testing.B) {
+	return func(b *testing.B) {
+		f(0)
+		b.ReportAllocs()
+		i := 0
+		for b.Loop() {
+			i++
+			f(i)
+		}
 	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
-	defer w.Flush()
-	fmt.Fprintln(w, "work\tclient-go µs\tFlyball µs\tratio\titerator µs\tratio\t")
-	for _, work := range indexWorks() {
-		systems := []func(int){work.clientGo, work.other}
-		if work.iterate != nil {
-			systems = append(systems, work.iterate)
+}
+
+// apply gives the next states to Flyball's indexer in one batch.
+func apply(deltas []deltafifo.Delta[*corev1.Pod], i int) {
+	for j := range deltas {
+		p := state(i*len(deltas) + j)
+		deltas[j] = deltafifo.Delta[*corev1.Pod]{
+			Object: p, ResourceVersion: p.ResourceVersion, Accept: deltafifo.AcceptAll,
 		}
-		best := interleaved(work.batches, work.calls, systems)
-		us := func(d time.Duration) float64 {
-			return float64(d.Nanoseconds()) / 1e3 / float64(work.calls*max(1, work.per))
-		}
-		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.1f\t", work.name, us(best[0]), us(best[1]), us(best[0])/us(best[1]))
-		if work.iterate != nil {
-			fmt.Fprintf(w, "%.2f\t%.1f\t", us(best[2]), us(best[0])/us(best[2]))
-		}
-		fmt.Fprintln(w)
 	}
+	_, _ = flyballIndexer().Apply(deltas)
 }

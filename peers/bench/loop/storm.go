@@ -15,8 +15,8 @@ import (
 // stormWriters is how many requests of a storm are under way at once.
 const stormWriters = 8
 
-// RunStorm creates, updates three times, and deletes the objects of a storm, at most rate writes a second. Then it marks
-// the end.
+// RunStorm creates, updates three times, and deletes the objects of a storm, at most rate writes a second. Then it
+// marks the end.
 func RunStorm(ctx context.Context, c kubernetes.Interface, objects, turn, rate int) error {
 	maps := c.CoreV1().ConfigMaps(Namespace)
 	names := func(n int) *corev1.ConfigMap {
