@@ -73,17 +73,9 @@ func (q *Queue[K]) Release(key K) {
 func (q *Queue[K]) readyKeysLocked() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		if q.order != nil {
-			for run := range q.order.All() {
-				if !yield(run.Key) {
-					return
-				}
-			}
-			return
-		}
-		for id := range q.ready.All() {
-			if !yield(q.entries.at(id).key) {
-				return
-			}
+			q.order.All()(func(next *order.Run[K]) bool { return yield(next.Key) })
+		} else {
+			q.ready.All()(func(id uint32) bool { return yield(q.entries.at(id).key) })
 		}
 	}
 }

@@ -193,9 +193,7 @@ func (q *Queue[K]) Forget(key K) {
 	q.limiter.Forget(key)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if place := q.placeLocked(key); place != none {
-		q.processing[place].entry.attempt = 0
-	} else if e := q.entries.find(key); e != nil {
+	if e := q.entries.find(key); e != nil {
 		e.attempt = 0
 	}
 }
@@ -225,16 +223,16 @@ func (q *Queue[K]) describeLocked(id uint32, e *entry[K], r request, group strin
 	asked := e.wanted()
 	next := q.runLocked(id, e)
 	next.Group = group
-	if !asked {
+	if !asked || r.priority > next.Priority {
 		next.Priority = r.priority
-	} else {
-		next.Priority = max(next.Priority, r.priority)
 	}
 	if q.order != nil && e.dirty && !e.processing() {
 		q.order.Touch(&next.Run)
 	}
-	if r.cause != nil {
-		q.noteLocked(next, r.cause)
+	if r.cause != nil && len(next.causes) < q.maxCauses { // The oldest are kept: they tell what began it.
+		next.causes = append(next.causes, *r.cause)
+	} else if r.cause != nil {
+		next.dropped++
 	}
 }
 

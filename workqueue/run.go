@@ -38,12 +38,3 @@ func (q *Queue[K]) recycleLocked(over *run[K]) {
 	*over = run[K]{causes: over.causes[:0]}
 	q.spare = append(q.spare, over)
 }
-
-// noteLocked records why the key's next run is wanted. The oldest causes are kept: they say what began it.
-func (q *Queue[K]) noteLocked(next *run[K], c *Cause) {
-	if len(next.causes) < q.maxCauses {
-		next.causes = append(next.causes, *c)
-	} else {
-		next.dropped++
-	}
-}

@@ -34,19 +34,15 @@ func (q *Queue[K]) Stats() Stats {
 		Depth: q.readyLocked(), Delayed: q.delayed.heap.Len(), Processing: len(q.processing),
 		Adds: q.adds, Retries: q.retries,
 	}
-	for i := range q.processing {
-		if q.processing[i].entry.dirty {
+	now := q.now()
+	for _, w := range q.processing {
+		if w.entry.dirty {
 			s.Again++
 		}
-	}
-	if !q.keepsTime {
-		return s
-	}
-	now := q.now()
-	for i := range q.processing {
-		running := now - q.processing[i].began
-		s.UnfinishedWork += running
-		s.LongestRunning = max(s.LongestRunning, running)
+		if q.keepsTime {
+			s.UnfinishedWork += now - w.began
+			s.LongestRunning = max(s.LongestRunning, now-w.began)
+		}
 	}
 	return s
 }

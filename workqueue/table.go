@@ -33,6 +33,9 @@ type table[K comparable] struct {
 
 	// idle counts the entries that hold nothing but their key. At most keep of them are kept, for keys that come back.
 	idle, keep int
+	// dropped has a slot for each value of some bits of a key's hash, with other bits of the key whose idle entry was
+	// dropped last. A key that finds itself here was dropped too early; see adapt. Nil until an entry is dropped.
+	dropped *[keepMost]uint16
 	// retired holds ids in the order in which their entries became idle. An entry that is used again stays in it, and
 	// is skipped when its turn comes.
 	//
@@ -44,10 +47,8 @@ type table[K comparable] struct {
 const (
 	// blockSize keeps the memory of a small queue small; blocks of this many entries fill Go's size classes well.
 	blockSize = 32
-	// keepIdle is table.keep for keys that are plain data. 1024 of them take about 60 KB.
-	keepIdle = 1024
-	// keepIndex is the size of the largest index that a table keeps when none of its keys is in use.
-	keepIndex = 4 * keepIdle
+	// keepIdle and keepMost bound table.keep for keys that are plain data. 1024 idle entries take about 60 KB.
+	keepIdle, keepMost = 1024, 16 * 1024
 )
 
 func newTable[K comparable]() table[K] {
@@ -125,6 +126,9 @@ func (t *table[K]) obtain(key K, h uint64) (uint32, *entry[K]) {
 
 // insert adds a key that is not in the table.
 func (t *table[K]) insert(key K, h uint64) (uint32, *entry[K]) {
+	if t.dropped != nil {
+		t.adapt(h)
+	}
 	if 2*(t.used()+1) > len(t.index) {
 		t.grow()
 	}
@@ -175,36 +179,55 @@ func (t *table[K]) retire(id uint32, e *entry[K]) {
 		e.retired = true
 		t.retired.Push(id)
 	}
-	if t.idle > t.keep {
+	for t.idle > t.keep {
 		t.evict()
 	}
-	if t.idle == t.used() && len(t.index) > keepIndex {
+	if t.idle == t.used() && len(t.index) > 4*max(keepIdle, t.keep) { // More keys were in use than will be kept.
 		t.index, t.blocks, t.free, t.retired = nil, nil, nil, ring.Ring[uint32]{}
 		t.next, t.idle = 0, 0
 	}
 }
 
-// evict drops the entry that has been idle for the longest time.
+// evict drops the entry that became idle first, unless it has been used since.
 func (t *table[K]) evict() {
-	for {
-		id := t.retired.Pop()
-		e := t.at(id)
-		e.retired = false
-		if e.idle() {
-			t.unlink(id, e.key)
-			*e = entry[K]{}
-			t.free = append(t.free, id)
-			t.idle--
-			return
-		}
+	id := t.retired.Pop()
+	e := t.at(id)
+	e.retired = false
+	if !e.idle() {
+		return
+	}
+	h := t.hash(e.key)
+	if t.dropped == nil && t.keep > 0 {
+		t.dropped = new([keepMost]uint16)
+	}
+	if t.dropped != nil {
+		t.dropped[h%keepMost] = mark(h)
+	}
+	t.unlink(id, h)
+	*e = entry[K]{}
+	t.free = append(t.free, id)
+	t.idle--
+}
+
+// adapt makes keep follow the number of keys that come and go in turn. If the keys that are inserted were dropped
+// recently, keep rises by one for each; if they are new, it falls by one for every eighth. A burst of keys that never
+// come back leaves no memory behind.
+func (t *table[K]) adapt(h uint64) {
+	if t.dropped[h%keepMost] == mark(h) {
+		t.keep = min(t.keep+1, keepMost)
+	} else if h>>61 == 0 {
+		t.keep = max(t.keep-1, keepIdle)
 	}
 }
 
+// mark stands for a hash in table.dropped. It is not zero, as free slots are.
+func mark(h uint64) uint16 { return uint16(h>>32) | 1 }
+
 // unlink removes an id from the index. Ids behind the freed slot move up if their probe sequence crosses it: they would
 // no longer be found.
-func (t *table[K]) unlink(id uint32, key K) {
+func (t *table[K]) unlink(id uint32, h uint64) {
 	mask := uint32(len(t.index) - 1)
-	gap := uint32(t.hash(key)) & mask
+	gap := uint32(h) & mask
 	for t.index[gap]&mask != id+1 {
 		gap = (gap + 1) & mask
 	}

@@ -17,8 +17,8 @@ func TestTableMatchesMap(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		table, inUse := newTable[string](), map[string]uint32{}
-		table.keep = int(seed) // few, so that eviction and shifting are what is tested
 		for range 4_000 {
+			table.keep = int(seed) // few, so that eviction and shifting are what is tested
 			key := fmt.Sprint(random.IntN(10 + int(seed)*20))
 			if id, used := inUse[key]; used {
 				table.at(id).dirty = false
@@ -62,8 +62,8 @@ func TestStormLeavesNoMemoryBehind(t *testing.T) {
 			}
 			q.Done(item.Key)
 		}
-		if q.entries.used() > keepIdle || len(q.entries.index) > keepIndex ||
-			len(q.entries.blocks) > keepIndex/blockSize {
+		if q.entries.used() > keepIdle || len(q.entries.index) > 4*keepIdle ||
+			len(q.entries.blocks) > 4*keepIdle/blockSize {
 			t.Errorf("%d entries, %d slots, %d blocks are left", q.entries.used(), len(q.entries.index),
 				len(q.entries.blocks))
 		}
@@ -71,6 +71,44 @@ func TestStormLeavesNoMemoryBehind(t *testing.T) {
 			t.Errorf("a ring of %d and a heap of %d are left", q.ready.Cap(), heap)
 		}
 	})
+}
+
+// TestIdleKeysAreKeptForThoseThatComeBack: keys that come and go in turn find their entries again after a few rounds,
+// up to a bound, and keys that do not come back let the number of idle entries fall again.
+func TestIdleKeysAreKeptForThoseThatComeBack(t *testing.T) {
+	q := New(Options[int]{})
+	defer q.ShutDown()
+	turn := func(from, to int) {
+		t.Helper()
+		for key := from; key < to; key++ {
+			q.Add(key)
+			if item, err := q.Get(t.Context()); err != nil || item.Key != key {
+				t.Fatalf("Get: got %d, %v, want %d", item.Key, err, key)
+			}
+			q.Done(key)
+			if q.entries.idle > q.entries.keep || q.entries.keep > keepMost {
+				t.Fatalf("%d idle entries, of which %d may be kept", q.entries.idle, q.entries.keep)
+			}
+		}
+	}
+	for _, n := range []int{keepIdle, 4 * keepIdle, keepMost, keepMost + keepMost/4} {
+		for range 12 {
+			turn(0, n)
+		}
+		if q.entries.idle != n && n <= keepMost {
+			t.Errorf("of %d keys in turn, %d entries are kept", n, q.entries.idle)
+		}
+	}
+	for range 3 {
+		turn(0, 10*keepMost) // Too many to remember that they come back.
+	}
+	if q.entries.idle > keepMost/2 {
+		t.Errorf("of %d keys in turn, %d entries are kept", 10*keepMost, q.entries.idle)
+	}
+	turn(-10*keepMost, 0)
+	if q.entries.used() > keepIdle || q.entries.keep != keepIdle {
+		t.Errorf("after as many keys that do not come back, %d entries are kept", q.entries.used())
+	}
 }
 
 // Source: client-go v0.37.2 util/workqueue/queue_test.go, TestGarbageCollection.

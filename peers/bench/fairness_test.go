@@ -2,14 +2,11 @@ package bench
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	peer "k8s.io/client-go/util/workqueue"
@@ -21,74 +18,88 @@ import (
 // contended is a queue that others keep busy while one key wants to be served.
 type contended struct {
 	name string
-	// add adds a key of the storm; addOne the key that is watched.
+	new  func() contendedQueue
+}
+
+type contendedQueue struct {
+	// add adds a key of the others; addOne the key that is watched.
 	add, addOne func(key string)
 	get         func() (string, bool)
 	done        func(key string)
 	stop        func()
 }
 
-func contendedQueues() []contended {
-	own := func(name string, order workqueue.Order[string], priority int) contended {
-		q := workqueue.New(workqueue.Options[string]{Order: order})
-		return contended{
-			name, q.Add, func(key string) { q.AddWith(key, workqueue.AddOptions{Priority: &priority}) },
+func contendedFlyball(order func() workqueue.Order[string], priority int) func() contendedQueue {
+	return func() contendedQueue {
+		q := workqueue.New(workqueue.Options[string]{Order: order()})
+		return contendedQueue{
+			q.Add, func(key string) { q.AddWith(key, workqueue.AddOptions{Priority: &priority}) },
 			func() (string, bool) {
 				item, err := q.Get(context.Background())
 				return item.Key, err == nil
 			}, q.Done, q.ShutDown,
 		}
 	}
-	theirs := func(name string, q peer.TypedInterface[string], addOne func(string)) contended {
-		return contended{name, q.Add, addOne, func() (string, bool) {
-			key, shutdown := q.Get()
-			return key, !shutdown
-		}, q.Done, q.ShutDown}
-	}
-	namespace := func(key string) string {
-		group, _, _ := strings.Cut(key, "/")
-		return group
-	}
-	clientGo := peer.NewTyped[string]()
-	priority := priorityqueue.New[string]("fair")
-	lowest, higher := priorityqueue.New[string]("low"), priorityqueue.New[string]("high")
-	addWith := func(q priorityqueue.PriorityQueue[string], p int) func(string) {
-		return func(key string) { q.AddWithOpts(priorityqueue.AddOpts{Priority: &p}, key) }
-	}
-	return []contended{
-		theirs("client-go", clientGo, clientGo.Add),
-		theirs("controller-runtime", priority, priority.Add),
-		theirs("controller-runtime, priority 10", higher, addWith(higher, 10)),
-		theirs("controller-runtime, priority -100", lowest, addWith(lowest, -100)),
-		own("flyball", nil, 0),
-		own("flyball, fair by namespace", workqueue.NewFairOrder(workqueue.FairOptions[string]{Group: namespace}), 0),
-		own("flyball, priority 10", workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{}), 10),
-		own("flyball, priority -100, a step ages in 1 ms",
-			workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{Age: time.Millisecond}), -100),
+}
+
+func contendedPeer(q peer.TypedInterface[string], addOne func(string)) contendedQueue {
+	return contendedQueue{q.Add, addOne, func() (string, bool) {
+		key, shutdown := q.Get()
+		return key, !shutdown
+	}, q.Done, q.ShutDown}
+}
+
+func contendedControllerRuntime(priority int) func() contendedQueue {
+	return func() contendedQueue {
+		q := priorityqueue.New[string]("bench")
+		return contendedPeer(q, func(key string) { q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key) })
 	}
 }
 
-// TestQueueFairness prints how long one other key waits behind a storm of 100,000 keys, and beside a hot key that is
-// added again each time it is done. One worker needs 1 µs for a key.
-func TestQueueFairness(t *testing.T) {
-	if !*ratios {
-		t.Skip("run with -ratios")
-	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	defer w.Flush()
-	fmt.Fprintln(w, "queue\tbehind a storm of 100k: p50 / p99\tbeside 100 hot keys: p50 / p99\t")
-	again := contendedQueues()
-	for i, q := range contendedQueues() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t\n", q.name, waitBeside(q, 100_000, false), waitBeside(again[i], 100, true))
+// contendedQueues are without priorities, unless their names say something else.
+var contendedQueues = []contended{
+	{"client-go", func() contendedQueue {
+		q := peer.NewTyped[string]()
+		return contendedPeer(q, q.Add)
+	}},
+	{"Flyball", contendedFlyball(func() workqueue.Order[string] { return nil }, 0)},
+	{"Flyball, fair by namespace", contendedFlyball(func() workqueue.Order[string] {
+		return workqueue.NewFairOrder(workqueue.FairOptions[string]{Group: func(key string) string {
+			group, _, _ := strings.Cut(key, "/")
+			return group
+		}})
+	}, 0)},
+	{"Flyball, priority 10", contendedFlyball(func() workqueue.Order[string] {
+		return workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})
+	}, 10)},
+	{"controller-runtime", contendedControllerRuntime(0)},
+	{"controller-runtime, priority 10", contendedControllerRuntime(10)},
+}
+
+// BenchmarkQueueWait measures how long one key waits behind a storm of 100,000 others, and beside 100 hot keys that are
+// added again as soon as they are done. One worker takes 1 µs for a key. An operation is one such wait.
+func BenchmarkQueueWait(b *testing.B) {
+	b.Run("behind 100,000 keys", func(b *testing.B) { waits(b, 100_000, false) })
+	b.Run("beside 100 hot keys", func(b *testing.B) { waits(b, 100, true) })
+}
+
+func waits(b *testing.B, others int, again bool) {
+	for _, q := range contendedQueues {
+		b.Run(q.name, func(b *testing.B) {
+			took := waitBeside(q.new(), b.N, others, again)
+			slices.Sort(took)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(took[b.N/2].Nanoseconds()), "p50-ns")
+			b.ReportMetric(float64(took[b.N-1].Nanoseconds()), "longest-ns")
+		})
 	}
 }
 
-// waitBeside adds one key again and again while others keep the queue busy, and returns the 99th percentile of its
-// waits.
-func waitBeside(q contended, others int, again bool) string {
-	const samples, patience = 30, 2 * time.Second
+// waitBeside adds one key again and again while others keep the queue busy, and returns how long it waited each time.
+func waitBeside(q contendedQueue, times, others int, again bool) (waits []time.Duration) {
+	const one = "calm/one"
 	served := make(chan time.Time, 1)
-	var storm atomic.Int64 // keys of the storm that are to be worked on
+	var storm atomic.Int64 // The keys of the storm that are not done.
 	var worker sync.WaitGroup
 	worker.Go(func() {
 		for {
@@ -98,12 +109,12 @@ func waitBeside(q contended, others int, again bool) string {
 			}
 			for began := time.Now(); time.Since(began) < time.Microsecond; {
 			}
-			if key == "calm/one" {
+			if key == one {
 				served <- time.Now()
 			}
 			q.done(key)
 			switch {
-			case key == "calm/one":
+			case key == one:
 			case again:
 				q.add(key)
 			default:
@@ -111,33 +122,22 @@ func waitBeside(q contended, others int, again bool) string {
 			}
 		}
 	})
-	defer worker.Wait()
-	defer q.stop()
 	keys := makeKeys(others)
-	for i := range keys {
-		keys[i] = "storm/" + keys[i]
-	}
-	var waits []time.Duration
-	for i := range samples {
+	for i := range times {
 		if i == 0 || !again {
 			for storm.Load() > 0 {
 				time.Sleep(time.Millisecond)
 			}
 			storm.Add(int64(others))
 			for _, key := range keys {
-				q.add(key)
+				q.add("storm/" + key.Name)
 			}
 		}
 		asked := time.Now()
-		q.addOne("calm/one")
-		select {
-		case at := <-served:
-			waits = append(waits, at.Sub(asked))
-		case <-time.After(patience):
-			return fmt.Sprintf("more than %v", patience)
-		}
+		q.addOne(one)
+		waits = append(waits, (<-served).Sub(asked))
 	}
-	slices.Sort(waits)
-	show := func(percent int) string { return waits[len(waits)*percent/100].Round(10 * time.Microsecond).String() }
-	return show(50) + " / " + show(99)
+	q.stop()
+	worker.Wait()
+	return waits
 }
