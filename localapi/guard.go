@@ -47,7 +47,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.forbid(w, fmt.Sprintf("host %q: this server accepts requests to the address that it listens at, to "+
 			"localhost, and to the names that it was started to allow", r.Host))
 	case !sameOrigin(r):
-		g.forbid(w, fmt.Sprintf("origin %q: this server accepts no requests from other web pages", r.Header.Get("Origin")))
+		g.forbid(w, fmt.Sprintf("origin %q: this server accepts no requests from other web pages",
+			r.Header.Get("Origin")))
 	case lacksContentType(r):
 		accepted := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 		g.refuse(w, codec.Status(codec.UnsupportedMediaType(accepted...)))
