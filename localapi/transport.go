@@ -117,6 +117,8 @@ type response struct {
 	mu      sync.Mutex
 	code    int
 	buf     bytes.Buffer
+	source  io.Reader // if not nil, what the client reads in place of buf
+	size    int64     // the number of bytes in source, or -1
 	stream  bool
 	done    bool  // the handler has returned
 	broken  error // why the connection broke; nil after an orderly end
@@ -174,6 +176,14 @@ func (w *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// TakeBody makes b what the client reads. The handler writes nothing after it.
+func (w *response) TakeBody(b io.Reader, size int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.code = cmp.Or(w.code, http.StatusOK)
+	w.source, w.size = b, size
+}
+
 // Flush implements [http.Flusher].
 func (w *response) Flush() {
 	w.mu.Lock()
@@ -204,7 +214,10 @@ func (w *response) result(r *http.Request) (*http.Response, error) {
 		Header: w.header, Request: r, ContentLength: -1,
 		Body: &body{w: w, abandoned: r.Context().Done(), cause: r.Context().Err},
 	}
-	if w.done && w.broken == nil {
+	switch {
+	case w.source != nil:
+		answer.ContentLength = w.size
+	case w.done && w.broken == nil:
 		answer.ContentLength = int64(w.buf.Len())
 	}
 	return answer, nil
@@ -260,6 +273,8 @@ func (b *body) Read(p []byte) (int, error) {
 		switch {
 		case w.closed:
 			return 0, errors.New("localapi: read on closed response body")
+		case w.source != nil:
+			return w.source.Read(p)
 		case w.buf.Len() > 0:
 			n, err := w.buf.Read(p)
 			w.wakeLocked()

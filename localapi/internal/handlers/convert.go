@@ -15,15 +15,15 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
-// convertedLater is a list before its conversion. It is never encoded itself.
-type convertedLater struct {
+// pendingList is a list before it is converted or encoded. No codec ever gets it.
+type pendingList struct {
 	metav1.TypeMeta
 	metav1.ListMeta
 	objects []*watchcache.Object
 }
 
 // DeepCopyObject implements [runtime.Object].
-func (l *convertedLater) DeepCopyObject() runtime.Object { c := *l; return &c }
+func (l *pendingList) DeepCopyObject() runtime.Object { c := *l; return &c }
 
 // convertible reports whether any resource can be converted to kind.
 func convertible(kind schema.GroupVersionKind) bool {
@@ -39,11 +39,13 @@ func convertible(kind schema.GroupVersionKind) bool {
 
 // convert turns an object or list into what the client asked for.
 func (x *exchange) convert(obj runtime.Object) (runtime.Object, error) {
-	if _, isStatus := obj.(*metav1.Status); isStatus || x.out.As.Kind == "" {
-		return obj, nil
-	}
-	list, isList := obj.(*convertedLater)
+	list, isList := obj.(*pendingList)
+	_, isStatus := obj.(*metav1.Status)
 	switch {
+	case isList && x.out.As.Kind == "":
+		return listObject(x.res, list.objects, list.ListMeta), nil
+	case isStatus, x.out.As.Kind == "":
+		return obj, nil
 	case x.out.As.Kind == "Table" && isList:
 		objects := make([]runtime.Object, len(list.objects))
 		for i, o := range list.objects {
@@ -81,7 +83,7 @@ func (x *exchange) partial(obj runtime.Object) (*metav1.PartialObjectMetadata, e
 	return partial, nil
 }
 
-func (x *exchange) partialList(list *convertedLater) (runtime.Object, error) {
+func (x *exchange) partialList(list *pendingList) (runtime.Object, error) {
 	partials := &metav1.PartialObjectMetadataList{ListMeta: list.ListMeta}
 	partials.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("PartialObjectMetadataList"))
 	for _, o := range list.objects {

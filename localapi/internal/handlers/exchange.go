@@ -1,9 +1,11 @@
 package handlers
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -137,19 +139,34 @@ func (x *exchange) record(a answer) {
 	})
 }
 
+// body is an encoded answer.
+type body struct {
+	io.Reader
+	size        int64 // -1: unknown
+	contentType string
+}
+
+// bodyTaker is a [http.ResponseWriter] that takes a body and has its client read it, which saves a copy of the body. No
+// other method is called after TakeBody. size is the number of bytes in the body, or -1 if that is not known.
+type bodyTaker interface {
+	TakeBody(b io.Reader, size int64)
+}
+
 // write encodes and sends the answer. If truncate, it sends only half of it.
 func (x *exchange) write(a answer, truncate bool) {
-	body, contentType, err := x.encode(a)
+	body, err := x.encode(a)
 	if err != nil {
 		a = x.answerError(err)
 		x.out.As.Kind = ""
-		if body, contentType, err = x.encode(a); err != nil {
+		if body, err = x.encode(a); err != nil {
 			x.lose()
 		}
 	}
 	h := x.w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Type", body.contentType)
+	if body.size >= 0 {
+		h.Set("Content-Length", strconv.FormatInt(body.size, 10))
+	}
 	h.Set("Cache-Control", "no-cache, private")
 	x.addWarnings(h)
 	if status, ok := a.other.(*metav1.Status); ok && status.Details != nil && status.Details.RetryAfterSeconds > 0 {
@@ -157,11 +174,17 @@ func (x *exchange) write(a answer, truncate bool) {
 	}
 	x.w.WriteHeader(a.code)
 	if truncate {
-		_, _ = x.w.Write(body[:len(body)/2])
+		whole, _ := io.ReadAll(body) // of a list that cannot be encoded, half of what can
+		_, _ = x.w.Write(whole[:len(whole)/2])
 		x.lose()
 	}
-	if x.r.Method != http.MethodHead {
-		_, _ = x.w.Write(body) // a client that is gone needs no answer
+	if x.r.Method == http.MethodHead {
+		return
+	}
+	if t, ok := x.w.(bodyTaker); ok {
+		t.TakeBody(body.Reader, body.size)
+	} else if _, err := io.Copy(x.w, body.Reader); err != nil {
+		x.lose() // the client is gone, or an item of the list cannot be encoded
 	}
 }
 
@@ -174,35 +197,60 @@ func (x *exchange) addWarnings(h http.Header) {
 	}
 }
 
-func (x *exchange) encode(a answer) (body []byte, contentType string, err error) {
+func (x *exchange) encode(a answer) (body, error) {
+	b, err := x.encodeBody(a)
+	if b.contentType == "" {
+		b.contentType = x.out.Format.ContentType()
+	}
+	return b, err
+}
+
+func (x *exchange) encodeBody(a answer) (body, error) {
 	if a.raw != nil {
-		return a.raw, a.contentType, nil
+		b := bytesBody(a.raw)
+		b.contentType = a.contentType
+		return b, nil
 	}
 	obj := a.other
-	if a.object != nil {
-		if x.out.As.Kind == "" && !x.out.Pretty {
-			body, err := x.encodeStored(a.object)
-			return body, x.out.Format.ContentType(), err
+	if asStored := x.out.As.Kind == "" && !x.out.Pretty; a.object != nil {
+		if asStored {
+			encoded, err := x.encodeStored(a.object)
+			return bytesBody(encoded), err
 		}
 		obj = a.object.Object
+	} else if list, ok := obj.(*pendingList); ok && asStored && x.out.Format != codec.YAML {
+		return x.listBody(list)
 	}
-	if obj, err = x.convert(obj); err != nil {
-		return nil, "", err
+	obj, err := x.convert(obj)
+	if err != nil {
+		return body{}, err
 	}
-	body, err = x.api.Codec.Encode(obj, x.out.Format, x.out.Pretty)
-	return body, x.out.Format.ContentType(), err
+	encoded, err := x.api.Codec.Encode(obj, x.out.Format, x.out.Pretty)
+	return bytesBody(encoded), err
 }
+
+func bytesBody(b []byte) body { return body{Reader: bytes.NewReader(b), size: int64(len(b))} }
 
 // encodeStored encodes a stored object, once for all clients.
 func (x *exchange) encodeStored(o *watchcache.Object) ([]byte, error) {
-	encode := func(obj runtime.Object) ([]byte, error) { return x.api.Codec.Encode(obj, x.out.Format, false) }
 	switch x.out.Format {
 	case codec.JSON:
-		return o.Encoded(watchcache.JSON, encode)
+		return o.Encoded(watchcache.JSON, x.encodeObject)
 	case codec.Protobuf:
-		return o.Encoded(watchcache.Protobuf, encode)
+		return o.Encoded(watchcache.Protobuf, func(obj runtime.Object) ([]byte, error) {
+			envelope := codec.NewEnvelope(x.res.Definition.GroupVersionKind())
+			if m, ok := envelope.Stamp(o.Value, o.Revision); ok {
+				return envelope.Seal(&m), nil
+			}
+			return x.encodeObject(obj)
+		})
 	}
-	return encode(o.Object)
+	return x.encodeObject(o.Object)
+}
+
+// encodeObject encodes an object in the format of the answer.
+func (x *exchange) encodeObject(obj runtime.Object) ([]byte, error) {
+	return x.api.Codec.Encode(obj, x.out.Format, false)
 }
 
 // recorder records the status code of an answer that another handler writes.

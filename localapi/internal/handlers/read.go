@@ -68,13 +68,8 @@ func (x *exchange) listAnswer(result registry.ListResult) answer {
 	if result.Shard != "" {
 		listMeta.ShardInfo = &metav1.ShardInfo{Selector: result.Shard}
 	}
-	var obj runtime.Object
-	if x.out.As.Kind == "" {
-		obj = listObject(x.res, result.Objects, listMeta)
-	} else {
-		obj = &convertedLater{objects: result.Objects, ListMeta: listMeta}
-	}
-	return answer{code: http.StatusOK, other: obj, resourceVersion: listMeta.ResourceVersion}
+	list := &pendingList{objects: result.Objects, ListMeta: listMeta}
+	return answer{code: http.StatusOK, other: list, resourceVersion: listMeta.ResourceVersion}
 }
 
 // listObject returns the list object of a type with the given items.

@@ -47,6 +47,14 @@ func (o *Object) Encoded(e Encoding, encode func(runtime.Object) ([]byte, error)
 	return b, nil
 }
 
+// EncodedOnce is Encoded for a caller that needs the encoding only once. It does not keep what it produces.
+func (o *Object) EncodedOnce(e Encoding, encode func(runtime.Object) ([]byte, error)) ([]byte, error) {
+	if b := o.encoded[e].Load(); b != nil {
+		return *b, nil
+	}
+	return encode(o.Object)
+}
+
 // forget drops the cached encodings.
 func (o *Object) forget() {
 	for i := range o.encoded {
