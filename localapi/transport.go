@@ -57,7 +57,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	rw := &response{header: http.Header{}, started: make(chan struct{}), cancel: cancel, cancelled: ctx.Done()}
+	rw := &response{header: http.Header{}, cancel: cancel}
 	if !s.enter(rw) {
 		cancel()
 		closeBody(r)
@@ -76,9 +76,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if s.handler.AnswersAtOnce(r) {
 		serve()
-	} else {
-		go serve()
+		return rw.result(r)
 	}
+	rw.started, rw.cancelled = make(chan struct{}), ctx.Done()
+	go serve()
 	select {
 	case <-rw.started:
 		return rw.result(r)
@@ -106,13 +107,14 @@ const streamBuffer = 64 << 10
 type response struct {
 	header http.Header
 
-	// cancel ends the handler's context. cancelled is that context's Done channel.
-	cancel    context.CancelFunc
-	cancelled <-chan struct{}
+	// cancel ends the handler's context.
+	cancel context.CancelFunc
 
-	// started is closed by the handler's goroutine when the client can have its answer: at the first flush, when the
-	// handler returns, or when the connection breaks before either.
-	started chan struct{}
+	// The handler's goroutine closes started when the client can have its answer: at the first flush, when the handler
+	// returns, or when the connection breaks before either. cancelled is the Done channel of the handler's context. Both
+	// are nil if the handler runs in the client's goroutine, where nothing waits for them.
+	started   chan struct{}
+	cancelled <-chan struct{}
 
 	mu      sync.Mutex
 	code    int
@@ -120,6 +122,7 @@ type response struct {
 	source  io.Reader // if not nil, what the client reads in place of buf
 	size    int64     // the number of bytes in source, or -1
 	stream  bool
+	ready   bool  // the client can have its answer
 	done    bool  // the handler has returned
 	broken  error // why the connection broke; nil after an orderly end
 	closed  bool  // the client has closed the body
@@ -193,10 +196,11 @@ func (w *response) Flush() {
 }
 
 func (w *response) startLocked() {
-	select {
-	case <-w.started:
-	default:
-		w.code = cmp.Or(w.code, http.StatusOK)
+	if w.ready {
+		return
+	}
+	w.ready, w.code = true, cmp.Or(w.code, http.StatusOK)
+	if w.started != nil {
 		close(w.started)
 	}
 }
@@ -209,10 +213,10 @@ func (w *response) result(r *http.Request) (*http.Response, error) {
 		return nil, w.broken
 	}
 	answer := &http.Response{
-		Status:     strconv.Itoa(w.code) + " " + http.StatusText(w.code),
+		Status:     statusLine(w.code),
 		StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.header, Request: r, ContentLength: -1,
-		Body: &body{w: w, abandoned: r.Context().Done(), cause: r.Context().Err},
+		Body: &body{w: w, request: r},
 	}
 	switch {
 	case w.source != nil:
@@ -221,6 +225,13 @@ func (w *response) result(r *http.Request) (*http.Response, error) {
 		answer.ContentLength = int64(w.buf.Len())
 	}
 	return answer, nil
+}
+
+func statusLine(code int) string {
+	if code == http.StatusOK {
+		return "200 OK"
+	}
+	return strconv.Itoa(code) + " " + http.StatusText(code)
 }
 
 // abandon is called when nobody will read the answer.
@@ -257,11 +268,8 @@ func (w *response) wakeLocked() {
 
 // body is the client's end.
 type body struct {
-	w *response
-
-	// abandoned is closed when the client's context ends; cause then returns the reason.
-	abandoned <-chan struct{}
-	cause     func() error
+	w       *response
+	request *http.Request // the client's, whose context may end
 }
 
 // Read implements [io.Reader].
@@ -284,8 +292,8 @@ func (b *body) Read(p []byte) (int, error) {
 		case w.done:
 			return 0, io.EOF
 		}
-		if w.waitLocked(b.abandoned) {
-			return 0, b.cause()
+		if ctx := b.request.Context(); w.waitLocked(ctx.Done()) {
+			return 0, ctx.Err()
 		}
 	}
 }

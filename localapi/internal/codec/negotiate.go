@@ -183,7 +183,7 @@ func wantsPretty(r *http.Request, c clause) bool {
 
 func parseAccept(header string) []clause {
 	header = cmp.Or(header, runtime.ContentTypeJSON)
-	var clauses []clause
+	clauses := make([]clause, 0, 1+strings.Count(header, ","))
 	for part := range strings.SplitSeq(header, ",") {
 		part = strings.TrimSpace(part)
 		if _, plain := formatOf(part); plain && part != "" { // what most clients send needs no parser

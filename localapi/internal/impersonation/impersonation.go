@@ -2,7 +2,6 @@ package impersonation
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -48,11 +47,15 @@ func Impersonate(z *rbac.Authorizer, u auth.User, h http.Header, a rbac.Attribut
 // pass a parser.
 func wantedUser(h http.Header) (u auth.User, ok bool, err error) {
 	const prefix = "Impersonate-"
-	asked := false
-	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if len(name) <= len(prefix) || !strings.EqualFold(name[:len(prefix)], prefix) {
-			continue
+	var names []string
+	for name := range h {
+		if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
+			names = append(names, name)
 		}
+	}
+	slices.Sort(names)
+	asked := false
+	for _, name := range names {
 		values := h[name]
 		switch key := http.CanonicalHeaderKey(name); {
 		case key == authenticationv1.ImpersonateUserHeader && u.Name == "" && len(values) > 0:
