@@ -111,8 +111,8 @@ type response struct {
 	cancel context.CancelFunc
 
 	// The handler's goroutine closes started when the client can have its answer: at the first flush, when the handler
-	// returns, or when the connection breaks before either. cancelled is the Done channel of the handler's context. Both
-	// are nil if the handler runs in the client's goroutine, where nothing waits for them.
+	// returns, or when the connection breaks before either. cancelled is the Done channel of the handler's context.
+	// Both are nil if the handler runs in the client's goroutine, where nothing waits for them.
 	started   chan struct{}
 	cancelled <-chan struct{}
 
