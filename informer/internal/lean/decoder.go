@@ -2,8 +2,8 @@ package lean
 
 import (
 	"hash/maphash"
-	"reflect"
 	"sync"
+	"unsafe"
 )
 
 // Decoder decodes objects so that they take little memory: equal strings are one, and so are equal parts of objects.
@@ -26,10 +26,11 @@ type Decoder struct {
 
 // part is a value that several messages hold.
 type part struct {
-	// field is the id of the kind of field that it was decoded for.
-	field uint64
-	wire  []byte
-	value reflect.Value
+	// kind is that of the field that it was decoded for.
+	kind uint64
+	// value points to what the field points to, or to a copy of the struct that the field is.
+	value unsafe.Pointer
+	wire  string
 }
 
 // tree is a part of an object of maps that several objects hold.

@@ -14,8 +14,10 @@
 // Shared parts make objects of a cache read-only in earnest: who changes one changes others. An object for somebody
 // who is going to change it is decoded without.
 //
-// There is no generated code. For protobuf the decoder follows the struct tags that the generated decoders are made
-// from, for JSON it builds maps. It knows how Kubernetes writes, and nothing else: what is written in any other way,
-// correct or not, is refused, and the caller has the standard decoder deal with it. So it can be compared with that
-// decoder on any input, which the fuzz tests do.
+// There is no generated code. For protobuf the decoder makes a [plan] of each Go type, once, from the struct tags that
+// the generated decoders are made from: which field of the struct a number stands for, and how it is decoded. It
+// writes the fields through unsafe pointers; plan.go and protobuf.go are the only files that compute any. For JSON it
+// builds maps. The decoder knows how Kubernetes writes, and nothing else: what is written in any other way, correct or
+// not, is refused, and the caller has the standard decoder deal with it. So it can be compared with that decoder on
+// any input, which the fuzz tests do.
 package lean

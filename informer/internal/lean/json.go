@@ -110,20 +110,20 @@ func (r *reader) shared(at level) (any, error) {
 		return nil, errUnusual
 	}
 	text := r.text[r.at:r.spans[r.span].end]
-	if !r.share {
+	if !r.share || (at.depth == 1 && at.key == metadataKey) { // The same text elsewhere keeps its managed fields.
+		return r.fresh(at)
+	}
+	site := r.subtrees.of(at.number)
+	if !site.worth() {
 		return r.fresh(at)
 	}
 	hash := maphash.Bytes(r.words.seed, text)
-	site := r.subtrees.of(at.number)
-	if !site.worth(hash) {
-		return r.fresh(at)
-	}
 	p := r.trees.find(hash)
 	if p == nil {
 		r.trees.put(hash, nil) // Remembered is only what comes twice.
 		return r.fresh(at)
 	}
-	p.met = true
+	p.hash |= met
 	site.found++
 	if known := p.value; known != nil {
 		if !bytes.Equal(known.text, text) {

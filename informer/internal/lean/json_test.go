@@ -135,6 +135,8 @@ func FuzzTree(f *testing.F) {
 		`{"a":1"b}c"}`, `{"a":[1,]}`, `{"a"}`, `{,}`, `{"a":x{,"b":[]}`,
 		`{"metadata":{"managedFields":[{"a":1}],"b":2}}`, `{"metadata":{"managedFields":null}}`,
 		`{"metadata":{"managedFields":[],"managedFields":[1]}}`, ` {} `, `{"a":123456789012345678901}`,
+		// Elsewhere the same text keeps its managed fields.
+		`{"status":{"managedFields":[]}}`, `{"metadata":{"managedFields":[]}}`, `{"status":{"managedFields":[]}}`,
 	} {
 		f.Add([]byte(odd))
 	}

@@ -15,14 +15,12 @@ import (
 // decoders are made from.
 type plan struct {
 	typ reflect.Type
-	// fields has the fields by their number; those without a name are not decoded.
+	// fields has the fields by their number; those without a shape are not decoded.
 	fields []field
 	// opaque says that only the type's own Unmarshal knows how: times, quantities, named slices.
 	opaque bool
-	// holds says that a value refers to memory of its own: then sharing it saves some.
-	holds bool
-	// id is mixed into the hash of what is decoded into the type.
-	id uint64
+	// isTime says that the type is metav1.Time, the most frequent of those.
+	isTime bool
 }
 
 // shape is what a field is made of.
@@ -31,29 +29,78 @@ type shape uint8
 const (
 	shapeNone shape = iota
 	shapeString
-	shapeInt
-	shapeUint
+	shapeInt32
+	shapeInt64
+	shapeUint8
+	shapeUint32
+	shapeUint64
 	shapeBool
 	shapeBytes
 	shapeMessage // A struct in place.
+	shapePointer
 	shapeStrings // A map of strings to strings.
 	shapeMap
 	shapeSlice
-	shapePointer
 )
 
 // field is one field of a message, or what its elements, keys or values are.
 type field struct {
-	index int
+	// offset is where the field begins in its struct.
+	offset uintptr
+	// size is that of a value of the type.
+	size  uintptr
 	shape shape
+	// wire is the wire type of a record: that of a pointer is its target's, that of a slice its elements'.
+	wire uint8
+	// site numbers the field.
+	site int
+	// kind numbers the type of the field: parts of one kind can stand for each other.
+	kind uint64
+	// message has the plan of the type.
+	message *lazyPlan
+	// holds says that a message refers to memory of its own: then sharing it saves some.
+	holds bool
 	typ   reflect.Type
 	// element is that of a slice, the target of a pointer, the value of a map; key the key of a map.
 	element, key *field
-	// message is the type's plan; made when first needed, as types may hold themselves.
-	message func() *plan
-	// id is mixed into the hash of what is decoded into the type. site numbers the field.
-	id   uint64
-	site int
+}
+
+// kindKey is what a kind stands for. An object's metadata is of another kind than that of a template within one: it is
+// decoded without managed fields.
+type kindKey struct {
+	typ            reflect.Type
+	objectMetadata bool
+}
+
+var (
+	kindCount atomic.Uint64
+	kinds     sync.Map // kindKey → uint64
+)
+
+func kindOf(key kindKey) uint64 {
+	if known, ok := kinds.Load(key); ok {
+		return known.(uint64)
+	}
+	made, _ := kinds.LoadOrStore(key, kindCount.Add(1))
+	return made.(uint64)
+}
+
+// lazyPlan is a plan that is made when first needed, as types may hold themselves.
+type lazyPlan struct {
+	kindKey
+	made atomic.Pointer[plan]
+}
+
+func (l *lazyPlan) get() *plan {
+	if p := l.made.Load(); p != nil {
+		return p
+	}
+	p := planOf(l.typ)
+	if l.objectMetadata {
+		p = metadataPlan()
+	}
+	l.made.Store(p)
+	return p
 }
 
 // fieldCount numbers the fields of all plans.
@@ -64,6 +111,7 @@ var fieldCount atomic.Int32
 var plans sync.Map // reflect.Type → *plan
 
 var (
+	metaTime      = reflect.TypeFor[metav1.Time]()
 	localTime     = reflect.TypeFor[time.Time]() // Points to a time zone, of which there is one.
 	typeMeta      = reflect.TypeFor[metav1.TypeMeta]()
 	objectMeta    = reflect.TypeFor[metav1.ObjectMeta]()
@@ -84,9 +132,8 @@ func planOf(t reflect.Type) *plan {
 }
 
 func newPlan(t reflect.Type) *plan {
-	p := &plan{typ: t, id: idOf(t), opaque: t.Kind() != reflect.Struct || !strings.HasPrefix(t.PkgPath(), "k8s.io/")}
+	p := &plan{typ: t, opaque: t.Kind() != reflect.Struct || !strings.HasPrefix(t.PkgPath(), "k8s.io/")}
 	if p.opaque {
-		p.holds = true
 		return p
 	}
 	object := false
@@ -101,32 +148,27 @@ func newPlan(t reflect.Type) *plan {
 			p.opaque, p.fields = true, nil
 			break
 		}
-		made, ok := fieldOf(f.Type)
+		made, ok := fieldOf(kindKey{f.Type, object && f.Type == objectMeta})
 		if !ok {
 			p.opaque, p.fields = true, nil
 			break
 		}
-		if object && f.Type == objectMeta {
-			// Another id: what is shared must have been decoded the same way.
-			made.message, made.id = sync.OnceValue(metadataPlan), made.id+1
-		}
-		made.index = i
+		made.offset = f.Offset
 		for len(p.fields) <= number {
 			p.fields = append(p.fields, field{})
 		}
 		p.fields[number] = made
 	}
-	p.holds = refers(t)
+	p.isTime = t == metaTime
 	return p
 }
 
-// metadataPlan is that of the metadata of an object, as opposed to that of a template within one: without managed
-// fields.
-func metadataPlan() *plan {
+// metadataPlan is the plan of an object's metadata.
+var metadataPlan = sync.OnceValue(func() *plan {
 	p := newPlan(objectMeta)
 	p.fields[managedFieldsNumber] = field{}
 	return p
-}
+})
 
 // numberOf reads the tag `protobuf:"bytes,1,opt,name=metadata"`.
 func numberOf(f reflect.StructField) (int, bool) {
@@ -139,31 +181,43 @@ func numberOf(f reflect.StructField) (int, bool) {
 }
 
 // fieldOf says how a type is decoded; false when only its message's own Unmarshal knows.
-func fieldOf(t reflect.Type) (f field, ok bool) {
-	f = field{typ: t, id: idOf(t), site: int(fieldCount.Add(1))}
+func fieldOf(k kindKey) (f field, ok bool) {
+	t := k.typ
+	f = field{typ: t, size: t.Size(), kind: kindOf(k), site: int(fieldCount.Add(1)), wire: wireBytes}
 	if t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(selfDecoding) {
-		f.shape, f.message = shapeMessage, sync.OnceValue(func() *plan { return planOf(t) })
+		f.shape, f.message, f.holds = shapeMessage, &lazyPlan{kindKey: k}, refers(t)
 		return f, true
 	}
 	switch t.Kind() {
 	case reflect.String:
 		f.shape = shapeString
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		f.shape = shapeInt
-	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
-		f.shape = shapeUint
+		f.shape, f.wire = shapeInt64, wireVarint
+		if t.Size() == 4 {
+			f.shape = shapeInt32
+		}
+	case reflect.Uint8:
+		f.shape, f.wire = shapeUint8, wireVarint
+	case reflect.Uint32:
+		f.shape, f.wire = shapeUint32, wireVarint
+	case reflect.Uint64:
+		f.shape, f.wire = shapeUint64, wireVarint
 	case reflect.Bool:
-		f.shape = shapeBool
+		f.shape, f.wire = shapeBool, wireVarint
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			f.shape = shapeBytes
 			break
 		}
 		f.shape = shapeSlice
-		return f, f.part(&f.element, t.Elem())
+		ok = f.part(&f.element, t.Elem())
+		f.wire = f.element.wire
+		return f, ok
 	case reflect.Pointer:
 		f.shape = shapePointer
-		return f, f.part(&f.element, t.Elem())
+		ok = f.part(&f.element, t.Elem())
+		f.wire = f.element.wire
+		return f, ok
 	case reflect.Map:
 		f.shape = shapeMap
 		if t == stringsByName {
@@ -175,7 +229,7 @@ func fieldOf(t reflect.Type) (f field, ok bool) {
 }
 
 func (*field) part(into **field, t reflect.Type) bool {
-	made, ok := fieldOf(t)
+	made, ok := fieldOf(kindKey{typ: t})
 	*into = &made
 	return ok
 }
@@ -194,14 +248,4 @@ func refers(t reflect.Type) bool {
 		}
 	}
 	return false
-}
-
-// idOf is a number for a type. Two types with one number would only share a place in the table.
-func idOf(t reflect.Type) uint64 {
-	const prime = 1099511628211
-	h := uint64(14695981039346656037)
-	for _, c := range []byte(t.PkgPath() + "." + t.String()) {
-		h = (h ^ uint64(c)) * prime
-	}
-	return h
 }

@@ -1,10 +1,10 @@
 package lean
 
 import (
-	"bytes"
 	"hash/maphash"
 	"reflect"
 	"time"
+	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -17,67 +17,78 @@ import (
 // Errors: the message is written in an unusual way, or wrong, or nothing is known of the type. Its own Unmarshal
 // knows which; obj is then not empty any more.
 func (d *Decoder) Unmarshal(data []byte, obj any, share bool) error {
-	v := reflect.ValueOf(obj).Elem()
-	p := planOf(v.Type())
+	v := reflect.ValueOf(obj)
+	p := planOf(v.Type().Elem())
 	if p.opaque {
 		return errUnusual
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.share = share
-	return d.message(p, data, v)
+	return d.message(p, data, v.UnsafePointer())
 }
 
 // message decodes into a struct.
-func (d *Decoder) message(p *plan, data []byte, into reflect.Value) error {
+func (d *Decoder) message(p *plan, data []byte, into unsafe.Pointer) error {
 	if p.opaque {
-		return decodeItself(data, into)
+		return p.decodeItself(data, into)
 	}
 	var seen uint64
-	for len(data) > 0 {
-		r, size, err := next(data)
-		if err != nil {
-			return err
-		}
-		if r.number >= uint64(len(p.fields)) || p.fields[r.number].shape == shapeNone {
-			data = data[size:]
-			continue
-		}
-		f := &p.fields[r.number]
-		if seen&(1<<r.number) != 0 {
+	for at := 0; at < len(data); {
+		var r record
+		if at+1 < len(data) && data[at] < 0x80 && data[at+1] < 0x80 && data[at]&7 == wireBytes && data[at]>>3 != 0 {
+			r.tag, r.start = uint64(data[at]), at+2
+			if r.end = r.start + int(data[at+1]); r.end > len(data) {
+				return errUnusual
+			}
+		} else if r = next(data, at); r.end == 0 {
 			return errUnusual
 		}
-		seen |= 1 << r.number
-		target := into.Field(f.index)
-		switch f.shape {
-		case shapeSlice, shapeMap, shapeStrings:
-			length, count, err := run(data, r, size)
-			if err != nil {
-				return err
-			}
-			if err := d.shared(f, data[:length], count, target); err != nil {
-				return err
-			}
-			size = length
-		default:
-			if err := d.single(f, r, target); err != nil {
-				return err
-			}
+		number := r.number()
+		if number >= uint64(len(p.fields)) || p.fields[number].shape == shapeNone {
+			at = r.end
+			continue
 		}
-		data = data[size:]
+		f := &p.fields[number]
+		if seen&(1<<number) != 0 || r.wire() != f.wire {
+			return errUnusual
+		}
+		seen |= 1 << number
+		target := unsafe.Add(into, f.offset)
+		if f.shape == shapeString {
+			*(*string)(target) = d.words.intern(data[r.start:r.end], d.sites.of(f.site))
+			at = r.end
+			continue
+		}
+		if f.shape < shapeStrings {
+			if err := d.single(f, r.value, data[r.start:r.end:r.end], target); err != nil {
+				return err
+			}
+			at = r.end
+			continue
+		}
+		end, count := run(data, r)
+		if end == 0 {
+			return errUnusual
+		}
+		if err := d.shared(f, data[at:end:end], count, target); err != nil {
+			return err
+		}
+		at = end
 	}
 	return nil
 }
 
 // decodeItself calls the type's own Unmarshal.
-func decodeItself(data []byte, into reflect.Value) error {
-	if into.Kind() == reflect.Slice {
-		into.Set(reflect.MakeSlice(into.Type(), 0, 0)) // A list that is there is not nil, even when empty.
+func (p *plan) decodeItself(data []byte, into unsafe.Pointer) error {
+	if p.isTime {
+		return unmarshalTime((*metav1.Time)(into), data)
 	}
-	switch t := into.Addr().Interface().(type) {
-	case *metav1.Time:
-		return unmarshalTime(t, data)
-	case interface{ Unmarshal([]byte) error }:
+	v := reflect.NewAt(p.typ, into)
+	if p.typ.Kind() == reflect.Slice {
+		v.Elem().Set(reflect.MakeSlice(p.typ, 0, 0)) // A list that is there is not nil, even when empty.
+	}
+	if t, ok := v.Interface().(interface{ Unmarshal([]byte) error }); ok {
 		return t.Unmarshal(data)
 	}
 	return errUnusual
@@ -91,246 +102,238 @@ func unmarshalTime(t *metav1.Time, data []byte) error {
 	}
 	var seconds int64
 	seen := false
-	for len(data) > 0 {
-		r, size, err := next(data)
-		if err != nil {
-			return err
-		}
+	for at := 0; at < len(data); {
+		r := next(data, at)
 		switch {
-		case r.number == 1 && r.wire == wireVarint && !seen:
+		case r.end == 0:
+			return errUnusual
+		case r.tag == 1<<3|wireVarint && !seen:
 			seconds, seen = int64(r.value), true
-		case r.number == 2 && r.wire == wireVarint:
-		case r.number <= 2:
+		case r.tag == 2<<3|wireVarint:
+		case r.number() <= 2:
 			return errUnusual
 		}
-		data = data[size:]
+		at = r.end
 	}
 	t.Time = time.Unix(seconds, 0).Local()
 	return nil
 }
 
-// single decodes what stands in one record.
-func (d *Decoder) single(f *field, r record, into reflect.Value) error {
-	wire := uint8(wireBytes)
-	if f.shape == shapeInt || f.shape == shapeUint || f.shape == shapeBool {
-		wire = wireVarint
-	}
-	if f.shape != shapePointer && r.wire != wire {
-		return errUnusual
-	}
+// slice is how the runtime lays out a slice.
+type slice struct {
+	elements unsafe.Pointer
+	len, cap int
+}
+
+// single decodes what stands in one record: a number, or the content.
+func (d *Decoder) single(f *field, value uint64, content []byte, into unsafe.Pointer) error {
 	switch f.shape {
 	case shapeString:
-		into.SetString(d.words.intern(r.content, d.sites.of(f.site)))
-	case shapeInt:
-		into.SetInt(truncated(f.typ, r.value))
-	case shapeUint:
-		into.SetUint(r.value)
+		*(*string)(into) = d.words.intern(content, d.sites.of(f.site))
+	case shapeInt32:
+		*(*int32)(into) = int32(value) // As in the generated decoders, bits that it does not hold are lost.
+	case shapeInt64:
+		*(*int64)(into) = int64(value)
+	case shapeUint8:
+		*(*uint8)(into) = uint8(value)
+	case shapeUint32:
+		*(*uint32)(into) = uint32(value)
+	case shapeUint64:
+		*(*uint64)(into) = value
 	case shapeBool:
-		into.SetBool(r.value != 0)
+		*(*bool)(into) = value != 0
 	case shapeBytes:
-		into.SetBytes(append(make([]byte, 0, len(r.content)), r.content...))
+		*(*[]byte)(into) = append(make([]byte, 0, len(content)), content...)
 	case shapeMessage:
-		p := f.message()
-		if !p.holds {
-			return d.message(p, r.content, into)
+		if f.holds {
+			return d.shared(f, content, 1, into)
 		}
-		return d.sharedRecord(f, r, into)
+		return d.message(f.message.get(), content, into)
 	case shapePointer:
-		if r.wire == wireVarint {
-			target := reflect.New(f.typ.Elem())
-			if err := d.single(f.element, r, target.Elem()); err != nil {
-				return err
-			}
-			into.Set(target)
-			return nil
+		if f.wire == wireBytes {
+			return d.shared(f, content, 1, into)
 		}
-		return d.sharedRecord(f, r, into)
+		target := reflect.New(f.element.typ).UnsafePointer()
+		*(*unsafe.Pointer)(into) = target
+		return d.single(f.element, value, nil, target)
 	default:
 		return errUnusual
 	}
 	return nil
 }
 
-// truncated is v as the generated decoders put it into an integer: bits that it does not hold are lost.
-func truncated(t reflect.Type, v uint64) int64 {
-	if t.Kind() == reflect.Int32 {
-		return int64(int32(v))
-	}
-	return int64(v)
-}
-
-// sharedRecord is shared for a field of one record.
-func (d *Decoder) sharedRecord(f *field, r record, into reflect.Value) error {
-	if r.wire != wireBytes {
-		return errUnusual
-	}
-	return d.shared(f, r.content, 1, into)
-}
-
 // shared decodes data into a field, or finds that it was decoded before.
-func (d *Decoder) shared(f *field, data []byte, count int, into reflect.Value) error {
+func (d *Decoder) shared(f *field, data []byte, count int, into unsafe.Pointer) error {
 	if !d.share {
 		return d.fresh(f, data, count, into)
 	}
-	hash := maphash.Bytes(d.words.seed, data) ^ f.id
 	at := d.sites.of(f.site)
-	if !at.worth(hash) {
+	if !at.worth() {
 		return d.fresh(f, data, count, into)
 	}
+	hash := maphash.Bytes(d.words.seed, data) ^ f.kind*0x9E3779B97F4A7C15
 	p := d.parts.find(hash)
 	if p == nil {
 		d.parts.put(hash, nil) // Remembered is only what comes twice.
 		return d.fresh(f, data, count, into)
 	}
-	p.met = true
+	p.hash |= met
 	at.found++
 	if known := p.value; known != nil {
-		if known.field != f.id || known.value.Type() != f.typ || !bytes.Equal(known.wire, data) {
+		if known.kind != f.kind || known.wire != string(data) { // Compares without a copy.
 			return d.fresh(f, data, count, into)
 		}
-		into.Set(known.value)
+		known.load(f, count, into)
 		return nil
 	}
 	if err := d.fresh(f, data, count, into); err != nil {
 		return err
 	}
 	if p := d.parts.find(hash); p != nil { // It may have lost its place meanwhile.
-		kept := reflect.New(f.typ).Elem()
-		kept.Set(into)
-		p.value = &part{field: f.id, wire: bytes.Clone(data), value: kept}
+		p.value = &part{kind: f.kind, wire: string(data), value: f.store(into)}
 	}
 	return nil
 }
 
-// fresh decodes data into a field.
-func (d *Decoder) fresh(f *field, data []byte, count int, into reflect.Value) error {
+// store returns what a part keeps of a field: what it points to, or a copy of the struct.
+func (f *field) store(from unsafe.Pointer) unsafe.Pointer {
+	if f.shape == shapeMessage {
+		kept := reflect.New(f.typ)
+		kept.Elem().Set(reflect.NewAt(f.typ, from).Elem())
+		return kept.UnsafePointer()
+	}
+	return *(*unsafe.Pointer)(from) // A pointer, a map, the elements of a slice.
+}
+
+// load gives a field the value of a part.
+func (p *part) load(f *field, count int, into unsafe.Pointer) {
 	switch f.shape {
 	case shapeMessage:
-		return d.message(f.message(), data, into)
+		reflect.NewAt(f.typ, into).Elem().Set(reflect.NewAt(f.typ, p.value).Elem())
+	case shapeSlice:
+		*(*slice)(into) = slice{p.value, count, count}
+	default:
+		*(*unsafe.Pointer)(into) = p.value
+	}
+}
+
+// fresh decodes data into a field.
+func (d *Decoder) fresh(f *field, data []byte, count int, into unsafe.Pointer) error {
+	switch f.shape {
+	case shapeMessage:
+		return d.message(f.message.get(), data, into)
 	case shapePointer:
-		target := reflect.New(f.typ.Elem())
-		into.Set(target)
-		return d.target(f.element, data, target.Elem())
+		target := reflect.New(f.element.typ).UnsafePointer()
+		*(*unsafe.Pointer)(into) = target
+		if f.element.shape == shapeMessage {
+			return d.message(f.element.message.get(), data, target)
+		}
+		return d.single(f.element, 0, data, target)
 	case shapeSlice:
 		return d.slice(f, data, count, into)
 	case shapeStrings:
-		return d.strings(f, data, count, into.Addr().Interface().(*map[string]string))
+		return d.strings(f, data, count, (*map[string]string)(into))
 	default:
-		return d.mapping(f, data, count, into)
+		return d.mapping(f, data, count, reflect.NewAt(f.typ, into).Elem())
 	}
-}
-
-// target decodes what a pointer points to.
-func (d *Decoder) target(f *field, data []byte, into reflect.Value) error {
-	if f.shape == shapeMessage {
-		return d.message(f.message(), data, into)
-	}
-	return d.single(f, record{wire: wireBytes, content: data}, into)
 }
 
 // slice decodes the elements of a repeated field.
-func (d *Decoder) slice(f *field, data []byte, count int, into reflect.Value) error {
-	s := reflect.MakeSlice(f.typ, count, count)
-	for i := range count {
-		r, size, err := next(data)
-		if err != nil {
-			return err
+func (d *Decoder) slice(f *field, data []byte, count int, into unsafe.Pointer) error {
+	reflect.NewAt(f.typ, into).Elem().Grow(count) // MakeSlice would allocate the slice besides its elements.
+	s := (*slice)(into)
+	s.len, s.cap = count, count
+	for i, at := 0, 0; at < len(data); i++ {
+		r := next(data, at)
+		if r.end == 0 || r.wire() != f.element.wire {
+			return errUnusual
 		}
-		e := s.Index(i)
+		var err error
+		element, content := unsafe.Add(s.elements, uintptr(i)*f.element.size), data[r.start:r.end:r.end]
 		if f.element.shape == shapeMessage {
-			if r.wire != wireBytes {
-				return errUnusual
-			}
-			err = d.message(f.element.message(), r.content, e)
+			err = d.message(f.element.message.get(), content, element)
 		} else {
-			err = d.single(f.element, r, e)
+			err = d.single(f.element, r.value, content, element)
 		}
 		if err != nil {
 			return err
 		}
-		data = data[size:]
+		at = r.end
 	}
-	into.Set(s)
 	return nil
 }
 
 // strings decodes the entries of a map of strings.
 func (d *Decoder) strings(f *field, data []byte, count int, into *map[string]string) error {
 	m := make(map[string]string, count)
-	for len(data) > 0 {
-		r, size, err := next(data)
-		if err != nil {
-			return err
-		}
-		key, value, err := entry(r)
-		if err != nil || (key != nil && key.wire != wireBytes) || (value != nil && value.wire != wireBytes) {
+	for at := 0; at < len(data); {
+		e, end := entry(data, at)
+		if end == 0 || !e.key.fits(wireBytes) || !e.value.fits(wireBytes) {
 			return errUnusual
 		}
-		var k, v string
-		if key != nil {
-			k = d.words.intern(key.content, d.sites.of(f.key.site))
-		}
-		if value != nil {
-			v = d.words.intern(value.content, d.sites.of(f.element.site))
-		}
-		m[k] = v
-		data = data[size:]
+		k := d.words.intern(data[e.key.start:e.key.end], d.sites.of(f.key.site))
+		m[k] = d.words.intern(data[e.value.start:e.value.end], d.sites.of(f.element.site))
+		at = end
 	}
 	*into = m
 	return nil
 }
 
-// entry splits an entry of a map.
-func entry(r record) (key, value *record, err error) {
-	if r.wire != wireBytes {
-		return nil, nil, errUnusual
+// mapEntry is one entry of a map: records that are empty when they are not there.
+type mapEntry struct{ key, value record }
+
+func (r record) fits(wire uint8) bool { return r.tag == 0 || r.wire() == wire }
+
+// entry reads the entry of a map at a position; its end is 0 when it is unusual.
+func entry(data []byte, at int) (e mapEntry, end int) {
+	whole := next(data, at)
+	if whole.end == 0 || whole.wire() != wireBytes {
+		return e, 0
 	}
-	data := r.content
-	for len(data) > 0 {
-		part, size, err := next(data)
-		if err != nil {
-			return nil, nil, err
-		}
+	for at := whole.start; at < whole.end; {
+		r := next(data[:whole.end], at)
 		switch {
-		case part.number == 1 && key == nil:
-			key = &part
-		case part.number == 2 && value == nil:
-			value = &part
+		case r.end == 0:
+			return e, 0
+		case r.number() == 1 && e.key.tag == 0:
+			e.key = r
+		case r.number() == 2 && e.value.tag == 0:
+			e.value = r
 		default:
-			return nil, nil, errUnusual
+			return e, 0
 		}
-		data = data[size:]
+		at = r.end
 	}
-	return key, value, nil
+	return e, whole.end
 }
 
 // mapping decodes the entries of any other map.
 func (d *Decoder) mapping(f *field, data []byte, count int, into reflect.Value) error {
 	m := reflect.MakeMapWithSize(f.typ, count)
-	for len(data) > 0 {
-		r, size, err := next(data)
-		if err != nil {
-			return err
+	k, v := reflect.New(f.key.typ), reflect.New(f.element.typ)
+	for at := 0; at < len(data); {
+		e, end := entry(data, at)
+		if end == 0 || !e.key.fits(f.key.wire) || !e.value.fits(f.element.wire) {
+			return errUnusual
 		}
-		key, value, err := entry(r)
-		if err != nil {
-			return err
+		k.Elem().SetZero()
+		v.Elem().SetZero()
+		if f.element.typ.Kind() == reflect.Slice {
+			v.Elem().Set(reflect.MakeSlice(f.element.typ, 0, 0)) // So is one in a map.
 		}
-		k, v := reflect.New(f.typ.Key()).Elem(), reflect.New(f.typ.Elem()).Elem()
-		if v.Kind() == reflect.Slice {
-			v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // So is one in a map.
+		if e.key.tag != 0 {
+			if err := d.single(f.key, e.key.value, data[e.key.start:e.key.end], k.UnsafePointer()); err != nil {
+				return err
+			}
 		}
-		if key != nil {
-			err = d.single(f.key, *key, k)
+		if e.value.tag != 0 {
+			content := data[e.value.start:e.value.end]
+			if err := d.single(f.element, e.value.value, content, v.UnsafePointer()); err != nil {
+				return err
+			}
 		}
-		if value != nil && err == nil {
-			err = d.single(f.element, *value, v)
-		}
-		if err != nil {
-			return err
-		}
-		m.SetMapIndex(k, v)
-		data = data[size:]
+		m.SetMapIndex(k.Elem(), v.Elem())
+		at = end
 	}
 	into.Set(m)
 	return nil

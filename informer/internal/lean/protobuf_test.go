@@ -112,31 +112,32 @@ func FuzzUnmarshal(f *testing.F) {
 // withoutManagedFields removes field 17 of field 1: what is wrong in it is not looked at. (Of lists, metadata has no
 // such field.)
 func withoutManagedFields(data []byte) (kept []byte) {
-	for len(data) > 0 {
-		r, size, err := next(data)
-		if err != nil {
-			return append(kept, data...)
+	for at := 0; at < len(data); {
+		r := next(data, at)
+		if r.end == 0 {
+			return append(kept, data[at:]...)
 		}
-		if r.number == 1 && r.wire == wireBytes {
-			var content []byte
-			for rest := r.content; len(rest) > 0; {
-				inner, n, err := next(rest)
-				if err != nil {
-					content = append(content, rest...)
-					break
-				}
-				if inner.number != managedFieldsNumber {
-					content = append(content, rest[:n]...)
-				}
-				rest = rest[n:]
+		if r.tag != 1<<3|wireBytes {
+			kept = append(kept, data[at:r.end]...)
+			at = r.end
+			continue
+		}
+		var content []byte
+		for rest := data[r.start:r.end]; len(rest) > 0; {
+			inner := next(rest, 0)
+			if inner.end == 0 {
+				content = append(content, rest...)
+				break
 			}
-			kept = append(kept, 1<<3|wireBytes)
-			kept = appendVarint(kept, uint64(len(content)))
-			kept = append(kept, content...)
-		} else {
-			kept = append(kept, data[:size]...)
+			if inner.number() != managedFieldsNumber {
+				content = append(content, rest[:inner.end]...)
+			}
+			rest = rest[inner.end:]
 		}
-		data = data[size:]
+		kept = append(kept, 1<<3|wireBytes)
+		kept = appendVarint(kept, uint64(len(content)))
+		kept = append(kept, content...)
+		at = r.end
 	}
 	return kept
 }

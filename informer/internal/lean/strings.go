@@ -19,12 +19,12 @@ func (w *words) intern(b []byte, at *site) string {
 	if len(b) > longest {
 		return string(b)
 	}
-	hash := maphash.Bytes(w.seed, b)
-	if !at.worth(hash) {
+	if !at.worth() {
 		return string(b)
 	}
+	hash := maphash.Bytes(w.seed, b)
 	if p := w.table.find(hash); p != nil && p.value == string(b) { // Compares without a copy.
-		p.met = true
+		p.hash |= met
 		at.found++
 		return p.value
 	}
@@ -47,12 +47,12 @@ func (w *boxes) box(b []byte, at *site) any {
 	if len(b) > longest {
 		return string(b)
 	}
-	hash := maphash.Bytes(w.seed, b)
-	if !at.worth(hash) {
+	if !at.worth() {
 		return string(b)
 	}
+	hash := maphash.Bytes(w.seed, b)
 	if p := w.table.find(hash); p != nil && p.value.(string) == string(b) {
-		p.met = true
+		p.hash |= met
 		at.found++
 		return p.value
 	}

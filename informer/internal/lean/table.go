@@ -13,12 +13,20 @@ type table[V any] struct {
 }
 
 type place[V any] struct {
+	// hash has the place's flags in its highest bits, so that two places are in one line of the CPU's cache.
 	hash  uint64
 	value V
-	taken bool
-	// met says that the value was asked for again since it last had to defend its place.
-	met bool
 }
+
+const (
+	// taken says that the place has a value.
+	taken uint64 = 1 << 63
+	// met says that the value was asked for again since it last had to defend its place.
+	met   uint64 = 1 << 62
+	flags        = taken | met
+)
+
+func (p *place[V]) is(flag uint64) bool { return p.hash&flag != 0 }
 
 // firstPlaces is small: most informers are.
 const firstPlaces = 64
@@ -34,11 +42,12 @@ func (t *table[V]) pair(hash uint64) (a, b *place[V]) {
 
 // find returns the place of a hash; nil when it has none.
 func (t *table[V]) find(hash uint64) *place[V] {
+	hash &^= flags
 	a, b := t.pair(hash)
 	switch {
-	case a.hash == hash && a.taken:
+	case a.hash&^met == hash|taken:
 		return a
-	case b.hash == hash && b.taken:
+	case b.hash&^met == hash|taken:
 		return b
 	}
 	return nil
@@ -53,15 +62,16 @@ func (t *table[V]) put(hash uint64, v V) {
 	}
 	a, b := t.pair(hash) // a is the newer, unless it was met.
 	switch {
-	case a.taken && a.met && b.taken && b.met:
-		a.met, b.met = false, false
+	case a.is(met) && b.is(met):
+		a.hash &^= met
+		b.hash &^= met
 		return
-	case a.taken && a.met:
+	case a.is(met):
 		a = b
-	case a.taken && !b.met && uint32(t.missed)*0x9E3779B1>>31 == 0:
+	case a.is(taken) && !b.is(met) && uint32(t.missed)*0x9E3779B1>>31 == 0:
 		*b = *a
 	}
-	*a = place[V]{hash: hash, value: v, taken: true}
+	*a = place[V]{hash: hash&^flags | taken, value: v}
 }
 
 // grow doubles the table.
@@ -69,10 +79,10 @@ func (t *table[V]) grow() {
 	old := t.places
 	t.places, t.missed = make([]place[V], 2*len(old)), 0
 	for _, p := range old {
-		if !p.taken {
+		if !p.is(taken) {
 			continue
 		}
-		if a, b := t.pair(p.hash); !a.taken {
+		if a, b := t.pair(p.hash); !a.is(taken) {
 			*a = p
 		} else {
 			*b = p
@@ -83,21 +93,27 @@ func (t *table[V]) grow() {
 // site is what is known about one field: whether its values recur.
 type site struct {
 	asked, found uint16
-	// unique says that they do not, as names and times do not. Then only a sixteenth of them is looked up, chosen by
-	// its hash, so that it is found out when that changes.
-	unique bool
+	// unique is how many more values are not looked up, because they do not recur, as names and times do not.
+	unique uint16
 }
 
-// A field is judged by this many values.
-const judged = 4096
+// A field is judged by judged values. When they do not recur, that many times rested are not looked up, and then it is
+// judged again: so it is found out when that changes.
+const (
+	judged = 4096
+	rested = 15
+)
 
-// worth reports whether a value with that hash is to be looked up.
-func (s *site) worth(hash uint64) bool {
-	if s.unique && hash>>60 != 0 {
+// worth reports whether the next value is to be looked up.
+func (s *site) worth() bool {
+	if s.unique > 0 {
+		s.unique--
 		return false
 	}
 	if s.asked++; s.asked == judged {
-		s.unique = s.found < judged/8
+		if s.found < judged/8 {
+			s.unique = rested * judged
+		}
 		s.asked, s.found = 0, 0
 	}
 	return true

@@ -20,78 +20,79 @@ const (
 	wireFixed4 = 5
 )
 
-// record is one field of a message as it stands on the wire.
+// record is where one field of a message stands on the wire.
 type record struct {
-	number uint64
-	wire   uint8
+	// tag is the number of the field and its wire type.
+	tag uint64
 	// value is that of a varint.
 	value uint64
-	// content is that of a length-delimited field.
-	content []byte
+	// start and end are where the content of a length-delimited field begins and ends. The next record begins at end,
+	// of any type.
+	start, end int
 }
 
-// next reads the record at the beginning of data, and returns how many bytes it takes.
-func next(data []byte) (r record, size int, err error) {
-	tag, at := varint(data)
-	if at == 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
-		return r, 0, errUnusual
+func (r record) number() uint64 { return r.tag >> 3 }
+func (r record) wire() uint8    { return uint8(r.tag & 7) }
+
+// next reads the record at a position, which is not behind the last one; its end is 0 when there is none.
+func next(data []byte, at int) (r record) {
+	r.tag, at = varint(data, at)
+	if at == 0 || r.tag>>3 == 0 || r.tag>>3 > 1<<29-1 {
+		return record{}
 	}
-	r.number, r.wire = tag>>3, uint8(tag&7)
-	switch r.wire {
+	switch r.tag & 7 {
 	case wireVarint:
-		value, n := varint(data[at:])
-		if n == 0 {
-			return r, 0, errUnusual
-		}
-		r.value = value
-		return r, at + n, nil
+		r.value, r.end = varint(data, at)
+		return r
 	case wireBytes:
-		length, n := varint(data[at:])
-		if n == 0 || length > uint64(len(data)-at-n) {
-			return r, 0, errUnusual
+		length, at := varint(data, at)
+		if at == 0 || length > uint64(len(data)-at) {
+			return record{}
 		}
-		at += n
-		r.content = data[at : at+int(length) : at+int(length)]
-		return r, at + int(length), nil
+		r.start, r.end = at, at+int(length)
+		return r
 	case wireFixed8:
-		at += 8
+		r.end = at + 8
 	case wireFixed4:
-		at += 4
-	default:
-		return r, 0, errUnusual
+		r.end = at + 4
 	}
-	if at > len(data) {
-		return r, 0, errUnusual
+	if r.end > len(data) {
+		return record{}
 	}
-	return r, at, nil
+	return r
 }
 
-// varint reads a number; size 0 is none.
-func varint(data []byte) (value uint64, size int) {
-	if len(data) > 0 && data[0] < 0x80 {
-		return uint64(data[0]), 1
+// varint reads the number at a position, and returns the position behind it; 0 when there is none.
+func varint(data []byte, at int) (value uint64, end int) {
+	if at < len(data) && data[at] < 0x80 {
+		return uint64(data[at]), at + 1
 	}
-	value, size = binary.Uvarint(data)
-	return value, max(0, size)
+	return longVarint(data, at)
 }
 
-// run is the length of the records at the beginning of data that carry the same field as first, whose size is known,
-// and how many they are. Kubernetes writes all elements of a repeated field, and all entries of a map, one behind the
-// other.
-func run(data []byte, first record, size int) (length, count int, err error) {
-	length, count = size, 1
-	tag, _ := varint(data)
-	for length < len(data) {
-		if again, n := varint(data[length:]); n == 0 || again != tag {
+func longVarint(data []byte, at int) (value uint64, end int) {
+	value, size := binary.Uvarint(data[min(at, len(data)):])
+	if size <= 0 {
+		return 0, 0
+	}
+	return value, at + size
+}
+
+// run returns the end of the records behind first, whose tag stands at a position, that carry the same field, and how
+// many there are with it. Kubernetes writes all elements of a repeated field, and all entries of a map, one behind the
+// other. The end is 0 when one of them is unusual.
+func run(data []byte, first record) (end, count int) {
+	end, count = first.end, 1
+	for end < len(data) {
+		if tag, at := varint(data, end); at == 0 || tag != first.tag {
 			break
 		}
-		_, n, err := next(data[length:])
-		if err != nil {
-			return 0, 0, err
+		r := next(data, end)
+		if r.end == 0 {
+			return 0, 0
 		}
-		length += n
+		end = r.end
 		count++
 	}
-	_ = first
-	return length, count, nil
+	return end, count
 }
