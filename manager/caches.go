@@ -13,9 +13,31 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
+// validateClient returns an error for options of the client that contradict the manager's.
+func (o Options) validateClient() error {
+	switch {
+	case o.Client.Informers != nil:
+		return errors.New("manager: Options.Client.Informers is set: the client reads from the manager's informers")
+	case len(o.Client.Caches) > 0:
+		return errors.New("manager: Options.Client.Caches is set: set Options.Caches, which controllers share")
+	case o.Client.CacheFor != nil:
+		return errors.New("manager: Options.Client.CacheFor is set: set Options.Caches, which controllers share")
+	case o.Scheme != nil && o.Informers.Scheme != nil && o.Scheme != o.Informers.Scheme:
+		return errors.New("manager: Options.Scheme and Informers.Scheme differ: set Options.Scheme only")
+	case o.Client.Scheme != nil && o.Client.Scheme != o.Informers.Scheme:
+		return errors.New("manager: Options.Client.Scheme differs from the manager's: set Options.Scheme only")
+	}
+	return nil
+}
+
 // newCluster validates Options.Caches and returns the client that reads from the informers.
 func newCluster(config *rest.Config, informers *informer.Factory, o Options) (*client.Cluster, error) {
-	c, err := client.New(config, client.Options{Informers: informers, Mapper: o.Informers.Mapper, Caches: o.Caches})
+	own := o.Client
+	own.Informers, own.Caches = informers, o.Caches
+	if own.Mapper == nil {
+		own.Mapper = o.Informers.Mapper
+	}
+	c, err := client.New(config, own)
 	if err != nil {
 		return nil, err
 	}

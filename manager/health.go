@@ -3,6 +3,8 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -33,16 +35,14 @@ func (c check) String() string {
 // says what is missing, one line each.
 func (m *Manager) Ready() error {
 	var missing []error
-	for _, c := range m.checks() {
-		if c.problem != "" {
-			missing = append(missing, fmt.Errorf("%s: %s", c.name, c.problem))
-		}
+	for _, c := range failed(m.checks(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/readyz"}})) {
+		missing = append(missing, fmt.Errorf("%s: %s", c.name, c.problem))
 	}
 	return errors.Join(missing...)
 }
 
-// checks returns the checks of everything that counts for readiness.
-func (m *Manager) checks() []check {
+// checks returns the checks of everything that counts for readiness. r is the probe.
+func (m *Manager) checks(r *http.Request) []check {
 	checks := []check{m.checkStage()}
 	said := map[string]bool{}
 	informers := m.informers.Health()
@@ -65,7 +65,7 @@ func (m *Manager) checks() []check {
 			checks = append(checks, c)
 		}
 	}
-	return checks
+	return append(checks, m.probes.checkReady(r)...)
 }
 
 func (m *Manager) checkStage() check {

@@ -9,7 +9,7 @@ import (
 )
 
 // HealthHandler returns a handler for /livez, /healthz and /readyz, all with ?verbose, and for /healthz/NAME, which
-// reports one runnable.
+// reports one runnable or one check of [Manager.AddHealthzCheck].
 func (m *Manager) HealthHandler() http.Handler { return m.healthHandler(check.String) }
 
 // healthHandler is HealthHandler with say to format a check.
@@ -39,26 +39,33 @@ type health struct {
 	say func(check) string
 }
 
-// serveLive succeeds as long as this process can answer. With verbose it reports the same checks as serveReady, and
-// still succeeds.
+// serveLive succeeds as long as this process can answer and the program's own checks of liveness pass. With verbose it
+// also reports the checks of serveReady, which do not count here.
 func (h *health) serveLive(w http.ResponseWriter, r *http.Request) {
-	if !r.URL.Query().Has("verbose") {
+	own := h.probes.checkLive(r)
+	failing := failed(own)
+	verbose := r.URL.Query().Has("verbose")
+	switch {
+	case len(failing) > 0 && verbose:
+		serving.Answer(w, http.StatusInternalServerError, h.report(append(own, h.checks(r)...)), "livez check failed")
+	case len(failing) > 0:
+		serving.Answer(w, http.StatusInternalServerError, h.report(failing))
+	case verbose:
+		serving.Answer(w, http.StatusOK, h.report(append(own, h.checks(r)...)), "livez check passed")
+	default:
 		serving.Answer(w, http.StatusOK, "ok")
-		return
 	}
-	serving.Answer(w, http.StatusOK, h.report(h.checks()), "livez check passed")
+}
+
+// failed returns the checks that did not pass.
+func failed(checks []check) []check {
+	return slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return c.problem == "" })
 }
 
 func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
-	checks := h.checks()
-	var missing, notes []check
-	for _, c := range checks {
-		if c.problem != "" {
-			missing = append(missing, c)
-		} else if c.note != "" {
-			notes = append(notes, c)
-		}
-	}
+	checks := h.checks(r)
+	missing := failed(checks)
+	notes := slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return c.note == "" })
 	verbose := r.URL.Query().Has("verbose")
 	switch {
 	case len(missing) > 0 && verbose:
@@ -76,7 +83,11 @@ func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
 
 func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	e, started := h.runnables.find(r.PathValue("name"))
+	own, isOwn := h.probes.liveNamed(r.PathValue("name"))
 	switch {
+	case e == nil && isOwn:
+		h.answerOne(w, own.check(r))
+		return
 	case e == nil:
 		serving.Answer(w, http.StatusNotFound, "unknown check; known: "+strings.Join(h.runnables.names(), ", "))
 		return
@@ -89,6 +100,10 @@ func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	if !started {
 		c.note = "waiting for the leader lease"
 	}
+	h.answerOne(w, c)
+}
+
+func (h *health) answerOne(w http.ResponseWriter, c check) {
 	if c.problem != "" {
 		serving.Answer(w, http.StatusInternalServerError, h.say(c))
 		return

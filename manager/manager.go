@@ -53,6 +53,13 @@ type Options struct {
 	// The cause may be a handler or transform that does not return, or a server that does not even end a watch. Zero
 	// means 15 min; negative means for ever.
 	StuckAfter time.Duration
+	// Scheme maps Go types to kinds, for the caches, the client and events. Nil means client-go's, which has the
+	// built-in types.
+	Scheme *runtime.Scheme
+	// Client configures what GetClient returns: kinds that are read without a cache, how long a read waits for an own
+	// write, who owns the fields that are written. Its Informers, Caches and CacheFor must not be set: the client reads
+	// from the manager's informers, which Caches restricts.
+	Client client.Options
 	// Informers configures the informers.
 	Informers informer.FactoryOptions
 	// Caches restricts what is cached of some kinds, by namespace, selector and transform. It applies to Cluster and to
@@ -80,6 +87,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.DebugAddr == off {
 		o.DebugAddr = ""
+	}
+	if o.Informers.Scheme == nil {
+		o.Informers.Scheme = o.Scheme
 	}
 	if o.Events.Scheme == nil {
 		o.Events.Scheme = o.Informers.Scheme
@@ -123,10 +133,13 @@ type Manager struct {
 	election  *election // nil without leader election
 	runnables *group
 	state     state
+	probes    probes
 	// record has what this manager's clients write, and writes what RunUntilIdle waits for.
 	record *ownwrites.Record
 	writes idle.Writes
 	http   *serving.Server
+	// guard makes a handler ask for the permissions that Options.Serving says.
+	guard func(http.Handler) http.Handler
 }
 
 // New returns a manager for the cluster that config names. It starts no goroutine and sends no request.
@@ -153,7 +166,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	if o.MetricsAddr != "" && o.Metrics == nil {
 		return nil, errors.New("manager: MetricsAddr is set but Metrics is nil")
 	}
-	if err := o.validateServing(); err != nil {
+	if err := errors.Join(o.validateServing(), o.validateClient()); err != nil {
 		return nil, err
 	}
 	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}}
@@ -294,6 +307,9 @@ func (m *Manager) QueueMetrics() workqueue.MetricsProvider {
 	}
 	return m.options.Metrics
 }
+
+// Start is [Manager.Run], by the name that controller-runtime gives it.
+func (m *Manager) Start(ctx context.Context) error { return m.Run(ctx) }
 
 // Run runs everything until ctx is done, and then stops it in order. It may be called once. A manager without runnables
 // serves its caches, and runs what is added later; a manager with neither runnables nor caches logs that.

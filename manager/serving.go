@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/manager/internal/serving"
 )
 
@@ -78,14 +79,14 @@ func (s Serving) tlsConfig() (*tls.Config, error) {
 // newServer returns the server of the manager's health, metrics, profiles and configuration.
 func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 	o := m.options
-	guard := func(h http.Handler) http.Handler { return h }
+	m.guard = func(h http.Handler) http.Handler { return h }
 	health := m.HealthHandler()
 	if o.Serving.Review {
 		reviews, err := serving.NewReviewer(config)
 		if err != nil {
 			return nil, err
 		}
-		guard = reviews.Guard
+		m.guard = reviews.Guard
 		health = reviews.Choose(health, m.healthHandler(briefly))
 	}
 	var certificate *tls.Config
@@ -102,14 +103,34 @@ func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 		}
 	}
 	if mux := s.Mux(o.MetricsAddr); mux != nil {
-		mux.Handle("GET /metrics", guard(o.Metrics))
+		mux.Handle("GET /metrics", m.guard(o.Metrics))
 	}
 	if mux := s.Mux(o.DebugAddr); mux != nil {
-		handler := guard(serving.Debug(o.Configz))
+		handler := m.guard(serving.Debug(o.Configz))
 		mux.Handle("GET /debug/pprof/", handler)
 		mux.Handle("GET /configz", handler)
 	}
 	return s, nil
+}
+
+// AddMetricsServerExtraHandler serves a path of one's own at MetricsAddr, under the same rules as /metrics. It does
+// nothing if metrics are off. Handlers can be added at any time.
+//
+// Errors: no handler; a path that is taken or is no pattern of [http.ServeMux].
+func (m *Manager) AddMetricsServerExtraHandler(path string, handler http.Handler) (err error) {
+	if err := misuse.Nil("the handler", handler); err != nil {
+		return fmt.Errorf("manager: add a handler of %s: %w", path, err)
+	}
+	if m.options.MetricsAddr == "" {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("manager: add a handler of %s: %v", path, v)
+		}
+	}()
+	m.http.Mux(m.options.MetricsAddr).Handle(path, m.guard(handler))
+	return nil
 }
 
 // HealthAddr returns the address that serves health, with the actual port for ":0". It is empty before Run, and if

@@ -74,5 +74,12 @@ func (k *caches) end() {
 // discardEvents drops the events of a cluster that has departed.
 type discardEvents struct{}
 
+// Event implements events.Recorder.
+func (discardEvents) Event(runtime.Object, string, string, string) {}
+
 // Eventf implements events.Recorder.
 func (discardEvents) Eventf(runtime.Object, string, string, string, ...any) {}
+
+// AnnotatedEventf implements events.Recorder.
+func (discardEvents) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {
+}

@@ -79,6 +79,31 @@ func TestEventCarriesWhatKubectlShows(t *testing.T) {
 	})
 }
 
+// TestAnnotatedEvents changes the annotations after the call.
+func TestAnnotatedEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newFakeServer()
+		b := New(server, Options{})
+		stop := run(t, b)
+		r := b.Recorder("c")
+		annotations := map[string]string{"example.com/trace": "4711"}
+		r.AnnotatedEventf(pod("web"), annotations, "Normal", "Scaled", "to %d", 3)
+		annotations["example.com/trace"] = "changed"
+		r.Event(pod("web"), "Normal", "Full", "at 100%")
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		got := server.list()
+		if len(got) != 2 || got[0].Message != "to 3" || got[0].Annotations["example.com/trace"] != "4711" {
+			t.Errorf("got %+v", got)
+		}
+		if len(got) == 2 && (got[1].Message != "at 100%" || got[1].Annotations != nil) {
+			t.Errorf("got %+v", got[1])
+		}
+		checkBooks(t, b.Stats())
+	})
+}
+
 func TestRepeatIsPatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()

@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,14 +15,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Recorder records what happened to an object, for people to read.
+// Recorder records what happened to an object, for people to read. It has the methods of client-go's
+// record.EventRecorder, so either can be used for the other.
 //
-// Concurrency: Eventf may be called from any goroutine, holds no lock while it formats, and never blocks on the
+// Concurrency: the methods may be called from any goroutine, hold no lock while they format, and never block on the
 // network.
 type Recorder interface {
-	// Eventf records an event about obj. eventType is "Normal" or "Warning"; reason is a short CamelCase word for
-	// machines to match; format and args make the sentence for people. obj is read before Eventf returns and not kept.
+	// Event records an event about obj. eventType is "Normal" or "Warning"; reason is a short CamelCase word for
+	// machines to match; message is the sentence for people. obj is read before Event returns and not kept.
+	Event(obj runtime.Object, eventType, reason, message string)
+	// Eventf is Event with a message made of format and args.
 	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
+	// AnnotatedEventf is Eventf with annotations of the event. Repetitions are added to the first event of their kind,
+	// which keeps its annotations; an event that combines similar ones has none.
+	AnnotatedEventf(
+		obj runtime.Object, annotations map[string]string, eventType, reason, format string, args ...any,
+	)
 }
 
 // componentRecorder is the Recorder of one component.
@@ -30,15 +39,34 @@ type componentRecorder struct {
 	component   string
 }
 
+// Event implements [Recorder].
+func (r *componentRecorder) Event(obj runtime.Object, eventType, reason, message string) {
+	r.record(obj, nil, eventType, reason, message)
+}
+
 // Eventf implements [Recorder].
 func (r *componentRecorder) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
-	event, err := r.newEvent(obj, eventType, reason, fmt.Sprintf(format, args...))
+	r.record(obj, nil, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+// AnnotatedEventf implements [Recorder].
+func (r *componentRecorder) AnnotatedEventf(
+	obj runtime.Object, annotations map[string]string, eventType, reason, format string, args ...any,
+) {
+	r.record(obj, maps.Clone(annotations), eventType, reason, fmt.Sprintf(format, args...))
+}
+
+func (r *componentRecorder) record(
+	obj runtime.Object, annotations map[string]string, eventType, reason, message string,
+) {
+	event, err := r.newEvent(obj, eventType, reason, message)
 	if err != nil {
 		// A mistake in the caller's code: there is no context here and nobody to return it to.
 		r.broadcaster.queue.countInvalid()
 		klog.Background().Error(err, "Event not recorded", "controller", r.component, "reason", reason)
 		return
 	}
+	event.Annotations = annotations
 	r.broadcaster.queue.offer(event)
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	"github.com/flyball-dev/flyball/controllers/internal/fakeapi"
 )
@@ -24,6 +25,8 @@ import (
 // scene is an applier on a client that answers every write with the object it was sent, one version on, and fails those
 // that the test wants to fail.
 type scene struct {
+	events.Recorder // Only Eventf is called.
+
 	t      *testing.T
 	a      *applier
 	sent   []string // "verb name", in order

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/controllers/internal/fakeapi"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
@@ -26,6 +27,8 @@ import (
 
 // recorder records events as "Type Reason message".
 type recorder struct {
+	events.Recorder // Only Eventf is called.
+
 	mu     sync.Mutex
 	events []string
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
@@ -21,7 +20,7 @@ func newManager(ctx context.Context, config *rest.Config, names NameServer) (*ct
 		return nil, err
 	}
 	addToScheme(scheme)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Informers: informer.FactoryOptions{Scheme: scheme}})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
@@ -23,7 +22,7 @@ func newManager(ctx context.Context, config *rest.Config, pretend time.Duration)
 		return nil, err
 	}
 	addToScheme(scheme)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Informers: informer.FactoryOptions{Scheme: scheme}})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/storage/pebble"
 	"github.com/flyball-dev/flyball/manager"
@@ -84,7 +83,7 @@ func withStore(ctx context.Context, dir string, out io.Writer, want func(client.
 	if err := errors.Join(define(ctx, direct), want(direct)); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(server.RESTConfig(), ctrl.Options{Informers: informer.FactoryOptions{Scheme: scheme}})
+	mgr, err := ctrl.NewManager(server.RESTConfig(), ctrl.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}

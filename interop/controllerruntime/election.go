@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -48,7 +49,7 @@ func (m *Manager) election(config *rest.Config) (own.LeaderElection, error) {
 		if o.LeaderElectionResourceLockInterface != nil {
 			return o.LeaderElectionResourceLockInterface, nil
 		}
-		to := events.Recorder(here)
+		to := here
 		if elsewhere != nil {
 			to = elsewhere
 		}
@@ -75,8 +76,20 @@ func (m *Manager) recorderOf(config *rest.Config) (events.Recorder, error) {
 // leaseRecorders implements controller-runtime's provider of recorders for a lock, which uses only one.
 type leaseRecorders struct {
 	recorder.Provider
-	to events.Recorder
+	to resourcelock.EventRecorder
 }
 
 // GetEventRecorderFor returns the recorder of events about the lease.
-func (l leaseRecorders) GetEventRecorderFor(string) record.EventRecorder { return eventRecorder{l.to} }
+func (l leaseRecorders) GetEventRecorderFor(string) record.EventRecorder {
+	return leaseRecorder{to: l.to}
+}
+
+// leaseRecorder is a recorder of which a lock uses only Eventf.
+type leaseRecorder struct {
+	record.EventRecorder
+	to resourcelock.EventRecorder
+}
+
+func (r leaseRecorder) Eventf(lease runtime.Object, eventType, reason, format string, args ...any) {
+	r.to.Eventf(lease, eventType, reason, format, args...)
+}

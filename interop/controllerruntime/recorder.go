@@ -15,46 +15,23 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
-
-	own "github.com/flyball-dev/flyball/client/events"
 )
 
 // GetEventRecorderFor returns a recorder for a component. It records through Options.EventBroadcaster, or else through
-// Flyball's sender, which drops annotations.
+// Flyball's sender.
 func (m *Manager) GetEventRecorderFor(name string) record.EventRecorder {
 	//lint:ignore SA1019 It may be set.
 	if b := m.o.EventBroadcaster; b != nil {
 		m.series.sinkOf(b)
 		return b.NewRecorder(m.o.Cache.Scheme, corev1.EventSource{Component: name})
 	}
-	return eventRecorder{m.core.GetEventRecorderFor(name)}
+	return m.core.GetEventRecorderFor(name)
 }
 
 // GetEventRecorder returns a recorder of the newer events API, in which client-go combines repetitions into series.
 func (m *Manager) GetEventRecorder(name string) recorder.EventRecorder {
 	return &seriesRecorder{series: m.series, name: name}
 }
-
-// eventRecorder implements client-go's recorder with Flyball's.
-type eventRecorder struct{ own own.Recorder }
-
-var _ record.EventRecorderLogger = eventRecorder{}
-
-func (r eventRecorder) Event(obj runtime.Object, eventType, reason, message string) {
-	r.own.Eventf(obj, eventType, reason, "%s", message)
-}
-
-func (r eventRecorder) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
-	r.own.Eventf(obj, eventType, reason, format, args...)
-}
-
-func (r eventRecorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventType, reason, format string,
-	args ...any,
-) {
-	r.own.Eventf(obj, eventType, reason, format, args...)
-}
-
-func (r eventRecorder) WithLogger(klog.Logger) record.EventRecorderLogger { return r }
 
 // series sends the events of the newer API through client-go's broadcaster. The broadcaster starts goroutines, so it is
 // made for the first event.

@@ -83,7 +83,7 @@ type held struct {
 	pods []*corev1.Pod
 }
 
-func (h held) List(string, labels.Selector) []*corev1.Pod { return slices.Clone(h.pods) }
+func (h held) List(string, labels.Selector) []*corev1.Pod    { return slices.Clone(h.pods) }
 func (h held) ByIndex(string, string) ([]*corev1.Pod, error) { return slices.Clone(h.pods), nil }
 
 func (h held) All() iter.Seq[*corev1.Pod]                            { return slices.Values(h.pods) }

@@ -14,7 +14,6 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/storage"
@@ -52,7 +51,7 @@ func (h *Host) Run(ctx context.Context, config *rest.Config) error {
 	if err := api.AddToScheme(scheme); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Informers: informer.FactoryOptions{Scheme: scheme}})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
