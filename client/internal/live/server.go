@@ -38,7 +38,7 @@ func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 		return nil, err
 	}
 	return &Server{
-		REST: client, Scheme: scheme, Record: record, protobuf: config.ContentType == kinds.Protobuf,
+		REST: client, Scheme: scheme, Record: record, protobuf: wantsProtobuf(config),
 		Mapper: &Mapper{
 			given: mapper, client: client, known: map[schema.GroupVersionKind]Resource{},
 			asking: map[schema.GroupVersion]*question{},
@@ -53,8 +53,16 @@ func (s *Server) Through(config *rest.Config) (*Server, error) {
 		return nil, err
 	}
 	through := *s
-	through.REST, through.protobuf = client, config.ContentType == kinds.Protobuf
+	through.REST, through.protobuf = client, wantsProtobuf(config)
 	return &through, nil
+}
+
+// wantsProtobuf reports whether objects are protobuf where that is known of their kind: unless config asks for another
+// content type, as in client-go's clientsets.
+//
+// Source: k8s.io/client-go v0.37.2 rest/request.go UseProtobufAsDefault.
+func wantsProtobuf(config *rest.Config) bool {
+	return config.ContentType == kinds.Protobuf || config.ContentType == "" && config.AcceptContentTypes == ""
 }
 
 // answers decodes what the REST client itself reads: the server's errors. It never changes, and takes much of a
