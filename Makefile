@@ -13,7 +13,7 @@ MODULES := . $(patsubst %/go.mod,%,$(wildcard interop/*/go.mod))
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 10s
 BENCH    ?= .
-COUNT    ?= 1
+SHORT    ?=
 LOAD     ?= 500
 FLAP     ?= 5000
 AT_ONCE  ?= 1
@@ -50,8 +50,13 @@ fmt: ## format every Go file
 	$(TOOL) gofumpt -w $$(git ls-files --cached --others --exclude-standard '*.go' | grep -v /testdata/)
 
 .PHONY: bench
-bench: ## our parts beside client-go's and controller-runtime's, in one run (BENCH=regexp COUNT=n)
-	cd peers && go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./bench/... ./localapi
+bench: ## our parts beside client-go's and controller-runtime's, in processes and in turns, as tables in docs/performance.md and README.md (13 minutes; BENCH=regexp: only some; SHORT=1: try all, write nothing)
+	cd peers && go run ./bench/cmd/parts -only '$(BENCH)' $(if $(SHORT),-short -turns 1,-page ../docs/performance.md)
+	$(if $(SHORT),,$(MAKE) figures)
+
+.PHONY: figures
+figures: ## write README's table of figures from docs/performance.md
+	go test ./internal/archtest -run 'TestFigures$$' -count 1 -update
 
 .PHONY: bench-loop
 bench-loop: ## controllers on Flyball and on controller-runtime, in processes and in turns, as tables in docs/performance.md (10 minutes)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strconv"
 	"sync"
@@ -49,9 +48,14 @@ func (t *tally) handler(n int) func() {
 // BenchmarkEventToHandler is the way of a watch event through the cache, with an index by namespace, to the
 // handlers. An operation is one event, which all of them receive. The transport is left out on both sides.
 func BenchmarkEventToHandler(b *testing.B) {
-	for _, handlers := range []int{1, 10} {
-		b.Run(fmt.Sprintf("handlers=%d/flyball", handlers), func(b *testing.B) { eventsFlyball(b, handlers) })
-		b.Run(fmt.Sprintf("handlers=%d/clientgo", handlers), func(b *testing.B) { eventsClientGo(b, handlers) })
+	for _, to := range []struct {
+		name     string
+		handlers int
+	}{{"to one handler", 1}, {"to ten handlers", 10}} {
+		b.Run(to.name, func(b *testing.B) {
+			b.Run("client-go", func(b *testing.B) { eventsClientGo(b, to.handlers) })
+			b.Run("Flyball", func(b *testing.B) { eventsFlyball(b, to.handlers) })
+		})
 	}
 }
 

@@ -56,6 +56,9 @@ func (r Resource) Generate(dir string, n int) (string, error) {
 	if _, err := os.Stat(name); err == nil {
 		return name, nil
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
 	f, err := os.CreateTemp(dir, "generating")
 	if err != nil {
 		return "", err

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -51,6 +53,26 @@ func NewReplay(r Resource, file string, n int) (*Replay, error) {
 		return nil, err
 	}
 	return &Replay{resource: r, objects: objects, hot: hot, control: make(chan command)}, nil
+}
+
+// Serve serves n objects of a resource until the process ends. It keeps them in a file below dir, and writes its
+// address to out.
+func Serve(resource, dir string, n int, out io.Writer) error {
+	r := Resources[resource]
+	file, err := r.Generate(dir, n)
+	if err != nil {
+		return err
+	}
+	s, err := NewReplay(r, file, n)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "http://"+l.Addr().String())
+	return http.Serve(l, s)
 }
 
 // last is the resource version of the list.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/flyball-dev/flyball/peers/bench/turns"
 )
 
 // Plan is a work with what its rows say.
@@ -105,9 +107,9 @@ func (p Plan) Table(results [][]*Result) string {
 			for _, r := range of {
 				all = append(all, row.Of(p.Work, r))
 			}
-			slices.Sort(all)
-			medians = append(medians, median(all))
-			fmt.Fprintf(&out, " %s (%s–%s) |", figure(median(all)), figure(all[0]), figure(all[len(all)-1]))
+			medians = append(medians, turns.Median(all))
+			fmt.Fprintf(&out, " %s (%s–%s) |", turns.Figure(turns.Median(all)), turns.Figure(slices.Min(all)),
+				turns.Figure(slices.Max(all)))
 		}
 		last := medians[len(medians)-1]
 		if last > 0 && medians[0] > 0 {
@@ -117,22 +119,4 @@ func (p Plan) Table(results [][]*Result) string {
 		}
 	}
 	return out.String()
-}
-
-// median is the middle of sorted figures, or the mean of the two in the middle.
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
-// figure writes a number with three digits, or all digits before the point.
-func figure(f float64) string {
-	switch {
-	case f >= 100:
-		return fmt.Sprintf("%.0f", f)
-	case f >= 10:
-		return fmt.Sprintf("%.1f", f)
-	default:
-		return fmt.Sprintf("%.2f", f)
-	}
 }

@@ -10,8 +10,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,21 +62,7 @@ func beServer() error {
 	if err != nil {
 		return err
 	}
-	r := lean.Resources[*serve]
-	file, err := r.Generate(*data, n)
-	if err != nil {
-		return err
-	}
-	s, err := lean.NewReplay(r, file, n)
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Println("http://" + l.Addr().String())
-	return http.Serve(l, s)
+	return lean.Serve(*serve, *data, n, os.Stdout)
 }
 
 func beSystem() error {
@@ -94,9 +78,6 @@ func beSystem() error {
 }
 
 func compare() error {
-	if err := os.MkdirAll(*data, 0o755); err != nil {
-		return err
-	}
 	var all []*lean.Result
 	if *again {
 		var err error

@@ -16,13 +16,10 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
-	"runtime"
-	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -31,13 +28,14 @@ import (
 	"github.com/flyball-dev/flyball/internal/docblock"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/peers/bench/loop"
+	"github.com/flyball-dev/flyball/peers/bench/turns"
 )
 
 // stormRate is the number of writes a second in a storm.
 const stormRate = 1000
 
 var (
-	turns   = flag.Int("turns", 6, "how often to measure each system")
+	number  = flag.Int("turns", 6, "how often to measure each system")
 	scale   = flag.Float64("scale", 1, "factor of the numbers of objects, for a quick look")
 	only    = flag.String("only", "", "measure the works whose title this regular expression matches")
 	page    = flag.String("page", "", "write the tables into this page")
@@ -56,7 +54,7 @@ func main() {
 	switch {
 	case flag.NArg() > 0:
 		err = fmt.Errorf("unknown argument %q", flag.Arg(0))
-	case *turns < 1 || *scale <= 0:
+	case *number < 1 || *scale <= 0:
 		err = errors.New("-turns and -scale must be positive")
 	case *serve >= 0:
 		err = beServer(ctx, *serve)
@@ -141,10 +139,11 @@ func compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	head := fmt.Sprintf("%s, %d cores, %s, client-go %s, controller-runtime %s; medians of %d turns, with the lowest "+
-		"and the\nhighest in brackets. The last column is Flyball's median divided by controller-runtime's.\n",
-		time.Now().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), version("k8s.io/client-go"),
-		version("sigs.k8s.io/controller-runtime"), *turns)
+	head, err := turns.Head(*number)
+	if err != nil {
+		return err
+	}
+	head += "The last column is Flyball's median divided by controller-runtime's.\n"
 	fmt.Println(head)
 	tables := []string{head}
 	for _, p := range loop.Plans(*scale) {
@@ -185,7 +184,7 @@ func measure(ctx context.Context, p loop.Plan) (table string, err error) {
 		return "", fmt.Errorf("the API server: %w", err)
 	}
 	results := make([][]*loop.Result, len(loop.Systems))
-	for turn := range *turns {
+	for turn := range *number {
 		for i, s := range loop.Systems {
 			w := p.Work
 			w.Turn = turn*len(loop.Systems) + i
@@ -241,18 +240,4 @@ func run(ctx context.Context, system string, w loop.Work, address string) (*loop
 		_ = cmd.Process.Kill()
 	}
 	return r, errors.Join(err, cmd.Wait())
-}
-
-// version returns the version of a module in this program.
-func version(module string) string {
-	info, _ := debug.ReadBuildInfo()
-	for _, m := range info.Deps {
-		if m.Path == module {
-			if m.Replace != nil {
-				return m.Replace.Version
-			}
-			return m.Version
-		}
-	}
-	return "unknown"
 }
