@@ -145,7 +145,7 @@ func (d *Decoder) single(f *field, value uint64, content []byte, into unsafe.Poi
 	case shapeBytes:
 		*(*[]byte)(into) = append(make([]byte, 0, len(content)), content...)
 	case shapeMessage:
-		if f.holds {
+		if f.holds && len(content) > 0 {
 			return d.shared(f, content, 1, into)
 		}
 		return d.message(f.message.get(), content, into)
