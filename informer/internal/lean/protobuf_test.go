@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -147,6 +148,29 @@ func appendVarint(b []byte, v uint64) []byte {
 		b = append(b, byte(v)|0x80)
 	}
 	return append(b, byte(v))
+}
+
+// TestDecodersAtOnce: decoders that meet the same types at the same time, for the first time, decode them alike.
+func TestDecodersAtOnce(t *testing.T) {
+	plans.Clear()
+	data, err := sibling(1).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoders sync.WaitGroup
+	for range 4 {
+		decoders.Go(func() {
+			d := NewDecoder()
+			for range 3 { // From the third time on parts are shared.
+				got := &corev1.Pod{}
+				if err := d.Unmarshal(data, got, true); err != nil {
+					t.Error(err)
+				}
+				same(t, data, got, &corev1.Pod{})
+			}
+		})
+	}
+	decoders.Wait()
 }
 
 // TestEqualPartsAreOne: labels, environment and probes of pods of one Deployment are in memory a few times, not a
