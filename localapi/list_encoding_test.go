@@ -2,8 +2,11 @@ package localapi_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 	"testing"
 
@@ -18,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
 // TestListsAreEncodedAsByApimachinery lists typed objects, as JSON and as protobuf, and encodes the decoded answers
@@ -137,6 +141,33 @@ func TestCustomListsAreEncodedAsByApimachinery(t *testing.T) {
 		name := "g" + strconv.Itoa(i)
 		if _, err := gadgets.Create(t.Context(), gadget(t, name, "{mode: fast}"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestListsThatAreCut: a gate cuts the answer to a list in half, and HEAD gets no body.
+func TestListsThatAreCut(t *testing.T) {
+	cut := false
+	_, config := start(t, localapi.Options{Gate: gate.Funcs{
+		OnAnswer: func(context.Context, *gate.Request, gate.Answer) gate.Verdict {
+			if cut {
+				return gate.Verdict{Action: gate.Truncate}
+			}
+			return gate.Verdict{}
+		},
+	}})
+	for _, encoding := range encodings {
+		cut = false
+		whole := wholeAnswer(t, config, "/api/v1/namespaces", encoding)
+		head := send(t, config, request{method: http.MethodHead, path: "/api/v1/namespaces", accept: encoding})
+		if body, err := io.ReadAll(head.Body); head.StatusCode != 200 || len(body) > 0 || err != nil {
+			t.Errorf("HEAD as %s: status %d, %q, %v", encoding, head.StatusCode, body, err)
+		}
+		cut = true
+		response := send(t, config, request{path: "/api/v1/namespaces", accept: encoding})
+		got, err := io.ReadAll(response.Body)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || !bytes.Equal(got, whole[:len(whole)/2]) {
+			t.Errorf("cut answer as %s: %v, %d of %d bytes", encoding, err, len(got), len(whole))
 		}
 	}
 }
