@@ -50,7 +50,7 @@ fmt: ## format every Go file
 	$(TOOL) gofumpt -w $$(git ls-files --cached --others --exclude-standard '*.go' | grep -v /testdata/)
 
 .PHONY: bench
-bench: ## our parts beside client-go's and controller-runtime's, in processes and in turns, as tables in docs/performance.md and README.md (13 minutes; BENCH=regexp: only some; SHORT=1: try all, write nothing)
+bench: ## our parts beside client-go's and controller-runtime's, in processes and in turns, as tables in docs/performance.md and README.md (10 minutes; BENCH=regexp: only some; SHORT=1: try all, write nothing)
 	cd peers && go run ./bench/cmd/parts -only '$(BENCH)' $(if $(SHORT),-short -turns 1,-page ../docs/performance.md)
 	$(if $(SHORT),,$(MAKE) figures)
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/api anew")
+var update = flag.Bool("update", false, "write docs/api, or README's table of figures, anew")
 
 const (
 	// mostTypes is the largest number of public types. Lower it when types are hidden or deleted. Two kinds of types

@@ -1,4 +1,5 @@
-// Package bench measures Flyball's parts and the systems that they replace, in one run.
+// Package bench measures Flyball's parts and the systems that they replace. Its benchmarks are named
+// Benchmark<table>/<row>/<system>. The command in cmd/parts runs them in turns, and makes a table of each.
 package bench
 
 import (

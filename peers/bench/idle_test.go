@@ -48,9 +48,13 @@ func idle(b *testing.B, start func(ctx context.Context) (run, wait func())) {
 	defer running.Wait()
 	defer stop()
 	before, goroutines := heap(), runtime.NumGoroutine()
+	var waits []func()
 	for range informers {
 		run, wait := start(ctx)
 		running.Go(run)
+		waits = append(waits, wait)
+	}
+	for _, wait := range waits {
 		wait()
 	}
 	after := heap()

@@ -31,6 +31,9 @@ var (
 	page   = flag.String("page", "", "write the tables into this page")
 )
 
+// pkg has the benchmarks. One of them is in its subpackage lean.
+const pkg = "github.com/flyball-dev/flyball/peers/bench"
+
 func main() {
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -57,8 +60,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "bench.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "github.com/flyball-dev/flyball/peers/bench")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", dir, pkg, pkg+"/lean")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the benchmarks: %w\n%s", err, out)
 	}
@@ -73,7 +75,7 @@ func run(ctx context.Context) error {
 		var all results
 		for range *number {
 			for _, system := range t.systems {
-				if err := t.measure(ctx, binary, system, &all); err != nil {
+				if err := t.measure(ctx, filepath.Join(dir, t.binary()), system, &all); err != nil {
 					return fmt.Errorf("%s, %s: %w", t.benchmark, system, err)
 				}
 			}

@@ -24,6 +24,14 @@ type table struct {
 	metrics []metric
 }
 
+// binary is the name of the test binary that has the benchmark.
+func (t table) binary() string {
+	if t.benchmark == "Decode" {
+		return "lean.test"
+	}
+	return "bench.test"
+}
+
 // metric is a unit of the benchmark, as package benchfmt reads it.
 type metric struct {
 	unit string
@@ -100,6 +108,11 @@ var tables = []table{
 			{"heap-B", ", heap afterwards", "B"},
 			{"again-cpu-sec", ", listed again after a 410, CPU time", "s"},
 			{"again-over", ", listed again after a 410, peak heap divided by the heap before", ""},
+		},
+	},
+	{
+		"Decode", "decoding a list, a pod", []string{"client-go", "Flyball", "Flyball, standard"}, "3x", []metric{
+			{"sec/pod", ", CPU time", "s"}, {"B/pod", ", allocated", "B"}, {"allocs/pod", ", allocations", ""},
 		},
 	},
 	{
