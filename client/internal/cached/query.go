@@ -32,6 +32,8 @@ type Query struct {
 	// Labels and Fields select from a list; nil selects all.
 	Labels labels.Selector
 	Fields fields.Set
+
+	found [1]informer.Object // Where Read returns the object that Key names.
 }
 
 // Lists reports whether many objects are asked for.
@@ -67,7 +69,7 @@ func (c *Cache) hasField(obj informer.Object, field, value string) bool {
 	return extract != nil && slices.Contains(extract(obj), value)
 }
 
-// Read returns what the informer holds, without regard to own writes.
+// Read returns what the informer holds, without regard to own writes. The result is valid until the next Read of q.
 //
 // Errors: [ErrNoIndex].
 func (c *Cache) Read(q *Query) ([]informer.Object, error) {
@@ -76,7 +78,8 @@ func (c *Cache) Read(q *Query) ([]informer.Object, error) {
 		if !found {
 			return nil, nil
 		}
-		return []informer.Object{obj}, nil
+		q.found[0] = obj
+		return q.found[:], nil
 	}
 	objs, rest, err := c.narrow(q)
 	if err != nil || !rest {

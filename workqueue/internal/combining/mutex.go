@@ -45,7 +45,9 @@ type node[T any] struct {
 // Lock waits for the mutex, and executes what was left.
 func (m *Mutex[T]) Lock() {
 	m.mu.Lock()
-	m.executeLocked()
+	if m.left.Load() != nil {
+		m.executeLocked()
+	}
 }
 
 // TryLock is Lock if the mutex is free. Otherwise it returns false.
@@ -53,14 +55,18 @@ func (m *Mutex[T]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
 	}
-	m.executeLocked()
+	if m.left.Load() != nil {
+		m.executeLocked()
+	}
 	return true
 }
 
 // Unlock releases the mutex.
 func (m *Mutex[T]) Unlock() {
 	m.mu.Unlock()
-	m.help()
+	if m.left.Load() != nil {
+		m.help()
+	}
 }
 
 // Leave has op executed: at once if the mutex is free, otherwise by the goroutine that holds it, before it goes on.
@@ -89,20 +95,21 @@ func (m *Mutex[T]) Leave(op T) {
 // help executes what was left if nobody else will. A goroutine that holds the mutex at the moment calls help after it
 // has released it, so no operation is forgotten.
 func (m *Mutex[T]) help() {
-	for times := 0; m.left.Load() != nil && m.mu.TryLock(); times++ {
-		m.full.Store(times >= mostHelp)
+	times := 0
+	for ; m.left.Load() != nil && m.mu.TryLock(); times++ {
+		if times == mostHelp {
+			m.full.Store(true)
+		}
 		m.executeLocked()
 		m.mu.Unlock()
 	}
-	if m.full.Load() {
+	if times > mostHelp {
 		m.full.Store(false)
 	}
 }
 
+// executeLocked executes what was left, in its order.
 func (m *Mutex[T]) executeLocked() {
-	if m.left.Load() == nil {
-		return
-	}
 	var first *node[T] // The list begins with the last.
 	for n := m.left.Swap(nil); n != nil; {
 		n.next, first, n = first, n, n.next
