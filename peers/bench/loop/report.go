@@ -61,31 +61,31 @@ func Plans(scale float64) []Plan {
 	for _, workers := range []int{1, 16} {
 		plans = append(plans, Plan{
 			Work{Kind: Feed, Objects: size(200_000), Workers: workers},
-			"reconcile %d keys, each once, and do nothing; %d workers",
+			"reconcile %d keys, each once, and do nothing; workers: %d",
 			[]Row{cpuOfRun, allocs, allocated},
 		})
 	}
 	for _, workers := range []int{1, 8, 64} {
 		plans = append(plans, Plan{
 			Work{Kind: Patch, Objects: size(2_000), Workers: workers},
-			"patch %d ConfigMaps, each once; %d workers",
+			"patch %d ConfigMaps, each once; workers: %d",
 			[]Row{cpuOfObject, allocs, allocated, wall, requests},
 		})
 	}
 	for _, n := range []int{1, 1_000, 100_000} {
 		plans = append(plans, Plan{
 			Work{Kind: Start, Objects: min(n, size(n)), Workers: 1},
-			"start, and reconcile %d ConfigMaps; %d worker",
+			"start, and reconcile %d ConfigMaps; workers: %d",
 			[]Row{first, wall, cpu, resident, heap, requests},
 		})
 	}
 	return append(plans, Plan{
 		Work{Kind: Storm, Objects: size(500), Workers: 4},
-		"%d ConfigMaps are created, updated three times and deleted, 1,000 writes a second; %d workers",
+		"%d ConfigMaps are created, updated three times and deleted, 1,000 writes a second; workers: %d",
 		[]Row{cpu, reconciles, p50, p99, resident},
 	}, Plan{
 		Work{Kind: Steady, Objects: size(10_000), Workers: 4, Seconds: 5},
-		"five seconds with %d ConfigMaps and a resync every second; %d workers",
+		"five seconds with %d ConfigMaps and a resync every second; workers: %d",
 		[]Row{cpu, reconciles, cpuOfRun, resident, heap},
 	})
 }
