@@ -100,11 +100,7 @@ func (v *view[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
 	})
 }
 
-func (v *view[T]) Get(namespace, name string) (T, bool) {
-	obj, found := v.shared.Get(namespace, name)
-	typed, _ := obj.(T) // The zero value if there is none.
-	return typed, found
-}
+func (v *view[T]) Get(namespace, name string) (T, bool) { return assertFound[T](v.shared.Get(namespace, name)) }
 
 func (v *view[T]) List(namespace string, sel labels.Selector) []T {
 	return assertAll[T](v.shared.List(namespace, sel))
@@ -129,11 +125,7 @@ type snapshotView[T objects.Object] struct {
 	shared indexer.Snapshot[objects.Object]
 }
 
-func (v snapshotView[T]) Get(namespace, name string) (T, bool) {
-	obj, found := v.shared.Get(namespace, name)
-	typed, _ := obj.(T) // The zero value if there is none.
-	return typed, found
-}
+func (v snapshotView[T]) Get(namespace, name string) (T, bool) { return assertFound[T](v.shared.Get(namespace, name)) }
 
 func (v snapshotView[T]) List(namespace string, sel labels.Selector) []T {
 	return assertAll[T](v.shared.List(namespace, sel))
@@ -167,6 +159,13 @@ func (v *view[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 
 func (v *view[T]) Health() Health { return v.shared.Health() }
 func (v *view[T]) Stats() Stats   { return v.shared.Stats() }
+
+func assertFound[T objects.Object](obj objects.Object, found bool) (typed T, _ bool) {
+	if found {
+		typed = obj.(T)
+	}
+	return typed, found
+}
 
 func assertAll[T objects.Object](objs []objects.Object) []T {
 	all := make([]T, len(objs))

@@ -1,12 +1,14 @@
 package manager
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
@@ -22,9 +24,9 @@ func (o Options) validateClient() error {
 		return errors.New("manager: Options.Client.Caches is set: set Options.Caches, which controllers share")
 	case o.Client.CacheFor != nil:
 		return errors.New("manager: Options.Client.CacheFor is set: set Options.Caches, which controllers share")
-	case o.Scheme != nil && o.Informers.Scheme != nil && o.Scheme != o.Informers.Scheme:
+	case o.Scheme != nil && o.Scheme != o.Informers.Scheme:
 		return errors.New("manager: Options.Scheme and Informers.Scheme differ: set Options.Scheme only")
-	case o.Client.Scheme != nil && o.Client.Scheme != o.Informers.Scheme:
+	case o.Client.Scheme != nil && o.Client.Scheme != cmp.Or(o.Informers.Scheme, scheme.Scheme):
 		return errors.New("manager: Options.Client.Scheme differs from the manager's: set Options.Scheme only")
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // HealthHandler returns a handler for /livez, /healthz and /readyz, all with ?verbose, and for /healthz/NAME, which
-// reports one runnable or one check of [Manager.AddHealthzCheck].
+// reports one check of [Manager.AddHealthzCheck] or one runnable.
 func (m *Manager) HealthHandler() http.Handler { return m.healthHandler(check.String) }
 
 // healthHandler is HealthHandler with say to format a check.
@@ -83,13 +83,16 @@ func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
 
 func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	e, started := h.runnables.find(r.PathValue("name"))
-	own, isOwn := h.probes.liveNamed(r.PathValue("name"))
+	if own, isOwn := h.probes.liveNamed(r.PathValue("name")); isOwn {
+		if c := own.check(r); e == nil || c.problem != "" {
+			h.answerOne(w, c)
+			return
+		}
+	}
 	switch {
-	case e == nil && isOwn:
-		h.answerOne(w, own.check(r))
-		return
 	case e == nil:
-		serving.Answer(w, http.StatusNotFound, "unknown check; known: "+strings.Join(h.runnables.names(), ", "))
+		known := append(h.runnables.names(), h.probes.liveNames()...)
+		serving.Answer(w, http.StatusNotFound, "unknown check; known: "+strings.Join(known, ", "))
 		return
 	case !started && !slices.Contains(h.runnables.warming(), e):
 		serving.Answer(w, http.StatusOK, h.say(check{name: e.name, note: "waiting for the leader lease"}))

@@ -219,7 +219,7 @@ const (
 // the fence.
 func clientConfig(config *rest.Config) *rest.Config {
 	own := rest.CopyConfig(config)
-	if own.ContentType == "" {
+	if own.ContentType == "" && own.AcceptContentTypes == "" {
 		own.ContentType = runtime.ContentTypeProtobuf
 		own.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}

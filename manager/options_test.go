@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
@@ -30,6 +31,9 @@ func TestSchemeAndClient(t *testing.T) {
 	}
 	if m.GetScheme() != scheme || m.Informers().Options().Scheme != scheme || m.GetClient().Scheme() != scheme {
 		t.Error("the scheme does not reach the informers and the client")
+	}
+	if _, err := manager.New(config, manager.Options{Client: client.Options{Scheme: clientscheme.Scheme}}); err != nil {
+		t.Errorf("the scheme that is the default: %v", err)
 	}
 	other, factory := runtime.NewScheme(), m.Informers()
 	for text, o := range map[string]manager.Options{

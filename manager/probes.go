@@ -21,7 +21,8 @@ type probes struct {
 
 // AddHealthzCheck adds a check to liveness: /livez and /healthz fail while do returns an error. The kubelet then
 // restarts the container, so do should fail only if that helps. It is called for every probe, with the probe's request,
-// possibly several times at once. A panic counts as an error. Checks can be added at any time.
+// possibly several times at once, and must return when the request's context ends. A panic counts as an error. Checks
+// can be added at any time.
 //
 // Errors: an empty name, a name that is taken, no function.
 func (m *Manager) AddHealthzCheck(name string, do func(*http.Request) error) error {
@@ -29,7 +30,8 @@ func (m *Manager) AddHealthzCheck(name string, do func(*http.Request) error) err
 }
 
 // AddReadyzCheck adds a check to readiness: /readyz fails while do returns an error, and [Manager.Ready] returns it.
-// For do, see [Manager.AddHealthzCheck].
+// For do, see [Manager.AddHealthzCheck]. It must not call Ready, which calls it with a request that has no headers and
+// no deadline.
 //
 // Errors: an empty name, a name that is taken, no function.
 func (m *Manager) AddReadyzCheck(name string, do func(*http.Request) error) error {
@@ -73,6 +75,15 @@ func (p *probes) liveNamed(name string) (named probe, found bool) {
 		return p.live[i], true
 	}
 	return probe{}, false
+}
+
+func (p *probes) liveNames() (names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, each := range p.live {
+		names = append(names, each.name)
+	}
+	return names
 }
 
 func (p probe) check(r *http.Request) (c check) {

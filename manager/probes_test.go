@@ -60,10 +60,15 @@ func TestOwnProbes(t *testing.T) {
 	want(200, "ok", "/livez")
 	want(200, "[+]disk ok", "/livez?verbose")
 	want(200, "[+]disk ok", "/healthz/disk")
+	want(404, "known: disk", "/healthz/nonesuch")
 	want(500, "[-]disk: the check panicked: no disk", "/healthz", "Panic")
 	liveErr = errors.New("read-only")
 	want(500, "[-]disk: read-only", "/livez")
 	want(500, "livez check failed", "/healthz?verbose")
+	want(500, "[-]disk: read-only", "/healthz/disk")
+	if err := m.Add(runnable{name: "disk", run: untilStopped}); err != nil {
+		t.Fatal(err)
+	}
 	want(500, "[-]disk: read-only", "/healthz/disk")
 	if _, got := get("/readyz"); strings.Contains(got, "disk") {
 		t.Errorf("the check of liveness is in readiness: %s", got)

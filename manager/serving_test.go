@@ -104,6 +104,11 @@ func TestReviewFailsClosed(t *testing.T) {
 		ask("/metrics", "Bearer bad", http.StatusUnauthorized)
 		ask("/configz", "Bearer good", http.StatusForbidden)
 		ask("/metrics", "Bearer good", http.StatusOK)
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/metrics", nil)
+		r.Header.Set("Authorization", "Bearer good")
+		if guarded.ServeHTTP(w, r); w.Code != http.StatusForbidden {
+			t.Errorf("who may only read posts: %d", w.Code)
+		}
 		before := server.asked
 		for range 10 {
 			ask("/metrics", "Bearer good", http.StatusOK)

@@ -74,7 +74,7 @@ func (m *Manager) configOf(inc *incarnation, given *rest.Config) *rest.Config {
 
 func protobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	if config.ContentType == "" {
+	if config.ContentType == "" && config.AcceptContentTypes == "" {
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}

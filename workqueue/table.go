@@ -188,7 +188,7 @@ func (t *table[K]) retire(id uint32, e *entry[K]) {
 	}
 }
 
-// evict drops the entry that became idle first, unless it has been used since.
+// evict drops the entry that became idle first, unless it is in use.
 func (t *table[K]) evict() {
 	id := t.retired.Pop()
 	e := t.at(id)

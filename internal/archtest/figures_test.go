@@ -19,10 +19,11 @@ var figures = []struct{ title, benchmark, row, column string }{
 	{"a key through the queue, 1,024 keys in turn", "Queue", "1,024 keys in turn", "Flyball"},
 	{"the same with 4,096 keys in turn", "Queue", "4,096 keys in turn", "Flyball"},
 	{"the same with 64 keys and metrics", "QueueMetrics", "64 keys in turn", "Flyball"},
-	{"a delayed key, a million pending", "QueueAddAfter", "a million keys", "Flyball"},
+	{"a delayed key, while a million are added", "QueueAddAfter", "a million keys", "Flyball"},
 	{"memory retained for it", "QueueAddAfter", "a million keys, retained", "Flyball"},
+	{"one key behind a storm of 100,000", "QueueWait", "behind 100,000 keys, median of five", "Flyball"},
 	{
-		"one key behind a storm of 100,000, with a fair queue", "QueueWait", "behind 100,000 keys, median of five",
+		"the same, ours with a fair queue", "QueueWait", "behind 100,000 keys, median of five",
 		"Flyball, fair by namespace",
 	},
 	{"200 objects by an index", "Index", "ByIndex, 200 objects", "Flyball"},

@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,20 +39,63 @@ func Accept(obj runtime.Object, protobuf bool) string {
 	return JSON
 }
 
-// hasProtobuf reports whether servers know obj's Go type as protobuf: those of client-go's scheme. A type of a
-// custom resource may have the methods, too, if it embeds one of those.
+// hasProtobuf reports whether servers know obj's Go type as protobuf: those of k8s.io/api. A type of a custom resource
+// may have the methods, too, of its own or because it embeds one of those.
 func hasProtobuf(obj runtime.Object) bool {
 	if _, is := obj.(message); !is {
 		return false
 	}
-	_, _, err := clientscheme.Scheme.ObjectKinds(obj)
-	return err == nil
+	return strings.Contains(reflect.TypeOf(obj).Elem().PkgPath()+"/", "k8s.io/api/")
+}
+
+// encodesAsProtobuf reports whether obj can be sent as protobuf as the given kind. A raw extension cannot: its codec
+// leaves out an object that is not encoded yet.
+func encodesAsProtobuf(obj runtime.Object, gvk schema.GroupVersionKind) bool {
+	if !hasProtobuf(obj) || holdsRawExtension(reflect.TypeOf(obj).Elem()) {
+		return false
+	}
+	known, _, err := clientscheme.Scheme.ObjectKinds(obj)
+	return err == nil && slices.Contains(known, gvk)
+}
+
+// rawExtensions has what holdsRawExtension found out, by type.
+var rawExtensions sync.Map
+
+// holdsRawExtension reports whether values of a type of the API have a [runtime.RawExtension] somewhere.
+func holdsRawExtension(t reflect.Type) bool {
+	if known, found := rawExtensions.Load(t); found {
+		return known.(bool)
+	}
+	holds := searchRawExtension(t, map[reflect.Type]bool{})
+	rawExtensions.Store(t, holds)
+	return holds
+}
+
+func searchRawExtension(t reflect.Type, seen map[reflect.Type]bool) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return searchRawExtension(t.Elem(), seen)
+	case reflect.Struct:
+		if t == reflect.TypeFor[runtime.RawExtension]() {
+			return true
+		}
+		if seen[t] {
+			return false
+		}
+		seen[t] = true
+		for i := range t.NumField() {
+			if searchRawExtension(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Encode returns obj as JSON or, if asked for and known, as protobuf. It says its kind even where the Go value does
 // not.
 func Encode(obj runtime.Object, gvk schema.GroupVersionKind, protobuf bool) (data []byte, media string, err error) {
-	if protobuf && hasProtobuf(obj) {
+	if protobuf && encodesAsProtobuf(obj, gvk) {
 		data, err = encodeProtobuf(obj.(message), gvk)
 		media = Protobuf
 	} else {
@@ -109,11 +156,15 @@ func Decode(contentType string, data []byte, into runtime.Object) error {
 	if !wire.IsProtobuf(contentType) {
 		return DecodeJSON(data, into)
 	}
-	raw, _, _ := wire.OpenProtobuf(data)
+	raw, apiVersion, kind := wire.OpenProtobuf(data)
+	if raw == nil {
+		return errors.New("decode response: it is not an object in protobuf, although the server says so")
+	}
 	if m, is := into.(message); is {
 		if err := m.Unmarshal(raw); err != nil {
 			return fmt.Errorf("decode response: %w", err)
 		}
+		into.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
 		return nil
 	}
 	typed, _, err := clientscheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
@@ -138,10 +189,11 @@ func (k Kind) Decode(scheme *runtime.Scheme, contentType string, data []byte) (i
 	}
 	if answered := obj.GetObjectKind().GroupVersionKind().Kind; answered != k.GVK.Kind &&
 		answered != "PartialObjectMetadata" {
-		return nil, errOtherKind
+		return nil, ErrOtherKind
 	}
 	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
 	return obj, nil
 }
 
-var errOtherKind = errors.New("the server answered with another kind")
+// ErrOtherKind reports an answer that is an object of another kind than what was asked for.
+var ErrOtherKind = errors.New("the server answered with another kind")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +73,10 @@ func (s *Server) List(ctx context.Context, k kinds.Kind, namespace string, param
 	fresh := reflect.New(reflect.TypeOf(list).Elem()).Interface().(List) // Nothing stays of what list has.
 	if err := kinds.Decode(contentType, data, fresh); err != nil {
 		return err
+	}
+	answered := fresh.GetObjectKind().GroupVersionKind()
+	if strings.HasPrefix(contentType, kinds.Protobuf) && answered != k.List() { // Lists in JSON may have other names.
+		return fmt.Errorf("list %s: %w", k.GVK.Kind, kinds.ErrOtherKind)
 	}
 	fresh.GetObjectKind().SetGroupVersionKind(k.List())
 	err = meta.EachListItem(fresh, func(item runtime.Object) error {

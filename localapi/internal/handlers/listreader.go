@@ -88,7 +88,7 @@ func (x *exchange) message(e codec.Envelope, o *watchcache.Object) (codec.Messag
 	if m, ok := e.Stamp(o.Value, o.Revision); ok {
 		return m, nil
 	}
-	encoded, err := x.encodeStored(o) // cached, because the list is encoded twice: for its size, and for its reader
+	encoded, err := o.EncodedOnce(watchcache.Protobuf, x.encodeObject) // Not kept: nobody would drop it.
 	if err != nil {
 		return codec.Message{}, err
 	}

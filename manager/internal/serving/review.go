@@ -17,8 +17,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Reviewer asks the API server which user sent a request, and whether that user may get its path. If the review fails,
-// the request is refused.
+// Reviewer asks the API server which user sent a request, and whether that user may do with its path what the method
+// says. If the review fails, the request is refused.
 //
 // Source: the filter of controller-runtime v0.25.2 pkg/metrics/filters, for what is asked.
 type Reviewer struct {
@@ -31,10 +31,10 @@ type Reviewer struct {
 	allowed map[grant]time.Time
 }
 
-// grant is a path and the hash of a token.
+// grant is the hash of a token, a path, and what may be done with it.
 type grant struct {
-	token [sha256.Size]byte
-	path  string
+	token      [sha256.Size]byte
+	path, verb string
 }
 
 const (
@@ -87,11 +87,11 @@ func (v *Reviewer) decide(r *http.Request) int {
 	if !ok || token == "" {
 		return http.StatusUnauthorized
 	}
-	asked := grant{sha256.Sum256([]byte(token)), r.URL.Path}
+	asked := grant{sha256.Sum256([]byte(token)), r.URL.Path, strings.ToLower(r.Method)}
 	if v.remembers(asked) {
 		return http.StatusOK
 	}
-	code, err := v.review(r.Context(), token, r.URL.Path)
+	code, err := v.review(r.Context(), token, asked.path, asked.verb)
 	if err != nil {
 		klog.FromContext(r.Context()).Error(err, "Review failed, refusing the request", "path", r.URL.Path)
 	}
@@ -101,8 +101,8 @@ func (v *Reviewer) decide(r *http.Request) int {
 	return code
 }
 
-// review returns http.StatusOK if the token's user may get the path.
-func (v *Reviewer) review(ctx context.Context, token, path string) (int, error) {
+// review returns http.StatusOK if the token's user may do that with the path.
+func (v *Reviewer) review(ctx context.Context, token, path, verb string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	who, err := v.client.AuthenticationV1().TokenReviews().Create(ctx,
@@ -121,7 +121,7 @@ func (v *Reviewer) review(ctx context.Context, token, path string) (int, error) 
 	may, err := v.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 
 // Server serves one handler on each of its addresses.
 //
-// Concurrency: Mux must be called before Listen, by one goroutine. The other methods may be called from any goroutine.
+// Concurrency: Mux must be called for each address before Listen, by one goroutine. After that, Mux and the other
+// methods may be called from any goroutine.
 type Server struct {
 	handlers map[string]*http.ServeMux // by address as configured
 	tls      *tls.Config               // nil: plain HTTP

@@ -72,8 +72,9 @@ func (m *Mutex[T]) Unlock() {
 // Leave has op executed: at once if the mutex is free, otherwise by the goroutine that holds it, before it goes on.
 func (m *Mutex[T]) Leave(op T) {
 	if m.full.Load() || m.count.Load() >= mostLeft {
+		waited := op // Else op itself would be moved to the heap, in every call.
 		m.Lock()
-		m.Do(&op)
+		m.Do(&waited)
 		m.Unlock()
 		return
 	}
@@ -97,7 +98,7 @@ func (m *Mutex[T]) Leave(op T) {
 func (m *Mutex[T]) help() {
 	times := 0
 	for ; m.left.Load() != nil && m.mu.TryLock(); times++ {
-		if times == mostHelp {
+		if times >= mostHelp {
 			m.full.Store(true)
 		}
 		m.executeLocked()

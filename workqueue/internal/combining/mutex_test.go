@@ -114,3 +114,16 @@ func TestLeavingIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestLeavingAllocatesNothing leaves operations while the mutex is held.
+func TestLeavingAllocatesNothing(t *testing.T) {
+	m := &Mutex[[100]int]{Do: func(*[100]int) {}}
+	allocs := testing.AllocsPerRun(1000, func() {
+		m.Lock()
+		m.Leave([100]int{})
+		m.Unlock()
+	})
+	if allocs >= 1 { // A collection may empty the pool.
+		t.Errorf("%v allocations", allocs)
+	}
+}
