@@ -100,7 +100,9 @@ func (v *view[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
 	})
 }
 
-func (v *view[T]) Get(namespace, name string) (T, bool) { return assertFound[T](v.shared.Get(namespace, name)) }
+func (v *view[T]) Get(namespace, name string) (T, bool) {
+	return assertFound[T](v.shared.Get(namespace, name))
+}
 
 func (v *view[T]) List(namespace string, sel labels.Selector) []T {
 	return assertAll[T](v.shared.List(namespace, sel))
@@ -125,7 +127,9 @@ type snapshotView[T objects.Object] struct {
 	shared indexer.Snapshot[objects.Object]
 }
 
-func (v snapshotView[T]) Get(namespace, name string) (T, bool) { return assertFound[T](v.shared.Get(namespace, name)) }
+func (v snapshotView[T]) Get(namespace, name string) (T, bool) {
+	return assertFound[T](v.shared.Get(namespace, name))
+}
 
 func (v snapshotView[T]) List(namespace string, sel labels.Selector) []T {
 	return assertAll[T](v.shared.List(namespace, sel))
