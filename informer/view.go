@@ -92,11 +92,10 @@ func (v *view[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
 		return v.shared.AddIndex(name, nil) // It says what is wrong.
 	}
 	return v.shared.AddIndex(name, func(obj objects.Object) ([]string, error) {
-		t, ok := obj.(T)
-		if !ok {
-			return nil, fmt.Errorf("object is a %T", obj)
+		if t, ok := obj.(T); ok {
+			return f(t)
 		}
-		return f(t)
+		return nil, fmt.Errorf("object is a %T", obj)
 	})
 }
 
@@ -123,9 +122,7 @@ func (v *view[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
 func (v *view[T]) Snapshot() indexer.Snapshot[T] { return snapshotView[T]{v.shared.Snapshot()} }
 
 // snapshotView is to a snapshot what view is to an informer.
-type snapshotView[T objects.Object] struct {
-	shared indexer.Snapshot[objects.Object]
-}
+type snapshotView[T objects.Object] struct{ shared indexer.Snapshot[objects.Object] }
 
 func (v snapshotView[T]) Get(namespace, name string) (T, bool) {
 	return assertFound[T](v.shared.Get(namespace, name))
