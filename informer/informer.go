@@ -39,13 +39,11 @@ type Informer[T objects.Object] interface {
 	// List returns the objects of a namespace ("" is all of them) that sel selects (nil selects all), in no order. A
 	// loop over all objects is faster with All, because List allocates a new slice for its caller each time.
 	List(namespace string, sel labels.Selector) []T
-	// ByIndex returns the objects for which the index function gave value, in no order, in a new slice. A loop over
-	// them is faster with AllByIndex.
+	// ByIndex returns the objects for which the index function gave value, in no order, in a new slice: see AllByIndex.
 	//
 	// Errors: [ErrNoIndex].
 	ByIndex(name, value string) ([]T, error)
-	// All goes through one consistent state of the cache without the copy that List makes. The loop may take as long
-	// as it likes.
+	// All goes through one consistent state of the cache without a copy. The loop may take as long as it likes.
 	All() iter.Seq[T]
 	// AllByIndex is All for the objects that ByIndex returns. Errors: [ErrNoIndex].
 	AllByIndex(name, value string) (iter.Seq[T], error)

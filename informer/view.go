@@ -122,7 +122,9 @@ func (v *view[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
 func (v *view[T]) Snapshot() indexer.Snapshot[T] { return snapshotView[T]{v.shared.Snapshot()} }
 
 // snapshotView is to a snapshot what view is to an informer.
-type snapshotView[T objects.Object] struct{ shared indexer.Snapshot[objects.Object] }
+type snapshotView[T objects.Object] struct {
+	shared indexer.Snapshot[objects.Object]
+}
 
 func (v snapshotView[T]) Get(namespace, name string) (T, bool) {
 	return assertFound[T](v.shared.Get(namespace, name))
