@@ -65,7 +65,7 @@ func (m *Manager) checks(r *http.Request) []check {
 			checks = append(checks, c)
 		}
 	}
-	return append(checks, m.probes.checkReady(r)...)
+	return append(checks, m.ready.check(r)...)
 }
 
 func (m *Manager) checkStage() check {

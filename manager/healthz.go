@@ -42,18 +42,19 @@ type health struct {
 // serveLive succeeds as long as this process can answer and the program's own checks of liveness pass. With verbose it
 // also reports the checks of serveReady, which do not count here.
 func (h *health) serveLive(w http.ResponseWriter, r *http.Request) {
-	own := h.probes.checkLive(r)
+	own := h.live.check(r)
 	failing := failed(own)
-	verbose := r.URL.Query().Has("verbose")
+	code, verdict := http.StatusOK, "livez check passed"
+	if len(failing) > 0 {
+		code, verdict = http.StatusInternalServerError, "livez check failed"
+	}
 	switch {
-	case len(failing) > 0 && verbose:
-		serving.Answer(w, http.StatusInternalServerError, h.report(append(own, h.checks(r)...)), "livez check failed")
+	case r.URL.Query().Has("verbose"):
+		serving.Answer(w, code, h.report(append(own, h.checks(r)...)), verdict)
 	case len(failing) > 0:
-		serving.Answer(w, http.StatusInternalServerError, h.report(failing))
-	case verbose:
-		serving.Answer(w, http.StatusOK, h.report(append(own, h.checks(r)...)), "livez check passed")
+		serving.Answer(w, code, h.report(failing))
 	default:
-		serving.Answer(w, http.StatusOK, "ok")
+		serving.Answer(w, code, "ok")
 	}
 }
 
@@ -83,7 +84,12 @@ func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
 
 func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	e, started := h.runnables.find(r.PathValue("name"))
-	if own, isOwn := h.probes.liveNamed(r.PathValue("name")); isOwn {
+	known := h.runnables.names()
+	for _, own := range h.live.list() {
+		known = append(known, own.name)
+		if own.name != r.PathValue("name") {
+			continue
+		}
 		if c := own.check(r); e == nil || c.problem != "" {
 			h.answerOne(w, c)
 			return
@@ -91,7 +97,6 @@ func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case e == nil:
-		known := append(h.runnables.names(), h.probes.liveNames()...)
 		serving.Answer(w, http.StatusNotFound, "unknown check; known: "+strings.Join(known, ", "))
 		return
 	case !started && !slices.Contains(h.runnables.warming(), e):

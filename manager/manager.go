@@ -133,7 +133,8 @@ type Manager struct {
 	election  *election // nil without leader election
 	runnables *group
 	state     state
-	probes    probes
+	// live and ready are the program's own checks.
+	live, ready probes
 	// record has what this manager's clients write, and writes what RunUntilIdle waits for.
 	record *ownwrites.Record
 	writes idle.Writes

@@ -13,10 +13,10 @@ type probe struct {
 	do   func(*http.Request) error
 }
 
-// probes are the checks that the program added, in order of addition.
+// probes are the checks that the program added to liveness or to readiness, in order of addition.
 type probes struct {
-	mu          sync.Mutex
-	live, ready []probe
+	mu  sync.Mutex
+	all []probe // Added to, but never changed.
 }
 
 // AddHealthzCheck adds a check to liveness: /livez and /healthz fail while do returns an error. The kubelet then
@@ -26,7 +26,7 @@ type probes struct {
 //
 // Errors: an empty name, a name that is taken, no function.
 func (m *Manager) AddHealthzCheck(name string, do func(*http.Request) error) error {
-	return m.probes.add(&m.probes.live, "liveness", name, do)
+	return m.live.add("liveness", name, do)
 }
 
 // AddReadyzCheck adds a check to readiness: /readyz fails while do returns an error, and [Manager.Ready] returns it.
@@ -35,55 +35,34 @@ func (m *Manager) AddHealthzCheck(name string, do func(*http.Request) error) err
 //
 // Errors: an empty name, a name that is taken, no function.
 func (m *Manager) AddReadyzCheck(name string, do func(*http.Request) error) error {
-	return m.probes.add(&m.probes.ready, "readiness", name, do)
+	return m.ready.add("readiness", name, do)
 }
 
-func (p *probes) add(to *[]probe, kind, name string, do func(*http.Request) error) error {
+func (p *probes) add(kind, name string, do func(*http.Request) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if name == "" || do == nil {
 		return fmt.Errorf("manager: add a check of %s %q: a name and a function are required", kind, name)
 	}
-	if slices.ContainsFunc(*to, func(other probe) bool { return other.name == name }) {
+	if slices.ContainsFunc(p.all, func(other probe) bool { return other.name == name }) {
 		return fmt.Errorf("manager: add a check of %s: there is one with the name %q", kind, name)
 	}
-	*to = append(*to, probe{name, do})
+	p.all = append(p.all, probe{name, do})
 	return nil
 }
 
-// checkLive runs the checks of liveness.
-func (p *probes) checkLive(r *http.Request) []check { return p.check(&p.live, r) }
-
-// checkReady runs the checks of readiness.
-func (p *probes) checkReady(r *http.Request) []check { return p.check(&p.ready, r) }
-
-func (p *probes) check(which *[]probe, r *http.Request) (checks []check) {
+func (p *probes) list() []probe {
 	p.mu.Lock()
-	all := *which // Added to, but never changed.
-	p.mu.Unlock()
-	for _, each := range all {
+	defer p.mu.Unlock()
+	return p.all
+}
+
+// check runs all of them.
+func (p *probes) check(r *http.Request) (checks []check) {
+	for _, each := range p.list() {
 		checks = append(checks, each.check(r))
 	}
 	return checks
-}
-
-// liveNamed returns the check of liveness with that name.
-func (p *probes) liveNamed(name string) (named probe, found bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if i := slices.IndexFunc(p.live, func(other probe) bool { return other.name == name }); i >= 0 {
-		return p.live[i], true
-	}
-	return probe{}, false
-}
-
-func (p *probes) liveNames() (names []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, each := range p.live {
-		names = append(names, each.name)
-	}
-	return names
 }
 
 func (p probe) check(r *http.Request) (c check) {
