@@ -45,7 +45,8 @@ func hasProtobuf(obj runtime.Object) bool {
 	if _, is := obj.(message); !is {
 		return false
 	}
-	return strings.Contains(reflect.TypeOf(obj).Elem().PkgPath()+"/", "k8s.io/api/")
+	t := reflect.TypeOf(obj)
+	return t.Kind() == reflect.Pointer && strings.HasPrefix(t.Elem().PkgPath(), "k8s.io/api/")
 }
 
 // encodesAsProtobuf reports whether obj can be sent as protobuf as the given kind. A raw extension cannot: its codec
