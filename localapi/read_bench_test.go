@@ -143,27 +143,21 @@ func stored(b *testing.B, kind string, n int) []apiruntime.Object {
 	b.Helper()
 	_, config := start(b, localapi.Options{})
 	c := clientset(b, config).CoreV1()
-	var objects []apiruntime.Object
+	var first apiruntime.Object
+	var err error
 	if kind == "Pod" {
-		pod, err := c.Pods("default").Create(b.Context(), newPod("o0", ""), metav1.CreateOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		for i := range n {
-			pod = pod.DeepCopy()
-			pod.Name = fmt.Sprint("o", i)
-			objects = append(objects, pod)
-		}
-		return objects
+		first, err = c.Pods("default").Create(b.Context(), newPod("o0", ""), metav1.CreateOptions{})
+	} else {
+		first, err = c.ConfigMaps("default").Create(b.Context(), configMap("o0", "k", "v"), metav1.CreateOptions{})
 	}
-	cm, err := c.ConfigMaps("default").Create(b.Context(), configMap("o0", "k", "v"), metav1.CreateOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
+	var objects []apiruntime.Object
 	for i := range n {
-		cm = cm.DeepCopy()
-		cm.Name = fmt.Sprint("o", i)
-		objects = append(objects, cm)
+		obj := first.DeepCopyObject()
+		obj.(metav1.Object).SetName(fmt.Sprint("o", i))
+		objects = append(objects, obj)
 	}
 	return objects
 }

@@ -88,7 +88,8 @@ func (x *exchange) message(e codec.Envelope, o *watchcache.Object) (codec.Messag
 	if m, ok := e.Stamp(o.Value, o.Revision); ok {
 		return m, nil
 	}
-	encoded, err := o.EncodedOnce(watchcache.Protobuf, x.encodeObject) // Not kept: nobody would drop it.
+	// A list asks twice, for its size and for its reader. The encoding is not kept: nobody would drop it.
+	encoded, err := o.EncodedOnce(watchcache.Protobuf, x.encodeObject)
 	if err != nil {
 		return codec.Message{}, err
 	}

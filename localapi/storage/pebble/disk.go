@@ -81,7 +81,7 @@ func (d *disk) closeFiles() {
 	files := slices.Collect(maps.Keys(d.files))
 	d.mu.Unlock()
 	for _, f := range files {
-		_ = f.Close() // Nothing in it counts: the store has failed.
+		_ = f.Close() // Only a store that has failed has any.
 	}
 }
 
