@@ -63,25 +63,12 @@ var Systems = []System{
 // theirs is controller-runtime, with our queue, cache and client if asked for.
 func theirs(parts bool) func(context.Context, *rest.Config, Setup) error {
 	return func(ctx context.Context, config *rest.Config, s Setup) error {
-		mgr, err := theirManager(config, s, parts)
-		if err != nil {
-			return err
-		}
-		err = ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).WithOptions(theirOptions(s, parts)).
-			Complete(theirReconciler(mgr, s))
-		if err != nil {
-			return err
-		}
-		return mgr.Start(ctx)
+		return runTheirs(ctx, config, s, parts, func(b *ctrl.Builder) { b.For(&corev1.ConfigMap{}) })
 	}
 }
 
 func feedTheirs(parts bool) func(context.Context, *rest.Config, Setup, []types.NamespacedName) error {
 	return func(ctx context.Context, config *rest.Config, s Setup, keys []types.NamespacedName) error {
-		mgr, err := theirManager(config, s, parts)
-		if err != nil {
-			return err
-		}
 		feed := source.Func(
 			func(_ context.Context, q rtqueue.TypedRateLimitingInterface[rtreconcile.Request]) error {
 				go func() {
@@ -92,13 +79,24 @@ func feedTheirs(parts bool) func(context.Context, *rest.Config, Setup, []types.N
 				return nil
 			},
 		)
-		err = ctrl.NewControllerManagedBy(mgr).Named("feed").WatchesRawSource(feed).
-			WithOptions(theirOptions(s, parts)).Complete(theirReconciler(mgr, s))
-		if err != nil {
-			return err
-		}
-		return mgr.Start(ctx)
+		return runTheirs(ctx, config, s, parts, func(b *ctrl.Builder) { b.Named("feed").WatchesRawSource(feed) })
 	}
+}
+
+// runTheirs runs a controller whose sources watch sets.
+func runTheirs(
+	ctx context.Context, config *rest.Config, s Setup, parts bool, watch func(b *ctrl.Builder),
+) error {
+	mgr, err := theirManager(config, s, parts)
+	if err != nil {
+		return err
+	}
+	b := ctrl.NewControllerManagedBy(mgr).WithOptions(theirOptions(s, parts))
+	watch(b)
+	if err := b.Complete(theirReconciler(mgr, s)); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
 }
 
 func theirManager(config *rest.Config, s Setup, parts bool) (ctrl.Manager, error) {
@@ -140,26 +138,22 @@ func (c theirClient) Patch(ctx context.Context, changed, base *corev1.ConfigMap)
 
 // ours is Flyball with its default options, and with metrics as controller-runtime has them.
 func ours(ctx context.Context, config *rest.Config, s Setup) error {
-	mgr, err := ourManager(config, s)
-	if err != nil {
-		return err
-	}
-	err = builder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).WithOptions(ourOptions(s)).
-		Complete(ourReconciler(mgr, s))
-	if err != nil {
-		return err
-	}
-	return mgr.Run(ctx)
+	return runOurs(ctx, config, s, func(b *builder.Builder) { b.For(&corev1.ConfigMap{}) })
 }
 
 func feedOurs(ctx context.Context, config *rest.Config, s Setup, keys []types.NamespacedName) error {
+	return runOurs(ctx, config, s, func(b *builder.Builder) { b.Named("feed").WatchesRawSource(feed(keys)) })
+}
+
+// runOurs runs a controller whose sources watch sets.
+func runOurs(ctx context.Context, config *rest.Config, s Setup, watch func(b *builder.Builder)) error {
 	mgr, err := ourManager(config, s)
 	if err != nil {
 		return err
 	}
-	err = builder.ControllerManagedBy(mgr).Named("feed").WatchesRawSource(feed(keys)).WithOptions(ourOptions(s)).
-		Complete(ourReconciler(mgr, s))
-	if err != nil {
+	b := builder.ControllerManagedBy(mgr).WithOptions(ourOptions(s))
+	watch(b)
+	if err := b.Complete(ourReconciler(mgr, s)); err != nil {
 		return err
 	}
 	return mgr.Run(ctx)
