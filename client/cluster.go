@@ -37,6 +37,8 @@ type Options struct {
 	Uncached []Object
 	// FieldManager owns the fields that are written, where the call does not say; "" leaves it to the server.
 	FieldManager string
+	// DryRun makes every write one with [DryRunAll].
+	DryRun bool
 	// StaleAfter is how long a read waits for an own write; zero means a second.
 	StaleAfter time.Duration
 	// RequestTimeout is how long the server may work on a request whose answer was lost; zero means a minute, the

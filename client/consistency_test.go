@@ -369,6 +369,26 @@ func TestSubresources(t *testing.T) {
 	}, pod)
 }
 
+// After a binding, whose answer does not tell the pod's version, a read does not wait for the version of another
+// resource's write: no event of pods would tell it, only the next bookmark.
+func TestBindingBeforeAnotherResourcesWrite(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	inWorld(t, client.Options{}, func(w *world) {
+		w.warm(&corev1.PodList{})
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
+		w.must(w.SubResource("binding").Create(w.ctx, pod, binding))
+		w.must(w.Create(w.ctx, configMap("later")))
+		var got corev1.Pod
+		w.must(w.Get(w.ctx, keyOf(pod), &got))
+		if got.Spec.NodeName != "n" {
+			t.Errorf("the pod is on %q", got.Spec.NodeName)
+		}
+	}, pod)
+}
+
 // Outside what the cache selects, own writes neither appear nor block; an object that leaves the selection is gone.
 func TestWritesOutsideTheCachesSelection(t *testing.T) {
 	o := client.Options{Caches: []client.CacheOf{{Object: &corev1.ConfigMap{}}}}

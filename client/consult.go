@@ -8,6 +8,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client/internal/cached"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
@@ -62,7 +63,9 @@ func (c *Cluster) consult(ctx context.Context, cache *cached.Cache, q *cached.Qu
 			continue
 		}
 		if waited || err != nil {
-			c.waits.over(time.Since(start), err)
+			took := time.Since(start)
+			c.waits.over(took, err)
+			trace.RunFrom(ctx).Waited(cache.Writes.Name.String()+" "+q.Key.String(), took, err)
 		}
 		return page.Entries, err
 	}

@@ -343,8 +343,17 @@ func TestRetryOnConflict(t *testing.T) {
 
 // Nothing is stored, whatever is called; what the server would refuse is refused.
 func TestDryRun(t *testing.T) {
-	inWorld(t, client.Options{}, func(w *world) {
-		d := interceptor.DryRun(w.Cluster)
+	t.Run("interceptor", func(t *testing.T) {
+		testDryRun(t, client.Options{}, func(c client.Client) client.Client { return interceptor.DryRun(c) })
+	})
+	t.Run("option", func(t *testing.T) {
+		testDryRun(t, client.Options{DryRun: true}, func(c client.Client) client.Client { return c })
+	})
+}
+
+func testDryRun(t *testing.T, o client.Options, dry func(client.Client) client.Client) {
+	inWorld(t, o, func(w *world) {
+		d := dry(w.Cluster)
 		w.must(d.Create(w.ctx, configMap("new")))
 		if err := d.Create(w.ctx, configMap("a")); !apierrors.IsAlreadyExists(err) {
 			t.Errorf("create: %v", err)

@@ -2,7 +2,6 @@ package client
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/url"
 	"strconv"
@@ -290,7 +289,7 @@ type DeleteAllOfOptions struct {
 	DeleteOptions
 }
 
-func (o DeleteOptions) body() ([]byte, error) {
+func (o DeleteOptions) body() []byte {
 	d := metav1.DeleteOptions{
 		TypeMeta:           metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
 		GracePeriodSeconds: o.GracePeriodSeconds, Preconditions: o.Preconditions,
@@ -301,9 +300,9 @@ func (o DeleteOptions) body() ([]byte, error) {
 	}
 	data, err := json.Marshal(d)
 	if err != nil {
-		return nil, fmt.Errorf("encode delete options: %w", err)
+		panic(err) // Nothing in them cannot be encoded.
 	}
-	return data, nil
+	return data
 }
 
 type deleteOption func(o *DeleteOptions)

@@ -111,6 +111,7 @@ func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 // params says to the server how to write.
 func (c *Cluster) params(o WriteOptions) url.Values {
 	o.FieldManager = cmp.Or(o.FieldManager, c.o.FieldManager)
+	o.DryRun = o.DryRun || c.o.DryRun
 	return o.params()
 }
 
@@ -170,6 +171,7 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 // Delete implements [Client].
 func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
 	o := applied(opts, DeleteOption.ApplyToDelete)
+	o.DryRun = o.DryRun || c.o.DryRun
 	k, err := kinds.Of(c.server.Scheme, obj)
 	if err != nil {
 		return fmt.Errorf("delete %T: %w", obj, err)
@@ -181,10 +183,6 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 	if err != nil {
 		return err
 	}
-	body, err := o.body()
-	if err != nil {
-		return err
-	}
 	intent := &ownwrites.Intent{
 		Deleted: ownwrites.Identity{UID: obj.GetUID(), Version: obj.GetResourceVersion()},
 	}
@@ -192,7 +190,7 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 		intent.Precondition = *o.Preconditions.UID
 	}
 	_, _, err = c.send(ownwrites.WithIntent(ctx, intent), live.Request{
-		Verb: "DELETE", Place: p, Params: o.params(), ContentType: kinds.JSON, Body: body,
+		Verb: "DELETE", Place: p, Params: o.params(), ContentType: kinds.JSON, Body: o.body(),
 	})
 	return err
 }
@@ -200,6 +198,7 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 // DeleteAllOf implements [Client].
 func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
 	o := applied(opts, DeleteAllOfOption.ApplyToDeleteAllOf)
+	o.DryRun = o.DryRun || c.o.DryRun
 	k, err := kinds.Of(c.server.Scheme, obj)
 	if err != nil {
 		return fmt.Errorf("delete all of %T: %w", obj, err)
@@ -208,15 +207,11 @@ func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAll
 	if err != nil {
 		return err
 	}
-	body, err := o.body()
-	if err != nil {
-		return err
-	}
 	params := o.ListOptions.params()
 	maps.Copy(params, o.DeleteOptions.params())
 	_, _, err = c.send(ctx, live.Request{
 		Verb: "DELETE", Place: live.Place{Resource: r, Namespace: o.Namespace}, Params: params, ContentType: kinds.JSON,
-		Body: body,
+		Body: o.body(),
 	})
 	return err
 }

@@ -148,7 +148,7 @@ func (s *SharedInformer[T]) Run(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return fmt.Errorf("informer of %s: Run called twice", s.o.Resource)
 	}
-	s.fan.Begin(klog.FromContext(ctx).WithValues("resource", s.o.Resource))
+	s.fan.Begin(ctx, s.o.Resource)
 	var reflectors sync.WaitGroup
 	for _, src := range s.sources {
 		reflectors.Go(func() { _ = src.reflector.Run(ctx) }) // It has no error to return.

@@ -10,7 +10,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/internal/misuse"
+	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/workctx"
+	"github.com/flyball-dev/flyball/reconcile/internal/counters"
 	"github.com/flyball-dev/flyball/reconcile/internal/deadline"
 	"github.com/flyball-dev/flyball/reconcile/internal/debounce"
 	"github.com/flyball-dev/flyball/reconcile/internal/feed"
@@ -31,7 +33,7 @@ type Controller[K comparable] struct {
 	reconciler Reconciler[K]
 	options    Options[K]
 	queue      *workqueue.Queue[K]
-	stats      counters
+	stats      counters.Live
 	observe    func(took time.Duration) // told of every reconcile
 	rooms      rooms[K]                 // deadlines and forbidden are guarded by mu
 
@@ -39,6 +41,8 @@ type Controller[K comparable] struct {
 	feeds feed.Feeds[K]
 	// stop ends Run with an error. Run sets it before the workers start.
 	stop context.CancelCauseFunc
+	// trace is told of each reconcile; nil if nobody wants to know. Run sets it before the workers start.
+	trace *trace.Recorder
 
 	mu sync.Mutex
 	// keys has what is known of each key.
@@ -97,7 +101,7 @@ func (c *Controller[K]) EnqueueAfter(key K, d time.Duration) {
 
 // enqueue is how all keys come into the queue that events and users add.
 func (c *Controller[K]) enqueue(key K, o workqueue.AddOptions) {
-	c.stats.adds.Add(1)
+	c.stats.Adds.Add(1)
 	if c.keys.limits.Quiet > 0 && o.After <= 0 && !o.RateLimited {
 		now := time.Now()
 		c.mu.Lock()
@@ -125,7 +129,7 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	if !c.feeds.Start(intake, stop) {
 		return fmt.Errorf("controller %s: run: %w", c.name, ErrStopped)
 	}
-	c.stop = stop
+	c.stop, c.trace = stop, trace.From(ctx)
 	var workers, deadlines sync.WaitGroup
 	deadlines.Go(func() {
 		c.rooms.deadlines.Run(intake, &c.mu, func(now time.Time) { c.passDeadlines(intake, now) })

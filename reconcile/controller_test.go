@@ -231,6 +231,29 @@ func TestRequeueAfterRunsAgainAndIsCancelledByAnEvent(t *testing.T) {
 	})
 }
 
+// Source: controller-runtime v0.25.2 pkg/internal/controller.reconcileHandler: RequeueAfter wins, Requeue is limited,
+// and a Result that asks for nothing, or for a time, ends the backoff.
+func TestRequeueRunsAgainWithBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recorder(func(_ context.Context, _ string, call int) (Result, error) {
+			switch call {
+			case 4:
+				return Result{Requeue: true, RequeueAfter: time.Second}, nil
+			case 6:
+				return Result{Requeue: false}, nil
+			}
+			return Result{Requeue: true, RequeueAfter: -1}, nil
+		})
+		c := start(t, r, Options[string]{}, &script{keys: []string{"a"}})
+		time.Sleep(time.Minute)
+		want(t, r.seen(), []string{"a@0s", "a@5ms", "a@15ms", "a@35ms", "a@1.035s", "a@1.04s"})
+		if got := c.Stats(); got.Errors != 0 || got.Retries != 0 || got.Requeues != 5 || got.Done != 1 {
+			t.Errorf("stats %+v", got)
+		}
+		_ = c.end()
+	})
+}
+
 func TestPanicBecomesAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("the cause")

@@ -29,7 +29,8 @@
 //   - forbidden reports a missing permission once, not for each key.
 //   - hotloop finds keys that trigger themselves.
 //   - deadline finds reconciles that hang.
-//   - complaint puts keys that are not well into words; logkey makes loggers cheap.
+//   - complaint puts keys that are not well into words; logkey makes loggers cheap; counters counts.
+//   - waker runs a key again whose own write no event reports.
 //
 // Read the other files when you need them: options.go, the settings; errors.go, the errors; work.go, what was done and
 // what is left to do; health.go, what is wrong; handle.go, what package multicluster sees of a controller.

@@ -34,7 +34,7 @@ func (c *Controller[K]) alive() error {
 }
 
 func (c *Controller[K]) panicking() error {
-	if n := c.stats.panicking.Load(); n >= panicsInARow {
+	if n := c.stats.Panicking.Load(); n >= panicsInARow {
 		return fmt.Errorf("%s: the last %d reconciles panicked", c.name, n)
 	}
 	return nil
@@ -78,7 +78,7 @@ func (c *Controller[K]) passDeadlines(ctx context.Context, now time.Time) {
 	}
 	c.mu.Unlock()
 	for key, took := range hanging {
-		c.stats.hung.Add(1)
+		c.stats.Hung.Add(1)
 		klog.FromContext(ctx).Error(nil, "Reconcile hangs; its key and a worker are blocked", "key", key,
 			"duration", took)
 	}

@@ -38,13 +38,16 @@ func (c *Controller[K]) admitted(work context.Context, item *workqueue.Item[K]) 
 	c.rooms.deadlines.Begin(now)
 	c.mu.Unlock()
 	if wait, cause := c.wait(e, item, now); wait > 0 {
-		c.stats.deferred.Add(1)
+		c.stats.Deferred.Add(1)
 		c.queue.AddWith(item.Key,
 			workqueue.AddOptions{After: wait, Requeue: true, Priority: &item.Priority, Cause: cause})
 		c.over(e)
 		return nil, false
 	}
-	r := &run[K]{controller: c, entry: e, item: *item, number: c.stats.started.Add(1)}
+	r := &run[K]{controller: c, entry: e, item: *item, number: c.stats.Started.Add(1)}
+	if c.trace != nil {
+		c.trace.Began(c.subject(item.Key), r.number, item.Attempt, item.Queued, item.Causes, now)
+	}
 	ctx, found := c.rooms.hotloop.Begin(work, &r.item, now)
 	if r.Context = ctx; found != nil {
 		c.selfTriggered(work, found)
@@ -87,6 +90,11 @@ const (
 	retried
 	givenUp
 )
+
+// String implements [fmt.Stringer].
+func (o outcome) String() string {
+	return [...]string{"done", "cancelled", "stale", "retry", "given up"}[o]
+}
 
 // note is what settled has to say about a key that is retried.
 type note struct {

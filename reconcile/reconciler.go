@@ -24,6 +24,8 @@ func RequestFor(obj metav1.Object) Request {
 type Result struct {
 	// RequeueAfter runs the key again after this time, unless it is added before. Zero or less: not at all.
 	RequeueAfter time.Duration
+	// Requeue, without RequeueAfter, runs the key again with backoff. It counts in Options.MaxRetries as errors do.
+	Requeue bool
 	// Priority is the priority of that further run. Nil keeps the one the key had.
 	Priority *int
 }
@@ -41,11 +43,12 @@ func (r Result) priority(had int) *int {
 //
 // What the controller does with the answer:
 //
-//	error nil, RequeueAfter zero   the key is done; its backoff is forgotten
+//	error nil, Result zero         the key is done; its backoff is forgotten
 //	error nil, RequeueAfter > 0    again after that time; its backoff is forgotten
+//	error nil, only Requeue        again with backoff
 //	error from [Terminal]          reported, not retried; its backoff is forgotten
 //	client.ErrStale                again soon, quietly; its backoff stays as it is
-//	any other error                retried with backoff; RequeueAfter is ignored
+//	any other error                retried with backoff; of the Result, only Priority counts
 //	panic                          as an error that holds the panic's value and stack
 //
 // Concurrency: called by several workers at once, but never twice at once for one key.
@@ -74,7 +77,6 @@ func IsTerminal(err error) bool {
 	return errors.As(err, &t)
 }
 
-type terminalError struct{ err error }
+type terminalError struct{ error }
 
-func (e *terminalError) Error() string { return e.err.Error() }
-func (e *terminalError) Unwrap() error { return e.err }
+func (e *terminalError) Unwrap() error { return e.error }

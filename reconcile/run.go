@@ -6,14 +6,15 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/reconcile/internal/logkey"
+	"github.com/flyball-dev/flyball/reconcile/internal/waker"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -31,6 +32,14 @@ type run[K comparable] struct {
 	logger any
 }
 
+// subject names a key in what is recorded.
+func (c *Controller[K]) subject(key K) trace.Subject {
+	if r, ok := any(&key).(*Request); ok {
+		return trace.Subject{Controller: c.name, Namespace: r.Namespace, Name: r.Name}
+	}
+	return trace.KeyOf(c.name, &key)
+}
+
 // runKey is the key under which a context has the run it belongs to.
 type runKey struct{}
 
@@ -42,16 +51,25 @@ func (r *run[K]) Value(key any) any {
 	case ownwrites.OwnerKey{}:
 		return owner[K]{controller: r.controller.name, key: r.item.Key}
 	case ownwrites.WakerKey{}:
-		return waker[K]{r.controller.queue, r.item.Key}
+		return waker.Waker[K]{Queue: r.controller.queue, Key: r.item.Key}
 	case loop.NameKey{}:
 		return fmt.Sprintf("%s %v", r.controller.name, r.item.Key)
 	case ownwrites.ContradictionKey{}:
 		return r.contradicted.Store
+	case trace.RunKey{}:
+		if c := r.controller; c.trace != nil {
+			return &trace.Run{Recorder: c.trace, Key: c.subject(r.item.Key), Number: r.number}
+		}
+		return nil
 	case logkey.Key:
 		r.once.Do(func() {
 			r.logger = r.Context.Value(logkey.Key)
 			if logger, ok := r.logger.(klog.Logger); ok {
-				r.logger = logger.WithValues("controller", r.controller.name, "key", r.entry.key, "reconcileID", r.id())
+				logger = logger.WithValues("controller", r.controller.name, "key", r.entry.key, "reconcileID", r.id())
+				if traced := trace.RunFrom(r); traced != nil {
+					logger = traced.Logger(logger)
+				}
+				r.logger = logger
 			}
 		})
 		return r.logger
@@ -76,20 +94,4 @@ func Causes(ctx context.Context) []workqueue.Cause {
 		return r.causes()
 	}
 	return nil
-}
-
-// waker runs a key again that acted on an own write which a cache never showed. Others changed or deleted the object
-// before the watch brought it, so no event reports it: it is the one change that level-triggering cannot see.
-//
-// It is of one controller. The one that takes its place, in the next tenure of the process, say, reconciles all keys
-// anew; each that then reads the same write is woken by its own.
-type waker[K comparable] struct {
-	queue *workqueue.Queue[K]
-	key   K
-}
-
-// Wake implements [ownwrites.Waker].
-func (w waker[K]) Wake(m ownwrites.Missed) {
-	cause := workqueue.Cause{Source: m.Resource.String(), Event: "Missed", Object: m.Key.String(), Time: time.Now()}
-	w.queue.AddWithCause(w.key, cause)
 }

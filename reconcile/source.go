@@ -8,6 +8,7 @@ import (
 
 	"github.com/flyball-dev/flyball/internal/loop/backlog"
 	"github.com/flyball-dev/flyball/internal/misuse"
+	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -43,7 +44,11 @@ type Sink[K comparable] struct {
 	controller *Controller[K]
 	// backlog holds the keys back while nobody works; nil when somebody does.
 	backlog atomic.Pointer[backlog.Backlog[K]]
+	trace   *trace.Recorder // nil if nobody wants to know
 }
+
+// String returns the name of the controller.
+func (s *Sink[K]) String() string { return s.controller.name }
 
 // For returns an [Enqueuer] whose keys carry cause.
 func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, true) }
@@ -53,7 +58,10 @@ func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cau
 func (s *Sink[K]) ForUnchanged(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, false) }
 
 func (s *Sink[K]) enqueuer(cause workqueue.Cause, news bool) Enqueuer[K] {
-	s.controller.stats.events.Add(1)
+	s.controller.stats.Events.Add(1)
+	if s.trace != nil {
+		s.trace.Handled(s.controller.name, cause)
+	}
 	return &enqueuer[K]{sink: s, cause: cause, news: news}
 }
 
@@ -75,9 +83,12 @@ func (e *enqueuer[K]) AddRateLimited(key K) { e.add(key, workqueue.AddOptions{Ra
 // add queues the key, or has it held back.
 func (e *enqueuer[K]) add(key K, o workqueue.AddOptions) {
 	o.Cause = e.cause
+	if r := e.sink.trace; r != nil {
+		r.Queued(e.sink.controller.subject(key), &e.cause, o.After)
+	}
 	if b := e.sink.backlog.Load(); b != nil {
 		if b.Add(key, o, e.news) {
-			e.sink.controller.stats.adds.Add(1)
+			e.sink.controller.stats.Adds.Add(1)
 			return
 		}
 		e.sink.backlog.Store(nil) // Somebody works now.
@@ -111,7 +122,7 @@ func (f fed[K]) Repeats() bool {
 
 // Run implements feed.Source.
 func (f fed[K]) Run(ctx context.Context, held *backlog.Backlog[K], synced func()) error {
-	out := &Sink[K]{controller: f.controller}
+	out := &Sink[K]{controller: f.controller, trace: trace.From(ctx)}
 	out.backlog.Store(held)
 	if err := f.Source.Run(ctx, out, synced); err != nil {
 		return fmt.Errorf("controller %s: %w", f.controller.name, err)

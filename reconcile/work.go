@@ -3,9 +3,10 @@ package reconcile
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
+	"github.com/flyball-dev/flyball/internal/trace"
+	"github.com/flyball-dev/flyball/reconcile/internal/counters"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -36,7 +37,7 @@ const (
 	WhyRetry = "Retry"
 	WhyStale = "Stale"
 	WhyPaced = "Paced"
-	// whyRequeue is for [Result].RequeueAfter.
+	// whyRequeue is for a [Result] that asks for another run.
 	whyRequeue = "RequeueAfter"
 )
 
@@ -137,13 +138,28 @@ func (c *Controller[K]) InFlight() []string {
 	return keys
 }
 
+// View returns what is in the queue, at most limit keys of each kind, as text. The Time of keys that are processed is
+// how long their reconcile has been running; that of ready ones is set if Options.Metrics is.
+func (c *Controller[K]) View(limit int) workqueue.View[string] {
+	v := c.queue.View(limit)
+	c.mu.Lock()
+	running := c.keys.began()
+	c.mu.Unlock()
+	for i := range v.Processing {
+		if began, ok := running[v.Processing[i].Key]; ok {
+			v.Processing[i].Time = time.Since(began)
+		}
+	}
+	return trace.AsText(v)
+}
+
 // Left returns the keys that are queued or in flight, sorted, at most limit of them: after Run has returned, those
 // that were left to the next process. Keys that wait for their time are in [Controller.Work].
 func (c *Controller[K]) Left(limit int) []string {
-	view := c.queue.View(limit)
+	view := c.View(limit)
 	keys := make([]string, 0, len(view.Ready)+len(view.Processing))
 	for _, v := range slices.Concat(view.Processing, view.Ready) {
-		keys = append(keys, fmt.Sprint(v.Key))
+		keys = append(keys, v.Key)
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys) // one that is in flight may be queued again
@@ -151,61 +167,14 @@ func (c *Controller[K]) Left(limit int) []string {
 }
 
 // Stats counts what a controller has done since it was made.
-type Stats struct {
-	Events   uint64 // changes that its sources heard of
-	Adds     uint64 // keys that the sources made of them, or Enqueue was given, before the queue merges equal ones
-	Syncs    uint64 // reconciles that ended
-	Done     uint64 // reconciles after which there was nothing more to do
-	Requeues uint64 // reconciles that asked to be repeated (Result.RequeueAfter)
-	Errors   uint64 // reconciles that ended with an error, terminal ones and panics among them
-	Terminal uint64 // reconciles that ended with an error from Terminal
-	Timeouts uint64 // reconciles that took longer than Options.Timeout
-	Panics   uint64 // reconciles that panicked
-	Retries  uint64 // keys put back with backoff
-	Dropped  uint64 // keys given up: terminal errors, and those past MaxRetries
-	Stale    uint64 // reconciles put off because the cache was behind a write of this process
-	Hung     uint64 // reconciles that took longer than Options.HungAfter, those that ended after all among them
-	Deferred uint64 // times that a key was put off by Options.MinInterval or Debounce
-	Workers  int    // reconciles that may run at once
-	InFlight int    // reconciles running now
-	Peak     int    // the most that ever ran at once
-	Queued   int    // keys ready to run now
-	Held     int    // keys that Warmup holds back until Run is called
-}
-
-// counters is the live form of Stats.
-type counters struct {
-	events, adds, started, syncs, done, requeues, errors, terminal, timeouts atomic.Uint64
-
-	panics, retries, dropped, stale, hung, deferred atomic.Uint64
-	// panicking counts the panics since the last reconcile that did not.
-	panicking atomic.Uint64
-}
+type Stats = counters.Stats
 
 // Stats is a snapshot of the counters. It costs one lock, held for no more than the copy.
 func (c *Controller[K]) Stats() Stats {
+	s := c.stats.Stats()
 	c.mu.Lock()
-	inFlight, peak := len(c.keys.running), c.keys.peak
+	s.InFlight, s.Peak = len(c.keys.running), c.keys.peak
 	c.mu.Unlock()
-	return Stats{
-		Events:   c.stats.events.Load(),
-		Adds:     c.stats.adds.Load(),
-		Syncs:    c.stats.syncs.Load(),
-		Done:     c.stats.done.Load(),
-		Requeues: c.stats.requeues.Load(),
-		Errors:   c.stats.errors.Load(),
-		Terminal: c.stats.terminal.Load(),
-		Timeouts: c.stats.timeouts.Load(),
-		Panics:   c.stats.panics.Load(),
-		Retries:  c.stats.retries.Load(),
-		Dropped:  c.stats.dropped.Load(),
-		Stale:    c.stats.stale.Load(),
-		Hung:     c.stats.hung.Load(),
-		Deferred: c.stats.deferred.Load(),
-		Workers:  c.options.Workers,
-		InFlight: inFlight,
-		Peak:     peak,
-		Queued:   c.queue.Len(),
-		Held:     c.feeds.Held(),
-	}
+	s.Workers, s.Queued, s.Held = c.options.Workers, c.queue.Len(), c.feeds.Held()
+	return s
 }

@@ -32,7 +32,7 @@ func (c *Controller[K]) processNextWorkItem(work context.Context, item *workqueu
 	}
 	settled := false
 	defer func() {
-		c.stats.syncs.Add(1)
+		c.stats.Syncs.Add(1)
 		c.over(r.entry)
 		if !settled { // The reconciler called runtime.Goexit, as a test does that fails.
 			c.queue.Done(r.item.Key)
@@ -70,12 +70,12 @@ func (c *Controller[K]) syncHandler(r *run[K]) (result Result, err error) {
 	}
 	defer func() {
 		if value := recover(); value != nil {
-			c.stats.panics.Add(1)
-			c.stats.panicking.Add(1)
+			c.stats.Panics.Add(1)
+			c.stats.Panicking.Add(1)
 			result, err = Result{}, &PanicError{Value: value, Stack: debug.Stack()}
 		}
 		if c.options.Timeout > 0 && errors.Is(context.Cause(ctx), errTimeout) {
-			c.stats.timeouts.Add(1)
+			c.stats.Timeouts.Add(1)
 		}
 		took := time.Since(r.entry.run.Began)
 		c.observe(took)
@@ -89,7 +89,7 @@ func (c *Controller[K]) syncHandler(r *run[K]) (result Result, err error) {
 		}
 	}
 	result, err = c.reconciler.Reconcile(ctx, key)
-	c.stats.panicking.Store(0)
+	c.stats.Panicking.Store(0)
 	return result, err
 }
 
@@ -97,25 +97,28 @@ func (c *Controller[K]) syncHandler(r *run[K]) (result Result, err error) {
 func (c *Controller[K]) settle(r *run[K], result Result, err error) {
 	how := c.judge(r, err)
 	note := c.settled(r, how, err)
+	if c.trace != nil {
+		c.trace.Ended(c.subject(r.item.Key), r.number, how.String(), err, result.RequeueAfter, r.entry.run.Began)
+	}
 	switch how {
-	case cancelled:
 	case stale:
 		c.again(r, err)
 	case succeeded:
-		if r.item.Attempt > 0 {
+		backoff := result.Requeue && result.RequeueAfter <= 0
+		if r.item.Attempt > 0 && !backoff {
 			c.queue.Forget(r.item.Key)
 		}
-		if result.RequeueAfter <= 0 {
-			c.stats.done.Add(1)
+		if result.RequeueAfter <= 0 && !backoff {
+			c.stats.Done.Add(1)
 			return
 		}
-		c.stats.requeues.Add(1)
+		c.stats.Requeues.Add(1)
 		c.queue.AddWith(r.item.Key, workqueue.AddOptions{
-			After: result.RequeueAfter, Requeue: true, Priority: result.priority(r.item.Priority),
-			Cause: c.cause(whyRequeue),
+			After: max(result.RequeueAfter, 0), Requeue: !backoff, RateLimited: backoff,
+			Priority: result.priority(r.item.Priority), Cause: c.cause(whyRequeue),
 		})
 	case givenUp:
-		c.stats.dropped.Add(1)
+		c.stats.Dropped.Add(1)
 		c.queue.Forget(r.item.Key)
 	case retried:
 		c.retry(r, result, err, note)
@@ -132,11 +135,11 @@ func (c *Controller[K]) judge(r *run[K], err error) outcome {
 	case errors.Is(err, client.ErrStale):
 		return stale
 	}
-	c.stats.errors.Add(1)
+	c.stats.Errors.Add(1)
 	retries := c.queue.NumRequeues(r.item.Key)
 	switch {
 	case IsTerminal(err):
-		c.stats.terminal.Add(1)
+		c.stats.Terminal.Add(1)
 		c.logger(r, err).Error(err, "Reconcile failed with a terminal error; not retrying")
 		return givenUp
 	case c.options.MaxRetries > 0 && retries >= c.options.MaxRetries:
@@ -159,7 +162,7 @@ func (c *Controller[K]) logger(r *run[K], err error) klog.Logger {
 // again puts a key back whose reconcile found the cache behind a write of this process. That is no failure: the backoff
 // stays as it is, and the next event runs the key at once.
 func (c *Controller[K]) again(r *run[K], err error) {
-	c.stats.stale.Add(1)
+	c.stats.Stale.Add(1)
 	wait := staleRetry
 	if behind := (*client.StaleError)(nil); errors.As(err, &behind) {
 		wait = max(wait, behind.RetryAfter)
@@ -185,13 +188,11 @@ func (c *Controller[K]) retry(r *run[K], result Result, err error, n note) {
 	default:
 		logger.V(4).Info("Reconcile is forbidden; retrying with backoff", "err", err)
 	}
-	c.stats.retries.Add(1)
-	again := workqueue.AddOptions{
-		RateLimited: true, Priority: result.priority(r.item.Priority), Cause: c.cause(WhyRetry),
-	}
-	c.queue.AddWith(r.item.Key, again)
+	c.stats.Retries.Add(1)
+	o := workqueue.AddOptions{RateLimited: true, Priority: result.priority(r.item.Priority), Cause: c.cause(WhyRetry)}
+	c.queue.AddWith(r.item.Key, o)
 	if n.probe {
-		again.RateLimited, again.After, again.Requeue, again.Earliest = false, forbidden.ProbeEvery, true, true
-		c.queue.AddWith(r.item.Key, again)
+		o.RateLimited, o.After, o.Requeue, o.Earliest = false, forbidden.ProbeEvery, true, true
+		c.queue.AddWith(r.item.Key, o)
 	}
 }

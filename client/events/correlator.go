@@ -44,7 +44,8 @@ type budgetKey struct {
 // groupKey names events that differ by nothing but their message.
 type groupKey struct {
 	budgetKey
-	reason                                 string
+	reason, action                         string
+	related                                corev1.ObjectReference
 	reportingController, reportingInstance string
 }
 
@@ -85,7 +86,12 @@ func keysOf(e *corev1.Event) (groupKey, sightingKey) {
 			source: e.Source, apiVersion: o.APIVersion, kind: o.Kind, namespace: o.Namespace, name: o.Name,
 			uid: string(o.UID), eventType: e.Type,
 		},
-		reason: e.Reason, reportingController: e.ReportingController, reportingInstance: e.ReportingInstance,
+		reason: e.Reason, action: e.Action,
+		reportingController: e.ReportingController, reportingInstance: e.ReportingInstance,
+	}
+	if e.Related != nil {
+		g.related = *e.Related
+		g.related.ResourceVersion = "" // it differs from event to event
 	}
 	return g, sightingKey{groupKey: g, fieldPath: o.FieldPath, message: e.Message}
 }
@@ -138,17 +144,14 @@ func (c *correlator) isCrowded(key groupKey, message string, now time.Time) bool
 // combine builds the event that stands for all further ones of its group.
 func (c *correlator) combine(e *corev1.Event, now time.Time) *corev1.Event {
 	stamp := metav1.NewTime(now)
-	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: e.Namespace, Name: c.names.next(e.InvolvedObject.Name, now)},
-		InvolvedObject: e.InvolvedObject,
-		Reason:         e.Reason,
-		Message:        aggregatePrefix + e.Message,
-		Type:           e.Type,
-		Count:          1,
-		FirstTimestamp: stamp,
-		LastTimestamp:  stamp,
-		Source:         e.Source,
+	out := *e
+	out.ObjectMeta = metav1.ObjectMeta{Namespace: e.Namespace, Name: c.names.next(e.InvolvedObject.Name, now)}
+	out.Message = aggregatePrefix + e.Message
+	if !out.EventTime.IsZero() {
+		out.Message = truncated(out.Message, maxNote)
 	}
+	out.Count, out.FirstTimestamp, out.LastTimestamp = 1, stamp, stamp
+	return &out
 }
 
 // budget is a token bucket: spamBurst tokens at first, one more every spamRefill, never more than spamBurst.

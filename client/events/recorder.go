@@ -1,6 +1,8 @@
 package events
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -13,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Recorder records what happened to an object, for people to read. It has the methods of client-go's
@@ -39,58 +43,77 @@ type componentRecorder struct {
 	component   string
 }
 
+// occurrence is what a caller of a recorder tells. Only an [EventRecorder] sets related and action.
+type occurrence struct {
+	regarding, related                 runtime.Object
+	annotations                        map[string]string
+	eventType, reason, action, message string
+}
+
 // Event implements [Recorder].
 func (r *componentRecorder) Event(obj runtime.Object, eventType, reason, message string) {
-	r.record(obj, nil, eventType, reason, message)
+	r.record(occurrence{regarding: obj, eventType: eventType, reason: reason, message: message})
 }
 
 // Eventf implements [Recorder].
 func (r *componentRecorder) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
-	r.record(obj, nil, eventType, reason, fmt.Sprintf(format, args...))
+	r.AnnotatedEventf(obj, nil, eventType, reason, format, args...)
 }
 
 // AnnotatedEventf implements [Recorder].
 func (r *componentRecorder) AnnotatedEventf(
 	obj runtime.Object, annotations map[string]string, eventType, reason, format string, args ...any,
 ) {
-	r.record(obj, maps.Clone(annotations), eventType, reason, fmt.Sprintf(format, args...))
+	r.record(occurrence{
+		regarding: obj, annotations: annotations, eventType: eventType, reason: reason,
+		message: fmt.Sprintf(format, args...),
+	})
 }
 
-func (r *componentRecorder) record(
-	obj runtime.Object, annotations map[string]string, eventType, reason, message string,
-) {
-	event, err := r.newEvent(obj, eventType, reason, message)
+func (r *componentRecorder) record(o occurrence) {
+	event, err := r.newEvent(o)
+	r.broadcaster.offer(event, err)
+}
+
+// offer queues an event, or reports why there is none: err is a mistake in the caller's code, and a recorder has
+// neither a context nor a result.
+func (b *Broadcaster) offer(event *corev1.Event, err error) {
 	if err != nil {
-		// A mistake in the caller's code: there is no context here and nobody to return it to.
-		r.broadcaster.queue.countInvalid()
-		klog.Background().Error(err, "Event not recorded", "controller", r.component, "reason", reason)
+		b.queue.countInvalid()
+		klog.Background().Error(err, "Event not recorded")
 		return
 	}
-	event.Annotations = annotations
-	r.broadcaster.queue.offer(event)
+	b.queue.offer(event)
 }
 
 // newEvent builds the event as it would be created if it were the first of its kind.
-func (r *componentRecorder) newEvent(obj runtime.Object, eventType, reason, message string) (*corev1.Event, error) {
-	if eventType != corev1.EventTypeNormal && eventType != corev1.EventTypeWarning {
-		return nil, fmt.Errorf("event type %q is neither %q nor %q", eventType, corev1.EventTypeNormal,
-			corev1.EventTypeWarning)
+func (r *componentRecorder) newEvent(o occurrence) (*corev1.Event, error) {
+	fail := func(err error) (*corev1.Event, error) {
+		return nil, fmt.Errorf("event %q of %s: %w", o.reason, r.component, err)
 	}
-	ref, err := reference.GetReference(r.broadcaster.options.Scheme, obj)
+	if o.eventType != corev1.EventTypeNormal && o.eventType != corev1.EventTypeWarning {
+		return fail(fmt.Errorf("the type %q is neither %q nor %q", o.eventType, corev1.EventTypeNormal,
+			corev1.EventTypeWarning))
+	}
+	if misuse.IsNil(o.regarding) {
+		return fail(errors.New("the object is nil"))
+	}
+	ref, err := reference.GetReference(r.broadcaster.options.Scheme, o.regarding)
 	if err != nil {
-		return nil, fmt.Errorf("reference to %T: %w", obj, err)
-	}
-	namespace := ref.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault // events are namespaced, also those about cluster-scoped objects
+		return fail(fmt.Errorf("reference to %T: %w", o.regarding, err))
 	}
 	now := time.Now()
 	return &corev1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: r.broadcaster.names.next(ref.Name, now)},
+		ObjectMeta: metav1.ObjectMeta{
+			// Events are namespaced, also those about cluster-scoped objects.
+			Namespace:   cmp.Or(ref.Namespace, metav1.NamespaceDefault),
+			Name:        r.broadcaster.names.next(ref.Name, now),
+			Annotations: maps.Clone(o.annotations),
+		},
 		InvolvedObject:      *ref,
-		Reason:              reason,
-		Message:             message,
-		Type:                eventType,
+		Reason:              o.reason,
+		Message:             o.message,
+		Type:                o.eventType,
 		Count:               1,
 		FirstTimestamp:      metav1.NewTime(now),
 		LastTimestamp:       metav1.NewTime(now),

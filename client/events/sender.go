@@ -109,7 +109,7 @@ func (s *sender) try(ctx context.Context, event *corev1.Event, key sightingKey, 
 			return judge(err), err
 		}
 	}
-	_, err := client.Create(ctx, event, metav1.CreateOptions{})
+	_, err := client.Create(ctx, wireForm(event), metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		return judge(err), err
 	}
@@ -119,12 +119,18 @@ func (s *sender) try(ctx context.Context, event *corev1.Event, key sightingKey, 
 	// Another process took this very name in this very nanosecond.
 	event.Name = s.names.next(event.InvolvedObject.Name, time.Now())
 	s.correlator.remember(key, event)
-	_, err = client.Create(ctx, event, metav1.CreateOptions{})
+	_, err = client.Create(ctx, wireForm(event), metav1.CreateOptions{})
 	return judge(err), err
 }
 
 // repeatPatch makes the patch that turns the event on the server into its own repeat.
 func repeatPatch(event *corev1.Event) ([]byte, error) {
+	if series := seriesOf(event); series != nil {
+		return json.Marshal(struct {
+			Series  *corev1.EventSeries `json:"series"`
+			Message string              `json:"message,omitempty"`
+		}{series, event.Message})
+	}
 	return json.Marshal(struct {
 		Count         int32       `json:"count"`
 		LastTimestamp metav1.Time `json:"lastTimestamp"`

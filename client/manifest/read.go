@@ -52,8 +52,8 @@ func Read(name string, r io.Reader) (all []Object, err error) {
 }
 
 // ReadFiles reads paths, one after the other: files, directories (what is in them with an ending of YAML or JSON, not
-// below), or "-" for stdin, which may be nil where that is not among them. That there is nothing in all of them is an
-// error.
+// below, without kustomization.yaml), or "-" for stdin, which may be nil where that is not among them. That there is
+// nothing in all of them is an error.
 func ReadFiles(paths []string, stdin io.Reader) (all []Object, err error) {
 	for _, path := range paths {
 		if path == "-" {

@@ -109,7 +109,7 @@ func TestReadFiles(t *testing.T) {
 	for file, text := range map[string]string{
 		"b.yaml": one("b"),
 		"a.json": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`, "notes.txt": "none",
-		"below/c.yaml": one("c"),
+		"below/c.yaml": one("c"), "kustomization.yaml": "{kind: Kustomization, resources: [b.yaml]}",
 	} {
 		path := filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

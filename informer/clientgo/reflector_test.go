@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -13,11 +14,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	peer "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
+
+// TestMain keeps HandleError from sleeping. It sleeps until a millisecond after the error before, which it remembers
+// for the whole process: an error in a bubble whose clock is behind that of the bubble before would sleep for the
+// difference.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // The first one logs.
+	os.Exit(m.Run())
+}
 
 // diary is a store that only writes down what it is asked to do.
 type diary struct {

@@ -40,6 +40,9 @@ type Cache struct {
 // New returns the cache of an informer.
 func New(resource string, store Store) *Cache { return &Cache{Resource: resource, store: store} }
 
+// Store returns the informer's cache.
+func (c *Cache) Store() Store { return c.store }
+
 // Caches are the caches of a factory. The zero value has none.
 type Caches struct {
 	// All is shared: it must not be changed.
@@ -64,8 +67,8 @@ func (s *Selection) takesAll() bool {
 	return s.LabelSelector == "" && s.FieldSelector == "" && s.ShardSelector == ""
 }
 
-// follows reports whether the cache holds objects of the namespace.
-func (s *Selection) follows(namespace string) bool {
+// Follows reports whether the cache holds objects of the namespace.
+func (s *Selection) Follows(namespace string) bool {
 	return namespace == "" || s.Namespaces == "" || slices.Contains(strings.Split(s.Namespaces, ","), namespace)
 }
 

@@ -41,7 +41,7 @@ const MaxExpected = 10_000
 func (c Caches) Expect(kind schema.GroupKind, e *Expected) {
 	for _, cache := range c.All {
 		s := &cache.Selection
-		if s.Kind.GroupKind() == kind && s.follows(e.Namespace) && s.selects(e) {
+		if s.Kind.GroupKind() == kind && s.Follows(e.Namespace) && s.selects(e) {
 			cache.Expect(e)
 		}
 	}

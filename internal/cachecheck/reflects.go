@@ -45,7 +45,7 @@ func (c Caches) WillReflect(w Written) bool {
 func (c Caches) holding(w Written) (all []*Cache) {
 	for _, cache := range c.All {
 		plural, _ := meta.UnsafeGuessKindToResource(cache.Selection.Kind)
-		if plural.GroupResource() == w.Resource && cache.Selection.follows(w.Namespace) {
+		if plural.GroupResource() == w.Resource && cache.Selection.Follows(w.Namespace) {
 			all = append(all, cache)
 		}
 	}

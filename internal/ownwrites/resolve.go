@@ -33,7 +33,7 @@ func (l *Resource) Resolve(ctx context.Context, w *Write) error {
 	for other := range l.inDoubt {
 		other.shownBy(list.ResourceVersion, history, start)
 	}
-	w.found(list.Items)
+	w.found(list.ResourceVersion, list.Items)
 	return nil
 }
 
@@ -47,14 +47,19 @@ func (w *Write) shownBy(version string, history int64, start time.Time) {
 	}
 }
 
-// found notes which of the objects still exist, and at which version.
-func (w *Write) found(items []metav1.PartialObjectMetadata) {
+// found notes which of the objects still exist, and at which version. An object that exists has the effect at its own
+// version. A cache may reach that long before the version of the list, which may be that of another resource's write:
+// no event tells it then, only the next bookmark. For an object that is gone, the version of the list counts.
+func (w *Write) found(list string, items []metav1.PartialObjectMetadata) {
 	object := w.resource.written(w.Key())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.all {
 		for _, item := range items {
 			object.UID, object.ResourceVersion = item.UID, item.ResourceVersion
+		}
+		if w.outcome.Until == list && len(items) == 1 && object.Name != "" {
+			w.outcome.Until = object.ResourceVersion
 		}
 		w.outcome.objects = append(w.outcome.objects[:0:0], object)
 		return

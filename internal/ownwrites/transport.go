@@ -17,6 +17,7 @@ import (
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
+	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/trail"
 )
 
@@ -69,14 +70,19 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	r.begun.Add(1)
 	defer r.ended.Add(1)
 	w := r.begin(request, to)
+	note := noteOf(request, to)
+	trace.BeginWrite(request.Context(), &note)
+	defer note.End()
 	lost := errPanicked
 	defer func() {
 		if lost != nil {
+			note.Err = lost
 			w.lost(lost, time.Now().Add(r.peer.Load().RequestTimeout))
 		}
 	}()
 	response, err := next.RoundTrip(request)
 	if err != nil {
+		note.Err = err
 		if lost = err; !mayHaveTakenEffect(err) {
 			lost = nil
 			w.resource.end(w, nil)
@@ -94,7 +100,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 		lost = err
 		return nil, err
 	}
-	response.Body = io.NopCloser(bytes.NewReader(body))
+	response.Body, note.Status = io.NopCloser(bytes.NewReader(body)), response.Status
 	if refused := response.StatusCode >= http.StatusMultipleChoices; refused {
 		r.contradicted(request.Context(), to, response)
 		lost = failed(response, body)
@@ -105,6 +111,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	}
 	lost = nil
 	a := w.read(response.Header.Get("Content-Type"), body)
+	note.Version, note.Object.Name = a.ResourceVersion, cmp.Or(note.Object.Name, a.Name)
 	if watched := trail.From(request.Context()); watched != nil && !w.all {
 		watched.Note(asWrite(request, to, a))
 	}
@@ -134,6 +141,24 @@ func mayHaveTakenEffect(err error) bool {
 		return false
 	}
 	return !utilnet.IsConnectionRefused(err)
+}
+
+// noteOf describes a request that is about to be sent.
+func noteOf(r *http.Request, to wire.Place) trace.Write {
+	verb := map[string]string{
+		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+	}[r.Method]
+	switch {
+	case verb == "delete" && to.Key.Name == "":
+		verb = "deletecollection"
+	case verb == "patch" && strings.Contains(r.Header.Get("Content-Type"), "apply-patch"):
+		verb = "apply"
+	}
+	object := trace.Subject{Resource: to.Resource.String(), Namespace: to.Key.Namespace, Name: to.Key.Name}
+	if intent, ok := r.Context().Value(intentKey{}).(*Intent); ok && verb == "create" {
+		object.Name = cmp.Or(object.Name, intent.Name)
+	}
+	return trace.Write{Object: object, Verb: verb, Subresource: to.Subresource}
 }
 
 // asWrite describes an answered request for readers that ask which write caused a change.

@@ -63,7 +63,7 @@ func (k *kind[T, K]) Run(ctx context.Context, out *reconcile.Sink[K], synced fun
 	if k.wrong != nil {
 		return fmt.Errorf("watch %s: %w", k.name, k.wrong)
 	}
-	reg, err := k.informer.AddHandler(k.events(ctx, out), informer.HandlerOptions{})
+	reg, err := k.informer.AddHandler(k.events(ctx, out), informer.HandlerOptions{Name: out.String()})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", k.name, err)
 	}

@@ -8,9 +8,11 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/internal/trace"
 )
 
 // ErrStopped reports that the informer has ended: no handler is told anything any more.
@@ -61,6 +63,9 @@ type Fanout[T any] struct {
 	listeners []*Listener[T]
 	stopped   bool
 	log       klog.Logger
+	// trace is nil if nobody wants to know. It and resource are set before the first Publish.
+	trace    *trace.Recorder
+	resource string
 
 	// serving has one goroutine for each listener that has something to deliver. Added to under mu, and never once
 	// stopped; waited for by stop.
@@ -144,6 +149,9 @@ func (f *Fanout[T]) freeLocked(name string) string {
 
 // Publish appends b to the log and wakes whom it concerns.
 func (f *Fanout[T]) Publish(b Batch[T]) {
+	if f.trace != nil {
+		f.record(b.Changes)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stopped {
@@ -281,12 +289,31 @@ func (f *Fanout[T]) DueResync(now time.Time) (due []*Listener[T], next time.Time
 	return due, next
 }
 
-// Begin gives the log that panics are written to.
-func (f *Fanout[T]) Begin(log klog.Logger) {
+// Begin gives the context whose logger panics are written to, and whose trace.Recorder is told of each change.
+func (f *Fanout[T]) Begin(ctx context.Context, resource string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.log = log
+	f.log = klog.FromContext(ctx).WithValues("resource", resource)
+	f.trace, f.resource = trace.From(ctx), resource
 }
+
+// record tells the Recorder of changes, before any handler hears of them.
+func (f *Fanout[T]) record(changes []indexer.Change[T]) {
+	for i := range changes {
+		c := &changes[i]
+		changed, ok := any(c.New).(metav1.Object)
+		if !ok || c.Type == indexer.ChangeResync {
+			continue
+		}
+		var old metav1.Object
+		if c.Type != indexer.ChangeAdd {
+			old, _ = any(c.Old).(metav1.Object)
+		}
+		f.trace.Changed(f.resource, events[c.Type], c.Initial, old, changed)
+	}
+}
+
+var events = [...]string{indexer.ChangeAdd: "Add", indexer.ChangeUpdate: "Update", indexer.ChangeDelete: "Delete"}
 
 // statsOf returns what l was given.
 func (f *Fanout[T]) statsOf(l *Listener[T]) HandlerStats {

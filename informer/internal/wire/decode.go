@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,9 +57,17 @@ const (
 	watchBuffer = 4 << 10
 )
 
+// listReaders are *bufio.Reader that are between two lists.
+var listReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, listBuffer) }}
+
 // List decodes one page of a list as it comes in. each is given every object, or why it could not be decoded.
 func (d *Decoder[T]) List(body io.Reader, o Options, each func(T, error) error) (metav1.ListMeta, error) {
-	in := bufio.NewReaderSize(body, listBuffer)
+	in := listReaders.Get().(*bufio.Reader)
+	in.Reset(body)
+	defer func() {
+		in.Reset(nil)
+		listReaders.Put(in)
+	}()
 	if start, _ := in.Peek(len(protobufMagic)); !bytes.Equal(start, protobufMagic) {
 		return d.listJSON(in, o, each) // It meets the error that Peek met.
 	}

@@ -1,0 +1,157 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+func pod(name, version string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: version}}
+}
+
+func subject(name string) Subject { return Subject{Resource: "pods", Namespace: "ns", Name: name} }
+
+// versions returns those of the steps of a pod.
+func versions(r *Recorder, name string) (all []string) {
+	steps, _ := r.Steps(subject(name))
+	for _, s := range steps {
+		all = append(all, s.Version)
+	}
+	return all
+}
+
+func want(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestStepsGiveWay(t *testing.T) {
+	r := New(Options{Subjects: 2, Steps: 3, States: 2})
+	for n := range 5 {
+		r.Changed("pods", "Update", false, pod("a", fmt.Sprint(n)), pod("a", fmt.Sprint(n+1)))
+	}
+	steps, before := r.Steps(subject("a"))
+	want(t, "steps", versions(r, "a"), []string{"3", "4", "5"})
+	want(t, "forgotten steps", before, 2)
+	want(t, "states", []bool{steps[0].New != nil, steps[1].New != nil, steps[2].New != nil}, []bool{false, true, true})
+
+	stop := r.Watch(subject("a"))
+	r.Changed("pods", "Add", true, nil, pod("b", "6"))
+	r.Changed("pods", "Add", true, nil, pod("c", "7"))
+	want(t, "the watched subject", len(versions(r, "a")), 3)
+	want(t, "the one in whose place c came", versions(r, "b"), []string{})
+	stop()
+	r.Changed("pods", "Add", true, nil, pod("d", "8"))
+	want(t, "the subject that is no longer watched", versions(r, "a"), []string{})
+	want(t, "stats", r.Stats(), Stats{Steps: 8, Evicted: 2, Subjects: 2})
+	want(t, "newest first", r.Subjects(9, func(Subject) bool { return true }), []Subject{subject("d"), subject("c")})
+}
+
+// A subject that nobody has steps of can be watched, and all may be.
+func TestWatchedSubjectsStay(t *testing.T) {
+	r := New(Options{Subjects: 1})
+	r.Watch(subject("a"))
+	r.Changed("pods", "Add", true, nil, pod("b", "1"))
+	r.Changed("pods", "Add", true, nil, pod("a", "2"))
+	want(t, "a", versions(r, "a"), []string{"2"})
+	want(t, "b", versions(r, "b"), []string{"1"})
+}
+
+// The end of a reconcile is recorded even if it wrote so much that its begin is forgotten.
+func TestLongReconcile(t *testing.T) {
+	r := New(Options{Steps: 2})
+	key := Subject{Controller: "c", Namespace: "ns", Name: "a"}
+	began := time.Now()
+	r.Began(key, 7, 0, 0, nil, began)
+	run := &Run{r, key, 7}
+	for range 3 {
+		run.Waited("pods", time.Second, nil)
+	}
+	r.Ended(key, 7, "done", nil, 0, began)
+	steps, _ := r.Steps(key)
+	last := steps[len(steps)-1]
+	want(t, "the last step", []any{last.Kind == Ran, last.Run, last.Outcome}, "[true 7 done]")
+}
+
+func TestWriteWithoutReconcile(t *testing.T) {
+	r := New(Options{})
+	w := Write{Object: subject("a"), Verb: "update"}
+	BeginWrite(With(context.Background(), r), &w)
+	r.Changed("pods", "Update", false, pod("a", "1"), pod("a", "2"))
+	w.Err = errors.New("gone")
+	w.End()
+	steps, _ := r.Steps(subject("a"))
+	want(t, "steps", []any{steps[0].Number, steps[1].Number, steps[1].Outcome, steps[1].Err}, "[2 1 no answer gone]")
+	BeginWrite(context.Background(), &w) // Nobody wants to know.
+	w.End()
+}
+
+func TestListeners(t *testing.T) {
+	r := New(Options{})
+	var first, second []Kind
+	stop := r.Listen(func(_ Subject, s *Step) { first = append(first, s.Kind) })
+	r.Changed("pods", "Add", true, nil, pod("a", "1"))
+	defer r.Listen(func(_ Subject, s *Step) { second = append(second, s.Kind) })()
+	key := Subject{Controller: "c", Name: "a"}
+	r.Began(key, 1, 0, 0, nil, time.Now())
+	r.Ended(key, 1, "done", nil, 0, time.Now())
+	stop()
+	r.Handled("c", workqueue.Cause{Source: "pods", Object: "ns/a"})
+	want(t, "first", first, []Kind{Changed, Ran})
+	want(t, "second", second, []Kind{Ran, Handled})
+}
+
+// Once the rings are full, an event costs no allocation.
+func TestNothingIsAllocatedOnceFull(t *testing.T) {
+	r := New(Options{Subjects: 8, Steps: 10})
+	old, changed := pod("a", "1"), pod("a", "2")
+	cause := workqueue.Cause{Source: "pods", Event: "Update", Object: "ns/a", ResourceVersion: "2"}
+	causes := []workqueue.Cause{cause}
+	key := Subject{Controller: "c", Namespace: "ns", Name: "a"}
+	event := func() {
+		r.Changed("pods", "Update", false, old, changed)
+		r.Handled("c", cause)
+		r.Queued(key, &cause, 0)
+		r.Began(key, 1, 0, 0, causes, time.Time{})
+		r.Ended(key, 1, "done", nil, 0, time.Time{})
+	}
+	for range 20 {
+		event()
+	}
+	if n := testing.AllocsPerRun(100, event); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkEvent(b *testing.B) {
+	r := New(Options{})
+	names := make([]string, 1000)
+	for n := range names {
+		names[n] = fmt.Sprint("pod-", n)
+	}
+	var n int
+	changed := pod("a", "2")
+	cause := workqueue.Cause{Source: "pods", Event: "Update", ResourceVersion: "2"}
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		name := names[n%len(names)]
+		changed.Name, cause.Object = name, name
+		key := Subject{Controller: "c", Name: name}
+		r.Changed("pods", "Update", false, changed, changed)
+		r.Handled("c", cause)
+		r.Queued(key, &cause, 0)
+		r.Began(key, 1, 0, 0, nil, time.Time{})
+		r.Ended(key, 1, "done", nil, 0, time.Time{})
+	}
+}

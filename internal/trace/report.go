@@ -1,0 +1,216 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// Changed records that a cache of the resource went from one state of an object to another. changed is the new state,
+// or of a delete the last.
+func (r *Recorder) Changed(resource, event string, initial bool, old, changed metav1.Object) {
+	s := Subject{Resource: resource, Namespace: changed.GetNamespace(), Name: changed.GetName()}
+	version := changed.GetResourceVersion()
+	r.holdUp(Changed, s, event)
+	now := time.Now()
+	r.mu.Lock()
+	t, step := r.addLocked(s, r.nextLocked())
+	step.Kind, step.Time, step.Event, step.Version, step.Initial = Changed, now, event, version, initial
+	step.Old, step.New = old, changed
+	r.keepStatesLocked(t, step)
+	r.endLocked(s, step)
+}
+
+// subjectOf returns the object that a cause is about.
+func subjectOf(c *workqueue.Cause) Subject {
+	namespace, name, ok := strings.Cut(c.Object, "/")
+	if !ok {
+		namespace, name = "", c.Object
+	}
+	return Subject{Resource: c.Source, Namespace: namespace, Name: name}
+}
+
+// Handled records that a handler of a controller is about to be called. Queued then adds to the step.
+func (r *Recorder) Handled(controller string, c workqueue.Cause) {
+	s := subjectOf(&c)
+	r.mu.Lock()
+	_, step := r.addLocked(s, r.nextLocked())
+	step.Kind, step.Time, step.Event, step.Version = Handled, c.Time, c.Event, c.ResourceVersion
+	step.Other.Controller = controller
+	r.handled[Flow{s.Resource, controller}]++
+	r.endLocked(s, step)
+}
+
+// Queued records that the handler has queued a key because of c.
+func (r *Recorder) Queued(key Subject, c *workqueue.Cause, after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	step := r.findLocked(subjectOf(c), func(s *Step) bool {
+		return s.Kind == Handled && s.Other.Controller == key.Controller && s.Version == c.ResourceVersion &&
+			s.Event == c.Event
+	})
+	switch {
+	case step == nil:
+	case len(step.Keys) < mostKeys:
+		step.Keys = append(step.Keys, Key{key.Namespace, key.Name, after})
+	default:
+		step.More++
+	}
+}
+
+// KeyOf returns the subject of a controller's key.
+func KeyOf[K comparable](controller string, key *K) Subject {
+	s := Subject{Controller: controller}
+	switch k := any(key).(type) {
+	case *string:
+		s.Name = *k
+	default:
+		s.Name = fmt.Sprint(*key)
+	}
+	return s
+}
+
+// Run is a reconcile.
+type Run struct {
+	Recorder *Recorder
+	Key      Subject
+	Number   uint64
+}
+
+// RunKey is the context key of a *Run.
+type RunKey struct{}
+
+// RunFrom returns the reconcile of a context; nil if it has none, or none that is recorded.
+func RunFrom(ctx context.Context) *Run {
+	run, _ := ctx.Value(RunKey{}).(*Run)
+	return run
+}
+
+// Began records the begin of a reconcile.
+func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Duration, causes []workqueue.Cause,
+	now time.Time,
+) {
+	r.holdUp(Ran, key, "")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, step := r.addLocked(key, r.nextLocked())
+	step.Kind, step.Time, step.Run, step.Attempt, step.Queued = Ran, now, number, attempt, queued
+	step.Causes = append(step.Causes, causes...)
+}
+
+// Ended records the end of a reconcile.
+func (r *Recorder) Ended(key Subject, number uint64, outcome string, err error, next time.Duration, began time.Time) {
+	took := time.Since(began)
+	r.mu.Lock()
+	step := r.findLocked(key, func(s *Step) bool { return s.Kind == Ran && s.Run == number })
+	if step == nil { // It logged or wrote so much that its begin is gone.
+		_, step = r.addLocked(key, r.nextLocked())
+		step.Kind, step.Time, step.Run = Ran, began, number
+	}
+	step.Outcome, step.Err, step.Next, step.Took = outcome, err, next, took
+	r.endLocked(key, step)
+}
+
+// add records a step of the reconcile.
+func (n *Run) add(fill func(*Step)) {
+	r := n.Recorder
+	r.mu.Lock()
+	_, step := r.addLocked(n.Key, r.nextLocked())
+	step.Run, step.Time = n.Number, time.Now()
+	fill(step)
+	r.endLocked(n.Key, step)
+}
+
+// Waited records that a read waited for the cache; err is not nil if in vain. It does nothing if n is nil.
+func (n *Run) Waited(what string, took time.Duration, err error) {
+	if n == nil {
+		return
+	}
+	n.add(func(s *Step) {
+		s.Kind, s.Text, s.Took, s.Err, s.Time = Waited, what, took, err, s.Time.Add(-took)
+	})
+}
+
+// Write is a write that was answered, or whose answer was lost.
+type Write struct {
+	Object Subject
+	// Verb is "create", "update", "patch", "apply", "delete" or "deletecollection".
+	Verb, Subresource string
+	// Version is the resource version in the answer, if it has one.
+	Version string
+	Began   time.Time
+	// Status is that of the answer; empty if there is none, and then Err says why.
+	Status string
+	Err    error
+
+	recorder *Recorder
+	run      *Run
+	number   uint64 // of its step, from before it was sent
+}
+
+// BeginWrite gives a write that is about to be sent with ctx its place among the steps.
+func BeginWrite(ctx context.Context, w *Write) {
+	w.Began, w.run, w.recorder = time.Now(), RunFrom(ctx), From(ctx)
+	if w.run != nil {
+		w.recorder = w.run.Recorder
+	}
+	if r := w.recorder; r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		w.number = r.nextLocked()
+	}
+}
+
+// End records a write that [BeginWrite] was called for.
+func (w *Write) End() {
+	run, r := w.run, w.recorder
+	if r == nil {
+		return
+	}
+	fill := func(s *Step) {
+		s.Kind, s.Event, s.Text, s.Version = Wrote, w.Verb, w.Subresource, w.Version
+		s.Time, s.Took, s.Outcome, s.Err = w.Began, time.Since(w.Began), cmp.Or(w.Status, "no answer"), w.Err
+	}
+	r.mu.Lock()
+	if run != nil {
+		_, step := r.addLocked(run.Key, w.number)
+		fill(step)
+		step.Other, step.Run = w.Object, run.Number
+	}
+	_, step := r.addLocked(w.Object, w.number)
+	fill(step)
+	if run != nil {
+		step.Other, step.Run = run.Key, run.Number
+		r.written[Flow{w.Object.Resource, run.Key.Controller}]++
+	}
+	r.endLocked(w.Object, step)
+}
+
+// Has reports whether the step, one of Ran, has a cause that is the object.
+func (s *Step) Has(object Subject) bool {
+	return slices.ContainsFunc(s.Causes, func(c workqueue.Cause) bool { return subjectOf(&c) == object })
+}
+
+// AsText returns v with its keys as text.
+func AsText[K comparable](v workqueue.View[K]) workqueue.View[string] {
+	texts := func(keys []workqueue.KeyView[K]) []workqueue.KeyView[string] {
+		texts := make([]workqueue.KeyView[string], len(keys))
+		for i, k := range keys {
+			texts[i] = workqueue.KeyView[string]{
+				Key: fmt.Sprint(k.Key), Priority: k.Priority, Attempt: k.Attempt, Time: k.Time, Requeue: k.Requeue,
+				Causes: k.Causes,
+			}
+		}
+		return texts
+	}
+	return workqueue.View[string]{
+		Ready: texts(v.Ready), Processing: texts(v.Processing), Delayed: texts(v.Delayed),
+	}
+}
