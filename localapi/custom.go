@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/localapi/internal/conversion"
 	"github.com/flyball-dev/flyball/localapi/internal/crd"
 	"github.com/flyball-dev/flyball/localapi/internal/customresource"
+	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
@@ -30,7 +32,8 @@ import (
 type customTypes struct {
 	server      *Server
 	definitions *registry.Resource
-	fixed       *catalog // the types that are always served
+	fixed       *catalog              // the types that are always served
+	cel         expressions.Evaluator // nil: rules are not evaluated
 
 	mu     sync.Mutex
 	served map[string]*servedType // by the definition's name
@@ -154,7 +157,7 @@ func (c *customTypes) updateStatus(
 	updated, _, err := r.Update(ctx, "", d.Name,
 		registry.Change{Part: registry.Status, WriteOptions: o, Next: func(old runtime.Object) (runtime.Object, error) {
 			next, _ := change(old.(*apiextensionsv1.CustomResourceDefinition))
-			return c.server.env.Managers.Update(r.Written("status"), old, next.DeepCopy(), o.Manager)
+			return c.server.env.Managers.Update(ctx, r.Written("status"), old, next.DeepCopy(), o.Manager)
 		}})
 	if err != nil {
 		return nil, fmt.Errorf("update status: %w", err)
@@ -171,12 +174,16 @@ func (c *customTypes) serveLocked(d *apiextensionsv1.CustomResourceDefinition) e
 	if before != nil && before.definition.UID == d.UID && sameService(before.definition, d) {
 		return nil
 	}
-	definitions, err := customresource.Definitions(d)
+	definitions, err := customresource.Definitions(d, c.cel)
 	if err != nil {
 		return err
 	}
 	t := &servedType{definition: d}
+	webhook := conversion.Of(d, &c.server.webhooks.clients)
 	for _, definition := range definitions {
+		if webhook != nil {
+			definition.Convert = webhook.Convert
+		}
 		r := registry.NewResource(c.server.env, definition)
 		r.Changed = func(ctx context.Context, _ *watchcache.Object, removed bool) {
 			c.wake(d)
@@ -258,8 +265,10 @@ func (c *customTypes) cleanLocked(ctx context.Context, d *apiextensionsv1.Custom
 		return err
 	}
 	if t := c.served[d.Name]; t != nil && len(t.resources) > 0 {
-		r := t.resources[0] // all versions share their objects
-		if _, err := r.DeleteCollection(ctx, metav1.DeleteOptions{}, registry.ListOptions{}); err != nil {
+		// All versions share their objects. Nothing is converted: c.mu must not be held while a webhook works, and a
+		// definition can be deleted without its webhook.
+		r := t.resources[0].AsStored()
+		if _, err := r.DeleteCollection(ctx, metav1.DeleteOptions{}, registry.ListOptions{}, nil); err != nil {
 			return fmt.Errorf("delete objects: %w", err)
 		}
 		left, err := r.List(ctx, registry.ListOptions{Limit: 1})

@@ -48,8 +48,9 @@
 //
 // # Where it differs from a kube-apiserver
 //
-// There are no admission plugins beyond what the types' definitions do, and no controllers. Package cluster has
+// Webhooks are called, for admission and for the conversion of custom resources ([Server.HandleWebhook]). There are no
+// other admission plugins beyond what the types' definitions do, and no controllers. Package cluster has
 // controllers that empty deleted namespaces, create service accounts, collect garbage and play the nodes. A watch
 // without timeoutSeconds lasts until the client or the server ends it. Allocated addresses and ports are the lowest
-// free ones. docs/divergence.md has the full list.
+// free ones. Rules and policies in CEL need [Options.CEL]. docs/divergence.md has the full list.
 package localapi

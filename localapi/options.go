@@ -10,6 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
@@ -54,6 +55,15 @@ type Options struct {
 	// MaxReads and MaxWrites bound the number of requests answered at once. Requests beyond the bound get status 429,
 	// Too Many Requests. Watches do not count. 0 is no bound.
 	MaxReads, MaxWrites int
+
+	// WebhookServices are the addresses, HOST:PORT, at which webhooks of Services are called, by NAMESPACE/NAME of the
+	// Service. The certificate there must be for NAME.NAMESPACE.svc, as in a cluster. A Service that is not listed is
+	// called at the address of one of its endpoints. [Server.HandleWebhook] comes first.
+	WebhookServices map[string]string
+
+	// CEL evaluates the validation rules of custom resources. Package localapi/cel has it: cel.New(). If it is nil,
+	// rules are stored but not evaluated, and the server warns clients that create definitions with rules.
+	CEL expressions.Evaluator
 
 	// Gate is asked about every request and every watch frame. Nil lets everything pass.
 	Gate gate.Gate

@@ -34,6 +34,9 @@ func defaultRoles() []runtime.Object {
 		clusterRole("system:basic-user", reviews...), bound("system:basic-user", auth.Authenticated),
 		clusterRole("system:public-info-viewer", urls(health...)...),
 		bound("system:public-info-viewer", auth.Authenticated, auth.Unauthenticated),
+		// Bound to nobody: programs that serve pages of their own bind it, to ask who may see them.
+		clusterRole("system:auth-delegator", rules("authentication.k8s.io", []string{"create"}, "tokenreviews"),
+			rules("authorization.k8s.io", []string{"create"}, "subjectaccessreviews")),
 	}
 	return append(objects, userRoles()...)
 }

@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +38,19 @@ func newScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
 		}
 	}
 	return scheme, nil
+}
+
+var (
+	builtInOnce sync.Once // guards the making of the two below
+	builtIn     *runtime.Scheme
+	errBuiltIn  error
+)
+
+// builtInScheme is newScheme for the definitions that servers have by default. They differ between servers in what they
+// do, but have the same types, and nobody changes a server's scheme. So all servers of the process share it.
+func builtInScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
+	builtInOnce.Do(func() { builtIn, errBuiltIn = newScheme(definitions) })
+	return builtIn, errBuiltIn
 }
 
 // builtInTypes converts the built-in types. All servers of the process share the schemas that it has parsed.

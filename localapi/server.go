@@ -3,6 +3,7 @@ package localapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/internal/admission"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/handlers"
 	"github.com/flyball-dev/flyball/localapi/internal/identity"
@@ -34,6 +36,9 @@ type Server struct {
 	// served holds what the server serves at present. Definitions of custom resources change it.
 	served atomic.Pointer[catalog]
 	custom *customTypes // nil: the server has no CustomResourceDefinitions
+
+	webhooks *webhooks
+	policies *policies
 
 	admin        auth.User       // of clients in this process that name no user
 	scheme       *runtime.Scheme // Go types that clients have and the server does not
@@ -73,15 +78,17 @@ func New(o Options) (*Server, error) {
 	}
 	ids := identity.New(o.Rand)
 	issuer := &tokens.Issuer{Object: s.coreObject, ID: ids.UID}
+	schemeOf := newScheme
 	if o.definitions == nil {
+		schemeOf = builtInScheme
 		reviewer := &reviews.Reviewer{Authorizer: authorizer, Tokens: o.Tokens, Issuer: issuer}
-		o.definitions = append(defaultDefinitions(issuer), reviewer.Definitions()...)
+		o.definitions = append(defaultDefinitions(issuer, o.CEL), reviewer.Definitions()...)
 	}
 	store := o.Storage
 	if store == nil {
 		store, s.ownsStorage = memory.New(), true
 	}
-	scheme, err := newScheme(o.definitions)
+	scheme, err := schemeOf(o.definitions)
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +96,14 @@ func New(o Options) (*Server, error) {
 		Store: store, Tenant: o.Tenant, Codec: codec.New(scheme), Managers: &registry.Managers{BuiltIn: builtInTypes},
 		Allocator: ranges.New(), UID: ids.UID, Suffix: ids.Suffix, Written: s.compactIfDue,
 	}
+	s.webhooks, s.policies = newWebhooks(s, o, authorizer), newPolicies(s, o.CEL, authorizer)
 	s.serveFixed(o.definitions)
+	if s.custom != nil {
+		s.custom.cel = o.CEL
+	}
 	s.handler = &handlers.API{
 		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Managers: s.env.Managers,
+		Admission:        admission.Chain{&s.webhooks.mutating, &s.policies.validating, &s.webhooks.validating},
 		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
 		Group: hasGroup(o.definitions),
 		Access: handlers.Access{
@@ -103,7 +115,7 @@ func New(o Options) (*Server, error) {
 			func(w http.ResponseWriter, r *http.Request) { s.served.Load().discovery.ServeHTTP(w, r) },
 		),
 	}
-	if err := s.loadCustomTypes(); err != nil {
+	if err := errors.Join(s.loadCustomTypes(), s.webhooks.follow(), s.policies.follow()); err != nil {
 		return nil, err
 	}
 	return s, s.bootstrap(o)
@@ -173,6 +185,7 @@ func (s *Server) Close() error {
 		s.mu.Unlock()
 		close(s.stopping)
 		s.inFlight.Wait()
+		s.webhooks.clients.Close()
 		if s.ownsStorage {
 			s.closeErr = s.env.Store.Close()
 		}

@@ -29,8 +29,9 @@ func (s *Server) RESTConfig() *rest.Config {
 //
 // A request that can take time runs in a goroutine of its own, which Close waits for. These are watches and, if there
 // is a gate, all requests. A client that gives up then leaves the server at work, as over a network. Any other request
-// is only computation and runs in the client's goroutine: switching goroutines and growing a new stack would cost as
-// much as a get.
+// runs in the client's goroutine: switching goroutines and growing a new stack would cost as much as a get. It is
+// mostly computation. It may wait for webhooks, up to 34 seconds, or for a version that the store has not reached. The
+// client's context ends these waits.
 type transport struct {
 	server *Server
 	user   *auth.User
@@ -51,7 +52,12 @@ func (e *transportError) Unwrap() error { return e.err }
 
 // RoundTrip implements [http.RoundTripper].
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	s := t.server
+	h := t.server.handler
+	return t.server.roundTrip(r, h, t.user, h.AnswersAtOnce(r))
+}
+
+// roundTrip has h answer a request of a user. user may be nil. atOnce means that h does so in this goroutine.
+func (s *Server) roundTrip(r *http.Request, h http.Handler, user *auth.User, atOnce bool) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		closeBody(r)
 		return nil, err
@@ -63,7 +69,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, errServerClosed
 	}
-	request := r.WithContext(auth.WithUser(ctx, t.user))
+	if user != nil {
+		ctx = auth.WithUser(ctx, user)
+	}
+	request := r.WithContext(ctx)
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
@@ -72,9 +81,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	serve := func() {
 		defer s.leave(rw)
 		defer closeBody(r)
-		rw.serve(s.handler, request)
+		rw.serve(h, request)
 	}
-	if s.handler.AnswersAtOnce(r) {
+	if atOnce {
 		serve()
 		return rw.result(r)
 	}

@@ -96,7 +96,7 @@ func (c *Calls) Input(in Input) (kind schema.GroupVersionKind, ok bool) {
 	if in.KindOf == nil {
 		return kind, false
 	}
-	kind, err := in.kind()
+	kind, err := in.Kind()
 	switch {
 	case again:
 		c.Misuse("For was called twice: a controller reconciles one kind; let it Watch the other, or build a second " +
@@ -121,7 +121,8 @@ func (c *Calls) Input(in Input) (kind schema.GroupVersionKind, ok bool) {
 	return kind, true
 }
 
-func (in *Input) kind() (schema.GroupVersionKind, error) {
+// Kind returns the kind of the object.
+func (in *Input) Kind() (schema.GroupVersionKind, error) {
 	switch in.Object.(type) {
 	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
 		told := in.Object.GetObjectKind().GroupVersionKind()

@@ -25,6 +25,9 @@ type Entry struct {
 	DryRun          bool
 	Lost            bool // the gate kept the answer from the client
 
+	// Annotations are what admission noted about the request: the names of webhooks and what they noted. Read-only.
+	Annotations map[string]string
+
 	// ImpersonatedUser is the user that the sender acted as; "" if there was no impersonation.
 	ImpersonatedUser string
 }

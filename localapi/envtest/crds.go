@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	documents "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
@@ -30,7 +31,7 @@ import (
 
 // CRDInstallOptions select the definitions of custom resources to install, and how to install them.
 type CRDInstallOptions struct {
-	// Scheme names, in the other package, the types with conversion webhooks. It is ignored: no webhooks are called.
+	// Scheme has the types that the suite's conversion webhook converts. Nil is client-go's.
 	Scheme *runtime.Scheme
 
 	// Paths are files with definitions, in YAML or JSON, and directories of such files. Subdirectories are not read;
@@ -52,18 +53,21 @@ type CRDInstallOptions struct {
 	// CleanUpAfterUse makes Stop remove the definitions.
 	CleanUpAfterUse bool
 
-	// WebhookOptions must be empty: conversion webhooks are not called.
+	// WebhookOptions say where the suite serves conversion webhooks. Start sets them to the environment's.
 	WebhookOptions WebhookInstallOptions
 }
 
 // InstallCRDs reads the definitions, creates or updates them, and waits until they are in effect. It returns them as
 // the server stores them.
 func InstallCRDs(config *rest.Config, o CRDInstallOptions) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	if err := o.WebhookOptions.validate(); err != nil {
-		return nil, err
-	}
 	if err := ReadCRDFiles(&o); err != nil {
 		return nil, fmt.Errorf("read definitions: %w", err)
+	}
+	if o.Scheme == nil {
+		o.Scheme = clientscheme.Scheme
+	}
+	if err := o.WebhookOptions.leadConversions(o.CRDs, o.Scheme); err != nil {
+		return nil, err
 	}
 	if err := CreateCRDs(config, o.CRDs); err != nil {
 		return o.CRDs, err

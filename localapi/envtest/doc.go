@@ -10,12 +10,11 @@
 //
 // # What is not there
 //
-// Webhooks are not called. WebhookInstallOptions with anything in it make Start fail, and a conversion webhook in a
-// definition is ignored. Validation rules in CEL are not evaluated (docs/divergence.md). The fields and types about
-// processes (ControlPlane, APIServer, Etcd, KubeCtl) do not exist, so code that uses them does not compile.
+// The fields and types about processes (ControlPlane, APIServer, Etcd, KubeCtl) do not exist, so code that uses them
+// does not compile.
 //
 // # Reading order
 //
 // environment.go has the environment. crds.go installs definitions, users.go authenticates users, pace.go delays the
-// news of removed pods, and webhooks.go refuses webhooks.
+// news of removed pods, and webhooks.go leads webhooks to the suite.
 package envtest

@@ -20,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/certs"
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/cel"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
@@ -41,7 +42,7 @@ type Environment struct {
 	// CRDInstallOptions control how definitions are installed.
 	CRDInstallOptions CRDInstallOptions
 
-	// WebhookInstallOptions must be empty: webhooks are not called.
+	// WebhookInstallOptions name webhooks to install, and where the suite serves them.
 	WebhookInstallOptions WebhookInstallOptions
 
 	// ErrorIfCRDPathMissing makes a missing path an error. Otherwise it is skipped.
@@ -91,9 +92,6 @@ func (e *Environment) Start() (_ *rest.Config, err error) {
 	if e.running != nil {
 		return nil, errors.New("the environment is already started: call Stop first")
 	}
-	if err := e.WebhookInstallOptions.validate(); err != nil {
-		return nil, err
-	}
 	if ignored := e.ignored(); len(ignored) > 0 {
 		klog.Background().Info("Ignoring options for binaries and processes, there are none", "fields", ignored)
 	}
@@ -102,7 +100,7 @@ func (e *Environment) Start() (_ *rest.Config, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, e.end())
+			err = errors.Join(err, e.WebhookInstallOptions.Cleanup(), e.end())
 		}
 	}()
 	if len(e.KubeConfig) == 0 {
@@ -116,10 +114,20 @@ func (e *Environment) Start() (_ *rest.Config, err error) {
 	o := &e.CRDInstallOptions
 	o.CRDs, o.Paths = append(o.CRDs, e.CRDs...), append(o.Paths, e.CRDDirectoryPaths...)
 	o.ErrorIfPathMissing = o.ErrorIfPathMissing || e.ErrorIfCRDPathMissing
+	if err := e.WebhookInstallOptions.PrepWithoutInstalling(); err != nil {
+		return nil, err
+	}
+	o.WebhookOptions = e.WebhookInstallOptions
+	if o.Scheme == nil {
+		o.Scheme = e.Scheme
+	}
 	if e.CRDs, err = InstallCRDs(e.Config, *o); err != nil {
 		return nil, err
 	}
 	o.CRDs = e.CRDs
+	if err := e.WebhookInstallOptions.Install(e.Config); err != nil {
+		return nil, err
+	}
 	return e.Config, nil
 }
 
@@ -130,7 +138,7 @@ func (e *Environment) Stop() error {
 	if e.CRDInstallOptions.CleanUpAfterUse && e.Config != nil {
 		errs = append(errs, UninstallCRDs(e.Config, e.CRDInstallOptions))
 	}
-	return errors.Join(append(errs, e.end())...)
+	return errors.Join(append(errs, e.WebhookInstallOptions.Cleanup(), e.end())...)
 }
 
 // AddUser returns a user of the server. The roles bound to the user's name and groups decide what the user may do. The
@@ -197,7 +205,7 @@ func serve(g gate.Gate) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := localapi.New(localapi.Options{RBAC: true, Gate: paced(g)})
+	server, err := localapi.New(localapi.Options{RBAC: true, Gate: paced(g), CEL: cel.New()})
 	if err != nil {
 		return nil, err
 	}

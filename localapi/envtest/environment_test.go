@@ -199,21 +199,18 @@ func TestStartFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	invalid := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nonsense"}}
-	hook := []*admissionv1.ValidatingWebhookConfiguration{{}}
+	hook := []*admissionv1.ValidatingWebhookConfiguration{{
+		ObjectMeta: metav1.ObjectMeta{Name: "bad"}, Webhooks: []admissionv1.ValidatingWebhook{{Name: "short"}},
+	}}
 	for want, e := range map[string]*envtest.Environment{
 		"nowhere: no such file":       {CRDDirectoryPaths: []string{"nowhere"}, ErrorIfCRDPathMissing: true},
 		broken + ": document 1":       {CRDInstallOptions: envtest.CRDInstallOptions{Paths: []string{broken}}},
 		"install definition nonsense": {CRDs: []*apiextensionsv1.CustomResourceDefinition{invalid}},
-		"webhooks yet": {
+		"install validating webhooks bad": {
 			WebhookInstallOptions: envtest.WebhookInstallOptions{ValidatingWebhooks: hook},
 		},
-		"admissionregistration.k8s.io": {
-			WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{"config/webhook"}},
-		},
-		"WebhookInstallOptions: the embedd": {
-			CRDInstallOptions: envtest.CRDInstallOptions{
-				WebhookOptions: envtest.WebhookInstallOptions{IgnoreSchemeConvertible: true},
-			},
+		"read webhook configurations: stat no/such": {
+			WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{"no/such"}},
 		},
 	} {
 		if config, err := e.Start(); config != nil || err == nil || !strings.Contains(err.Error(), want) {

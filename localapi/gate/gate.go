@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ type Request struct {
 	// lower-case method
 	Verb        string
 	Path        string
+	Query       url.Values // read-only
 	Group       string
 	Version     string
 	Resource    string // "" for paths outside resources
@@ -38,6 +40,7 @@ func (r *Request) Mutates() bool {
 // Answer is the response that the server is about to send.
 type Answer struct {
 	Code            int
+	Name            string // of the object; of a create: the name that the object got, or would have got
 	ResourceVersion string // of the object or list in the answer; "" if there is none
 }
 

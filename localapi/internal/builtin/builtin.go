@@ -25,6 +25,11 @@ func All() []*resource.Definition {
 		serviceAccount(),
 		service(),
 
+		mutatingWebhookConfiguration(),
+		validatingAdmissionPolicy(),
+		validatingAdmissionPolicyBinding(),
+		validatingWebhookConfiguration(),
+
 		controllerRevision(),
 		daemonSet(),
 		deployment(),

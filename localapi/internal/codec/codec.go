@@ -67,6 +67,9 @@ func New(scheme *runtime.Scheme) *Codec {
 	}
 }
 
+// JSON returns the serializer of JSON. It ignores unknown and duplicate fields.
+func (c *Codec) JSON() runtime.Serializer { return c.json }
+
 // Encode returns obj, whose kind must be set, in format f. It does not change obj.
 func (c *Codec) Encode(obj runtime.Object, f Format, pretty bool) ([]byte, error) {
 	serializer := c.json
@@ -160,17 +163,31 @@ func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 	if strictErr, ok := runtime.AsStrictDecodingError(err); ok && obj != nil {
 		strict, err = strictErr.Errors(), nil
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, nil, gvk, err
-	case gvk.Kind != kind.Kind && IsUnstructured(obj):
-		return nil, nil, gvk, otherCustomKind(obj.(*unstructured.Unstructured), kind)
-	case gvk.Kind != kind.Kind:
-		return nil, nil, gvk, otherKind(obj, kind)
-	case gvk.GroupVersion() == kind.GroupVersion():
+	}
+	if gvk.Kind != kind.Kind {
+		return nil, nil, gvk, wrongKind(obj, *gvk, kind)
+	}
+	if gvk.GroupVersion() == kind.GroupVersion() {
 		obj.GetObjectKind().SetGroupVersionKind(kind)
 	}
 	return obj, strict, gvk, nil
+}
+
+// CheckKind returns an error if obj, whose kind is set, is of another kind or version than the wanted one.
+func CheckKind(obj runtime.Object, want schema.GroupVersionKind) error {
+	if got := obj.GetObjectKind().GroupVersionKind(); got != want {
+		return wrongKind(obj, got, want)
+	}
+	return nil
+}
+
+func wrongKind(obj runtime.Object, got, want schema.GroupVersionKind) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return otherCustomKind(u, got, want)
+	}
+	return otherKind(obj, want)
 }
 
 // otherKind returns the error for an object of a known kind other than the wanted one. The real server fails to convert
@@ -181,8 +198,13 @@ func otherKind(obj runtime.Object, want schema.GroupVersionKind) error {
 
 // otherCustomKind is otherKind for a kind without a Go type. There is nothing to convert, so validation finds the
 // error.
-func otherCustomKind(obj *unstructured.Unstructured, want schema.GroupVersionKind) error {
-	got := obj.GroupVersionKind()
+func otherCustomKind(obj *unstructured.Unstructured, got, want schema.GroupVersionKind) error {
+	if got.Kind == want.Kind {
+		return apierrors.NewInvalid(got.GroupKind(), obj.GetName(), field.ErrorList{
+			field.Invalid(field.NewPath("apiVersion"), got.GroupVersion().String(),
+				"must be "+want.GroupVersion().String()),
+		})
+	}
 	return apierrors.NewInvalid(got.GroupKind(), obj.GetName(), field.ErrorList{
 		field.Invalid(field.NewPath("kind"), got.Kind, "must be "+want.Kind),
 	})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 	"github.com/flyball-dev/flyball/localapi/internal/openapi"
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
@@ -23,10 +24,10 @@ var (
 	Resource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 )
 
-// Definition returns the rules of the type.
+// Definition returns the rules of the type. cel evaluates the expressions in definitions; if it is nil, nothing does.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, etcd.go.
-func Definition() *resource.Definition {
+func Definition(cel expressions.Evaluator) *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: Kind.GroupVersion(), Kind: Kind.Kind, Plural: Resource.Resource,
 		Singular:   "customresourcedefinition",
@@ -53,10 +54,12 @@ func Definition() *resource.Definition {
 		Finalizing: func(obj runtime.Object) bool {
 			return slices.Contains(of(obj).Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
 		},
-		ValidateCreate: func(obj runtime.Object) field.ErrorList { return validateApproval(of(obj), nil) },
-		Validate:       validate, ValidateUpdate: validateUpdate, ValidateStatusUpdate: validateStatusUpdate,
-		Warnings: warnings,
-		Types:    types,
+		ValidateCreate: func(obj runtime.Object) field.ErrorList { return validateCreate(of(obj), cel) },
+		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validateUpdate(of(obj), of(old), cel) },
+
+		ValidateStatusUpdate: validateStatusUpdate,
+		Warnings:             func(obj, old runtime.Object) []string { return warnings(obj, old, cel != nil) },
+		Types:                types,
 	}
 }
 

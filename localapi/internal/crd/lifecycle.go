@@ -113,7 +113,8 @@ func free(wanted, has string, taken []string) error {
 	return fmt.Errorf("%q is already in use", wanted)
 }
 
-// Establish returns crd marked as established, and whether that is a change. Its names must be accepted.
+// Establish returns crd with the condition that it is established, and whether that is a change. Its names must be
+// accepted. A bundle for its conversion that nobody can be trusted by makes the condition false.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/controller/establish/establishing_controller.go.
 func Establish(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, bool) {
@@ -121,11 +122,20 @@ func Establish(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.
 		apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		return crd, false
 	}
-	result := crd.DeepCopy()
-	apihelpers.SetCRDCondition(result, apiextensionsv1.CustomResourceDefinitionCondition{
+	established := apiextensionsv1.CustomResourceDefinitionCondition{
 		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue,
 		Reason: "InitialNamesAccepted", Message: "the initial names have been accepted",
-	})
+	}
+	if hasInvalidBundle(crd) {
+		established.Status, established.Reason = apiextensionsv1.ConditionFalse, "InvalidCABundle"
+		established.Message = "The conversion webhook CABundle is invalid"
+	}
+	if old := apihelpers.FindCRDCondition(crd, apiextensionsv1.Established); old != nil &&
+		apihelpers.IsCRDConditionEquivalent(&established, old) {
+		return crd, false
+	}
+	result := crd.DeepCopy()
+	apihelpers.SetCRDCondition(result, established)
 	return result, true
 }
 

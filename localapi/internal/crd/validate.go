@@ -13,6 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/expressions"
+	"github.com/flyball-dev/flyball/localapi/internal/webhookclient"
 )
 
 // The rules of this file and the next are those of k8s.io/apiextensions-apiserver v0.37.2
@@ -20,10 +24,27 @@ import (
 // stored is left out. As there, definitions are validated in their internal form, in which the fields that all versions
 // share are at the top. The paths in errors refer to that form.
 
-// validate validates a whole definition.
-func validate(obj runtime.Object) field.ErrorList {
-	crd := of(obj)
+// checks validates a definition.
+type checks struct {
+	cel expressions.Evaluator // nil: expressions are not compiled
+
+	// before is the definition before the change, nil for a new one.
+	before *apiextensions.CustomResourceDefinition
+
+	// anyBundle: the bundle of the conversion may be invalid, because the definition is not established, or had such a
+	// bundle already.
+	anyBundle bool
+}
+
+// validate validates a whole definition. before is nil for a new one.
+func validate(crd, before *apiextensionsv1.CustomResourceDefinition, cel expressions.Evaluator) field.ErrorList {
+	c := &checks{cel: cel}
+	c.anyBundle = before == nil || !apihelpers.IsCRDConditionTrue(before, apiextensionsv1.Established) ||
+		hasInvalidBundle(before)
 	internal, err := internalForm(crd)
+	if err == nil && before != nil {
+		c.before, err = internalForm(before)
+	}
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec"), "", err.Error())}
 	}
@@ -32,7 +53,7 @@ func validate(obj runtime.Object) field.ErrorList {
 		errs = append(errs,
 			field.Invalid(field.NewPath("metadata", "name"), crd.Name, `must be spec.names.plural+"."+spec.group`))
 	}
-	errs = append(errs, validateSpec(&internal.Spec, field.NewPath("spec"))...)
+	errs = append(errs, c.validateSpec(&internal.Spec, field.NewPath("spec"))...)
 	errs = append(errs, validateNames(&internal.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))...)
 	errs = append(errs, validateStored(crd, field.NewPath("status", "storedVersions"))...)
 	if crd.Spec.PreserveUnknownFields {
@@ -50,10 +71,13 @@ func internalForm(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions
 	return internal, err
 }
 
-// validateUpdate validates what changed. old is nil for a create.
-func validateUpdate(obj, old runtime.Object) field.ErrorList {
-	crd, before := of(obj), of(old)
-	var errs field.ErrorList
+func validateCreate(crd *apiextensionsv1.CustomResourceDefinition, cel expressions.Evaluator) field.ErrorList {
+	return append(validate(crd, nil, cel), validateApproval(crd, nil)...)
+}
+
+// validateUpdate validates a definition and what changed in it.
+func validateUpdate(crd, before *apiextensionsv1.CustomResourceDefinition, cel expressions.Evaluator) field.ErrorList {
+	errs := validate(crd, before, cel)
 	spec := field.NewPath("spec")
 	if apihelpers.IsCRDConditionTrue(before, apiextensionsv1.Established) {
 		errs = append(errs,
@@ -122,7 +146,7 @@ func validateApproval(crd, before *apiextensionsv1.CustomResourceDefinition) fie
 	return field.ErrorList{field.Invalid(path, crd.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation], reason)}
 }
 
-func validateSpec(s *apiextensions.CustomResourceDefinitionSpec, path *field.Path) field.ErrorList {
+func (c *checks) validateSpec(s *apiextensions.CustomResourceDefinitionSpec, path *field.Path) field.ErrorList {
 	errs := validateGroup(s.Group, path.Child("group"))
 	switch s.Scope {
 	case apiextensions.ClusterScoped, apiextensions.NamespaceScoped:
@@ -132,7 +156,7 @@ func validateSpec(s *apiextensions.CustomResourceDefinitionSpec, path *field.Pat
 		errs = append(errs, field.NotSupported(path.Child("scope"), s.Scope,
 			[]apiextensions.ResourceScope{apiextensions.ClusterScoped, apiextensions.NamespaceScoped}))
 	}
-	errs = append(errs, validateVersions(s, path.Child("versions"))...)
+	errs = append(errs, c.validateVersions(s, path.Child("versions"))...)
 	for _, n := range []struct{ name, value string }{
 		{"plural", s.Names.Plural},
 		{"singular", s.Names.Singular},
@@ -144,7 +168,8 @@ func validateSpec(s *apiextensions.CustomResourceDefinitionSpec, path *field.Pat
 		}
 	}
 	errs = append(errs, validateNames(&s.Names, path.Child("names"))...)
-	errs = append(errs, validateSchema(s.Validation, anyStatus(s), path.Child("validation"))...)
+	common := versionSchema{schema: s.Validation, version: s.Version, hasStatus: anyStatus(s)}
+	errs = append(errs, c.validateSchema(common, path.Child("validation"))...)
 	errs = append(errs, validateSubresources(s.Subresources, path.Child("subresources"))...)
 	for i := range s.AdditionalPrinterColumns {
 		errs = append(errs,
@@ -153,7 +178,12 @@ func validateSpec(s *apiextensions.CustomResourceDefinitionSpec, path *field.Pat
 	if len(s.SelectableFields) > 0 {
 		errs = append(errs, validateSelectable(s.SelectableFields, s.Validation, path.Child("selectableFields"))...)
 	}
-	return append(errs, validateConversion(s.Conversion, path.Child("conversion"))...)
+	if to := s.Conversion; to != nil && to.Strategy != apiextensions.NoneConverter &&
+		ptr.Deref(s.PreserveUnknownFields, true) {
+		errs = append(errs, field.Invalid(path.Child("conversion", "strategy"), to.Strategy,
+			"must be None if spec.preserveUnknownFields is true"))
+	}
+	return append(errs, c.validateConversion(s.Conversion, path.Child("conversion"))...)
 }
 
 func validateGroup(group string, path *field.Path) field.ErrorList {
@@ -169,7 +199,7 @@ func validateGroup(group string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-func validateVersions(s *apiextensions.CustomResourceDefinitionSpec, path *field.Path) field.ErrorList {
+func (c *checks) validateVersions(s *apiextensions.CustomResourceDefinitionSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	common := s.Validation != nil && s.Validation.OpenAPIV3Schema != nil
 	for i, v := range s.Versions {
@@ -187,7 +217,7 @@ func validateVersions(s *apiextensions.CustomResourceDefinitionSpec, path *field
 		if problems := utilvalidation.IsDNS1035Label(v.Name); len(problems) > 0 {
 			errs = append(errs, field.Invalid(path.Index(i).Child("name"), v.Name, strings.Join(problems, ",")))
 		}
-		errs = append(errs, validateVersion(s, v, path.Index(i))...)
+		errs = append(errs, c.validateVersion(s, v, path.Index(i))...)
 	}
 	if len(names) < len(s.Versions) {
 		errs = append(errs, field.Invalid(path, s.Versions, "must contain unique version names"))
@@ -198,13 +228,14 @@ func validateVersions(s *apiextensions.CustomResourceDefinitionSpec, path *field
 	return errs
 }
 
-func validateVersion(s *apiextensions.CustomResourceDefinitionSpec, v *apiextensions.CustomResourceDefinitionVersion,
-	path *field.Path,
+func (c *checks) validateVersion(s *apiextensions.CustomResourceDefinitionSpec,
+	v *apiextensions.CustomResourceDefinitionVersion, path *field.Path,
 ) field.ErrorList {
 	errs := validateDeprecation(v, path.Child("deprecationWarning"))
 	hasStatus := v.Subresources != nil && v.Subresources.Status != nil || s.Subresources != nil &&
 		s.Subresources.Status != nil
-	errs = append(errs, validateSchema(v.Schema, hasStatus, path.Child("schema"))...)
+	own := versionSchema{schema: v.Schema, version: v.Name, hasStatus: hasStatus}
+	errs = append(errs, c.validateSchema(own, path.Child("schema"))...)
 	errs = append(errs, validateSubresources(v.Subresources, path.Child("subresources"))...)
 	for i := range v.AdditionalPrinterColumns {
 		errs = append(errs,
@@ -283,36 +314,50 @@ func validateNames(names *apiextensions.CustomResourceDefinitionNames, path *fie
 	return errs
 }
 
-func validateConversion(c *apiextensions.CustomResourceConversion, path *field.Path) field.ErrorList {
-	if c == nil {
+func (c *checks) validateConversion(to *apiextensions.CustomResourceConversion, path *field.Path) field.ErrorList {
+	if to == nil {
 		return nil
 	}
+	var errs field.ErrorList
 	strategies := []apiextensions.ConversionStrategyType{apiextensions.NoneConverter, apiextensions.WebhookConverter}
-	webhook := path.Child("webhookClientConfig")
-	switch c.Strategy {
-	case "":
-		return field.ErrorList{field.Required(path.Child("strategy"), "")}
-	case apiextensions.NoneConverter:
-		var errs field.ErrorList
-		if c.WebhookClientConfig != nil {
-			errs = append(errs, field.Forbidden(webhook, "should not be set when strategy is not set to Webhook"))
+	if to.Strategy == "" {
+		errs = append(errs, field.Required(path.Child("strategy"), ""))
+	} else if !slices.Contains(strategies, to.Strategy) {
+		errs = append(errs, field.NotSupported(path.Child("strategy"), to.Strategy, strategies))
+	}
+	at, versions := path.Child("webhookClientConfig"), path.Child("conversionReviewVersions")
+	if to.Strategy != apiextensions.WebhookConverter {
+		const idle = "should not be set when strategy is not set to Webhook"
+		if to.WebhookClientConfig != nil {
+			errs = append(errs, field.Forbidden(at, idle))
 		}
-		if len(c.ConversionReviewVersions) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("conversionReviewVersions"),
-				"should not be set when strategy is not set to Webhook"))
-		}
-		return errs
-	case apiextensions.WebhookConverter:
-		var errs field.ErrorList
-		if w := c.WebhookClientConfig; w == nil {
-			errs = append(errs, field.Required(webhook, "required when strategy is set to Webhook"))
-		} else if (w.URL == nil) == (w.Service == nil) {
-			errs = append(errs, field.Required(webhook, "exactly one of url or service is required"))
-		}
-		if len(c.ConversionReviewVersions) == 0 {
-			errs = append(errs, field.Required(path.Child("conversionReviewVersions"), ""))
+		if len(to.ConversionReviewVersions) > 0 {
+			errs = append(errs, field.Forbidden(versions, idle))
 		}
 		return errs
 	}
-	return field.ErrorList{field.NotSupported(path.Child("strategy"), c.Strategy, strategies)}
+	if w := to.WebhookClientConfig; w == nil {
+		errs = append(errs, field.Required(at, "required when strategy is set to Webhook"))
+	} else {
+		errs = append(errs, webhookclient.ValidateTarget(w.URL, serviceOf(w), at)...)
+		if !c.anyBundle {
+			errs = append(errs, webhookclient.ValidateBundle(w.CABundle, at.Child("caBundle"))...)
+		}
+	}
+	return append(errs, webhookclient.ValidateVersions(to.ConversionReviewVersions, "", versions)...)
+}
+
+func serviceOf(w *apiextensions.WebhookClientConfig) *webhookclient.Service {
+	s := w.Service
+	if s == nil {
+		return nil
+	}
+	return &webhookclient.Service{Namespace: s.Namespace, Name: s.Name, Port: s.Port, Path: ptr.Deref(s.Path, "")}
+}
+
+// hasInvalidBundle reports whether nobody can be trusted by the bundle of a definition's conversion.
+func hasInvalidBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	c := crd.Spec.Conversion
+	return c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil &&
+		len(webhookclient.ValidateBundle(c.Webhook.ClientConfig.CABundle, nil)) > 0
 }

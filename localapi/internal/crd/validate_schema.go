@@ -9,10 +9,12 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/customresource"
+	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 )
 
 // allowedAtRoot are the fields that may be set at the root of a schema with a status subresource. The schema of the
@@ -25,13 +27,20 @@ var allowedAtRoot = []string{
 	"XPreserveUnknownFields", "XValidations",
 }
 
-func validateSchema(v *apiextensions.CustomResourceValidation, hasStatus bool, path *field.Path) field.ErrorList {
-	if v == nil || v.OpenAPIV3Schema == nil {
+// versionSchema is the schema of a version, or of all versions.
+type versionSchema struct {
+	schema    *apiextensions.CustomResourceValidation
+	version   string
+	hasStatus bool
+}
+
+func (c *checks) validateSchema(v versionSchema, path *field.Path) field.ErrorList {
+	if v.schema == nil || v.schema.OpenAPIV3Schema == nil {
 		return nil
 	}
-	s, at := v.OpenAPIV3Schema, path.Child("openAPIV3Schema")
+	s, at := v.schema.OpenAPIV3Schema, path.Child("openAPIV3Schema")
 	var errs field.ErrorList
-	if hasStatus {
+	if v.hasStatus {
 		errs = append(errs, validateRoot(s, path)...)
 	}
 	if s.Nullable {
@@ -39,18 +48,43 @@ func validateSchema(v *apiextensions.CustomResourceValidation, hasStatus bool, p
 			field.Forbidden(path.Child("openAPIV3Schema.nullable"), "nullable cannot be true at the root"))
 	}
 	structural, err := structuralschema.NewStructural(s)
+	sound := err == nil
 	if err == nil {
 		problems := structuralschema.ValidateStructural(at, structural)
 		if len(problems) == 0 {
-			problems = customresource.ValidateDefaults(at, structural)
+			problems = customresource.ValidateDefaults(at, structural, c.cel)
 		}
 		errs = append(errs, problems...)
+		sound = len(problems) == 0
 	}
-	errs = append(errs, (&schemaRules{}).validate(s, at, true)...)
+	problems := (&schemaRules{}).validate(s, at, true)
+	errs = append(errs, problems...)
+	if sound && c.cel != nil {
+		errs = append(errs, c.cel.ValidateRules(at, s, c.origin(v, problems))...)
+	}
 	if len(errs) == 0 && err != nil {
 		errs = append(errs, field.Invalid(at, "", err.Error()))
 	}
 	return errs
+}
+
+// origin describes the schema of a version to the evaluator of its rules.
+func (c *checks) origin(v versionSchema, problems field.ErrorList) expressions.Origin {
+	o := expressions.Origin{Problems: problems}
+	if c.before == nil {
+		return o
+	}
+	if all := c.before.Spec.Validation; all != nil {
+		o.Before = append(o.Before, all.OpenAPIV3Schema)
+	}
+	for _, old := range c.before.Spec.Versions {
+		if old.Schema != nil {
+			o.Before = append(o.Before, old.Schema.OpenAPIV3Schema)
+		}
+	}
+	old, err := apiextensions.GetSchemaForVersion(c.before, v.version)
+	o.Unchanged = err == nil && equality.Semantic.DeepEqual(old, v.schema)
+	return o
 }
 
 func validateRoot(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
@@ -321,6 +355,12 @@ func validateRule(rule apiextensions.ValidationRule, path *field.Path) field.Err
 	}
 	if rule.Reason != nil && !slices.Contains(ruleReasons, *rule.Reason) {
 		errs = append(errs, field.NotSupported(path.Child("reason"), *rule.Reason, ruleReasons))
+	}
+	if rule.FieldPath != "" && strings.TrimSpace(rule.FieldPath) == "" {
+		errs = append(errs, field.Invalid(path.Child("fieldPath"), rule.FieldPath, "must be non-empty if specified"))
+	}
+	if lines(rule.FieldPath) {
+		errs = append(errs, field.Invalid(path.Child("fieldPath"), rule.FieldPath, "must not contain line breaks"))
 	}
 	return errs
 }

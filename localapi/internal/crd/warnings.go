@@ -10,17 +10,21 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/customresource"
 )
 
-// warnings returns warnings about the parts of a definition that the API or this server ignores.
+// warnings returns warnings about the parts of a definition that the API or this server ignores. rules means that the
+// server evaluates rules in CEL.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go WarningsOnCreate,
 // WarningsOnUpdate.
-func warnings(obj, old runtime.Object) []string {
+func warnings(obj, old runtime.Object, rules bool) []string {
 	var before []string
 	if old != nil {
 		before = remarks(of(old))
 	}
 	all := slices.DeleteFunc(remarks(of(obj)), func(w string) bool { return slices.Contains(before, w) })
-	return append(all, unsupported(of(obj))...)
+	if rules {
+		return all
+	}
+	return append(all, unevaluated(of(obj))...)
 }
 
 func remarks(crd *apiextensionsv1.CustomResourceDefinition) []string {
@@ -41,8 +45,8 @@ func remarks(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return append(formats, slices.Compact(sets)...)
 }
 
-// unsupported returns warnings about what a kube-apiserver would do and this server does not.
-func unsupported(crd *apiextensionsv1.CustomResourceDefinition) []string {
+// unevaluated returns warnings about the rules of a definition, for a server that evaluates none.
+func unevaluated(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	var all []string
 	rules := map[string]int{}
 	eachProps(crd, func(version string, p *apiextensionsv1.JSONSchemaProps) { rules[version] += len(p.XValidations) })
@@ -53,9 +57,6 @@ func unsupported(crd *apiextensionsv1.CustomResourceDefinition) []string {
 					"not enforced", v.Name, n,
 			))
 		}
-	}
-	if c := crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
-		all = append(all, "spec.conversion: this server calls no webhooks: versions are converted as by strategy None")
 	}
 	return all
 }

@@ -18,11 +18,15 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// Definitions returns the types that the server serves for a definition, one for each served version.
-func Definitions(crd *apiextensionsv1.CustomResourceDefinition) ([]*resource.Definition, error) {
+// Definitions returns the types that the server serves for a definition, one for each served version. cel evaluates
+// their rules; nil leaves them out.
+func Definitions(crd *apiextensionsv1.CustomResourceDefinition,
+	cel expressions.Evaluator,
+) ([]*resource.Definition, error) {
 	storage, err := apihelpers.GetCRDStorageVersion(crd)
 	if err != nil {
 		return nil, err
@@ -32,14 +36,16 @@ func Definitions(crd *apiextensionsv1.CustomResourceDefinition) ([]*resource.Def
 	types := sync.OnceValues(func() (managedfields.TypeConverter, error) { return typeConverter(published) })
 	var all []*resource.Definition
 	var versions []string
+	schemas := map[string]*Schema{}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
 		versions = append(versions, v.Name)
-		s, err := schemaOf(v)
+		s, err := schemaOf(v, cel)
 		if err != nil {
 			return nil, fmt.Errorf("version %s of %s: %w", v.Name, crd.Name, err)
 		}
 		gv := schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name}
+		schemas[v.Name] = s
 		published[gv.WithKind(names.Kind)] = s.publish(gv.WithKind(names.Kind))
 		if !v.Served {
 			continue
@@ -70,17 +76,31 @@ func Definitions(crd *apiextensionsv1.CustomResourceDefinition) ([]*resource.Def
 	}
 	for _, d := range all {
 		d.Versions = versions
+		d.Conform = func(obj runtime.Object) error { return conform(obj, schemas) }
 	}
 	return all, nil
 }
 
+// conform coerces an object of any version to the schema of its version, and sets the defaults there.
+func conform(obj runtime.Object, schemas map[string]*Schema) error {
+	s := schemas[obj.GetObjectKind().GroupVersionKind().Version]
+	if s == nil {
+		return fmt.Errorf("%v is no version of the definition", obj.GetObjectKind().GroupVersionKind())
+	}
+	if _, err := s.Coerce(obj); err != nil {
+		return err
+	}
+	s.Default(obj)
+	return nil
+}
+
 // schemaOf returns the schema of a version. A version without one gets an empty schema.
-func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Schema, error) {
+func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion, cel expressions.Evaluator) (*Schema, error) {
 	props := &apiextensionsv1.JSONSchemaProps{Type: "object"}
 	if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
 		props = v.Schema.OpenAPIV3Schema
 	}
-	return NewSchema(props)
+	return NewSchema(props, cel)
 }
 
 // strategy holds the rules of one version.
@@ -124,6 +144,7 @@ func complete(d *resource.Definition, v *apiextensionsv1.CustomResourceDefinitio
 	d.PrepareCreate, d.PrepareUpdate, d.PrepareStatusUpdate = r.prepareCreate, r.prepareUpdate, r.prepareStatusUpdate
 	d.ValidateCreate = func(obj runtime.Object) field.ErrorList { return r.validate(obj, nil) }
 	d.ValidateUpdate, d.ValidateStatusUpdate = r.validate, r.validateStatus
+	d.ValidateRules = s.ValidateRules
 	d.Warnings, d.Deprecation = finalizerWarnings, deprecationWarning(v, kind)
 	if len(r.fields) > 0 {
 		d.Fields = r.selectable

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 )
 
 // Schema is the schema of one version of a custom resource. It is immutable. All methods may be called concurrently.
@@ -18,16 +21,27 @@ type Schema struct {
 	// values is the schema that values are validated against. status is the part for the status subresource, or nil if
 	// there is none.
 	values, status *spec.Schema
+
+	// rules are the rules in CEL, which are compiled on first use. They are nil if there are none, or if the server
+	// does not evaluate them.
+	rules func() expressions.Rules
 }
 
-// NewSchema returns the schema of a version of a definition. Errors: the schema is not structural because of its form
-// ($ref and the like). The validation of the definition reports that in more detail.
-func NewSchema(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
+// NewSchema returns the schema of a version of a definition. cel evaluates its rules; nil leaves them out. Errors: the
+// schema is not structural because of its form ($ref and the like). The validation of the definition reports that in
+// more detail.
+func NewSchema(props *apiextensionsv1.JSONSchemaProps, cel expressions.Evaluator) (*Schema, error) {
 	structural, err := Structural(props)
 	if err != nil {
 		return nil, err
 	}
 	s := &Schema{structural: structural, values: structural.ToKubeOpenAPI()}
+	s.rules = sync.OnceValue(func() expressions.Rules {
+		if cel == nil {
+			return nil
+		}
+		return cel.Rules(structural, true)
+	})
 	prepareForJudging(s.values)
 	if status, ok := s.values.Properties["status"]; ok {
 		s.status = &status

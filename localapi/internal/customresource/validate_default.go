@@ -9,29 +9,35 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 )
 
-// ValidateDefaults checks the defaults in a structural schema against the schema. (Defaults of metadata of embedded
-// resources are validated by themselves, not in the object around them.)
+// ValidateDefaults checks the defaults in a structural schema against the schema, and against its rules if cel is not
+// nil. (Defaults of metadata of embedded resources are validated by themselves, not in the object around them.)
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go ValidateDefaults.
-func ValidateDefaults(path *field.Path, s *structuralschema.Structural) field.ErrorList {
-	if s == nil {
+func ValidateDefaults(path *field.Path, s *structuralschema.Structural, cel expressions.Evaluator) field.ErrorList {
+	return (&defaultRules{cel: cel}).walk(path, s)
+}
+
+func (d *defaultRules) walk(path *field.Path, s *structuralschema.Structural) field.ErrorList {
+	if s == nil || d.left < 0 {
 		return nil
 	}
 	var errs field.ErrorList
 	if s.Default.Object != nil {
-		errs = append(errs, validateDefault(path.Child("default"), s)...)
+		errs = append(errs, d.validateDefault(path.Child("default"), s)...)
 	}
-	errs = append(errs, ValidateDefaults(path.Child("items"), s.Items)...)
+	errs = append(errs, d.walk(path.Child("items"), s.Items)...)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
-		errs = append(errs, ValidateDefaults(path.Child("properties").Key(name), &property)...)
+		errs = append(errs, d.walk(path.Child("properties").Key(name), &property)...)
 	}
 	return errs
 }
 
-func validateDefault(path *field.Path, s *structuralschema.Structural) field.ErrorList {
+func (d *defaultRules) validateDefault(path *field.Path, s *structuralschema.Structural) field.ErrorList {
 	var errs field.ErrorList
 	value := s.Default.Object
 	pruned := runtime.DeepCopyJSONValue(value)
@@ -44,5 +50,11 @@ func validateDefault(path *field.Path, s *structuralschema.Structural) field.Err
 	}
 	values := s.ToKubeOpenAPI()
 	prepareForJudging(values)
-	return append(errs, judge(path, value, nil, values)...)
+	if problems := judge(path, value, nil, values); len(problems) > 0 || d.cel == nil {
+		return append(errs, problems...)
+	}
+	if rules := d.cel.Rules(s, s.XEmbeddedResource); rules != nil {
+		errs = append(errs, d.validate(path, rules, value)...)
+	}
+	return errs
 }

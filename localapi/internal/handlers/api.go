@@ -19,6 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/localapi/internal/admission"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
@@ -43,6 +44,9 @@ type API struct {
 
 	// Access decides what users may do.
 	Access Access
+
+	// Admission changes and checks writes.
+	Admission admission.Chain
 
 	// Managers maintains managed fields.
 	Managers *registry.Managers
@@ -122,8 +126,9 @@ func (x *exchange) serve(verdict gate.Verdict) {
 	x.finish(answer)
 }
 
-// AnswersAtOnce reports whether a request is known to be answered without waiting for anything but its own context.
-// When in doubt it returns false.
+// AnswersAtOnce reports whether a request is known to get one whole answer, without a gate that delays it: it is not a
+// watch. It may still wait for webhooks, or for a version that it names, until its context ends. When in doubt
+// AnswersAtOnce returns false.
 func (a *API) AnswersAtOnce(r *http.Request) bool {
 	return a.Gate == nil && !strings.Contains(r.URL.Path, "/watch") && !strings.ContainsAny(r.URL.RawQuery, "%") &&
 		!strings.Contains(r.URL.RawQuery, "watch")
@@ -168,6 +173,8 @@ type exchange struct {
 	dryRun   bool   // requested in a delete's body
 	warnings []string
 	lost     bool
+
+	annotations map[string]string // for the audit log
 }
 
 // open finds the resource, negotiates the answer's encoding and reads the body.
@@ -218,6 +225,11 @@ func (x *exchange) open() error {
 // answer performs the operation.
 func (x *exchange) answer() answer {
 	ctx := auth.WithUser(x.r.Context(), &x.user)
+	if x.info.Mutates() && !x.api.Admission.Idle() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, x.timeLimit())
+		defer cancel()
+	}
 	var a answer
 	var err error
 	switch {
@@ -226,10 +238,22 @@ func (x *exchange) answer() answer {
 	default:
 		a, err = x.operation(ctx)
 	}
-	if err != nil {
-		return x.answerError(err)
+	switch {
+	case err == nil:
+		return a
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && x.query.Get("timeout") != "" && x.r.Context().Err() == nil:
+		return outOfTime()
 	}
-	return a
+	return x.answerError(err)
+}
+
+// outOfTime is the answer to a write that took longer than the client gave it.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/server/filters/timeout.go.
+func outOfTime() answer {
+	const body = `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted ` +
+		`timeout","reason":"Timeout","details":{},"code":504}` + "\n"
+	return answer{code: http.StatusGatewayTimeout, raw: []byte(body), contentType: "text/plain; charset=utf-8"}
 }
 
 func (x *exchange) operation(ctx context.Context) (answer, error) {

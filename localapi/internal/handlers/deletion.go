@@ -64,7 +64,7 @@ func (x *exchange) tryDelete(ctx context.Context, sub resource.Subresource, sent
 			p.ResourceVersion = ptr.To(marked.Meta.GetResourceVersion())
 		}
 	}
-	_, _, err = x.res.Delete(ctx, x.info.Namespace, x.info.Name, *options)
+	_, _, err = x.res.Delete(ctx, x.info.Namespace, x.info.Name, *options, nil)
 	return again && apierrors.IsConflict(err), err
 }
 
@@ -106,7 +106,7 @@ func (o others) UpdateStatus(ctx context.Context, gvr schema.GroupVersionResourc
 			if err := change(obj); err != nil {
 				return nil, err
 			}
-			return o.api.Managers.Update(res.Written("status"), old, obj, serverManager)
+			return o.api.Managers.Update(ctx, res.Written("status"), old, obj, serverManager)
 		},
 	})
 	return err

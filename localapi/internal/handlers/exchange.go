@@ -118,14 +118,19 @@ func (x *exchange) after(a answer) gate.Verdict {
 	if x.api.Gate == nil {
 		return gate.Verdict{}
 	}
-	return x.api.Gate.After(x.r.Context(), x.info, gate.Answer{Code: a.code, ResourceVersion: a.resourceVersion})
+	return x.api.Gate.After(x.r.Context(), x.info, gate.Answer{
+		Code: a.code, Name: x.name(a), ResourceVersion: a.resourceVersion,
+	})
 }
+
+// name returns the name of the object that the request is about, as far as it is known.
+func (x *exchange) name(a answer) string { return cmp.Or(x.info.Name, a.name, x.sentName) }
 
 func (x *exchange) record(a answer) {
 	if x.api.Audit == nil {
 		return
 	}
-	name, impersonated := cmp.Or(x.info.Name, a.name, x.sentName), ""
+	name, impersonated := x.name(a), ""
 	if x.impersonated {
 		impersonated = x.user.Name
 	}
@@ -135,7 +140,8 @@ func (x *exchange) record(a answer) {
 		ImpersonatedUser: impersonated,
 		UserAgent:        x.info.UserAgent,
 		ContentType:      x.r.Header.Get("Content-Type"), Code: a.code, ResourceVersion: a.resourceVersion,
-		DryRun: x.dryRun || x.query.Get("dryRun") != "", Lost: x.lost,
+		Annotations: x.annotations,
+		DryRun:      x.dryRun || x.query.Get("dryRun") != "", Lost: x.lost,
 	})
 }
 

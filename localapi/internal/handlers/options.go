@@ -75,7 +75,7 @@ func (x *exchange) writeOptions(kind string) (registry.WriteOptions, error) {
 	if errs := validation.ValidateUpdateOptions(&o); len(errs) > 0 {
 		return registry.WriteOptions{}, invalidOptions(kind, errs)
 	}
-	return x.optionsOf(o.DryRun, o.FieldManager), nil
+	return x.admitting(x.optionsOf(o.DryRun, o.FieldManager), o), nil
 }
 
 // patchOptions parses the query of a patch.
@@ -89,7 +89,8 @@ func (x *exchange) patchOptions(t types.PatchType) (o registry.WriteOptions, for
 	}
 	o = x.optionsOf(p.DryRun, p.FieldManager)
 	o.Apply = t == types.ApplyYAMLPatchType
-	return o, ptr.Deref(p.Force, false), nil
+	as := metav1.UpdateOptions{DryRun: p.DryRun, FieldManager: p.FieldManager, FieldValidation: p.FieldValidation}
+	return x.admitting(o, as), ptr.Deref(p.Force, false), nil
 }
 
 func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOptions {

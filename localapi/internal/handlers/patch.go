@@ -30,10 +30,19 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// patchTimeout ends a patch that takes longer, whatever timeout the client set.
+// patchTimeout ends a patch that takes longer, whatever timeout the client set. It also ends a write that waits for
+// admission.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/patch.go, requestTimeoutUpperBound.
 const patchTimeout = 34 * time.Second
+
+// timeLimit returns how long the request may take.
+func (x *exchange) timeLimit() time.Duration {
+	if d, err := time.ParseDuration(x.query.Get("timeout")); err == nil && d > 0 {
+		return min(d, patchTimeout)
+	}
+	return patchTimeout
+}
 
 // patch handles a PATCH of the object or of its status.
 func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error) {
@@ -53,7 +62,7 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 	change := registry.Change{Part: part, WriteOptions: o, AllowCreate: part == registry.Main &&
 		patchType == types.ApplyYAMLPatchType}
 	if patchType == types.ApplyYAMLPatchType {
-		change.Next, err = x.applyConfiguration(part, o.Manager, force)
+		change.Next, err = x.applyConfiguration(ctx, part, o.Manager, force)
 		if err != nil {
 			return answer{}, err
 		}
@@ -72,7 +81,7 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 			return nil, err
 		}
 		x.applyDefaults(obj)
-		return x.api.Managers.Update(x.res.Written(subresourceOf(part)), old, obj, o.Manager)
+		return x.api.Managers.Update(ctx, x.res.Written(subresourceOf(part)), old, obj, o.Manager)
 	}
 	return x.change(ctx, change)
 }
@@ -112,7 +121,7 @@ func (x *exchange) readablePatch(t types.PatchType) error {
 // applyConfiguration returns the change that server-side apply makes.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go applyPatcher.
-func (x *exchange) applyConfiguration(part registry.Part, manager string,
+func (x *exchange) applyConfiguration(ctx context.Context, part registry.Part, manager string,
 	force bool,
 ) (func(runtime.Object) (runtime.Object, error), error) {
 	applied, err := x.appliedConfiguration()
@@ -124,7 +133,7 @@ func (x *exchange) applyConfiguration(part registry.Part, manager string,
 		if creating {
 			old = x.res.New()
 		}
-		obj, err := x.api.Managers.Apply(x.res.Written(subresourceOf(part)), old, registry.Application{
+		obj, err := x.api.Managers.Apply(ctx, x.res.Written(subresourceOf(part)), old, registry.Application{
 			Configuration: applied.DeepCopy(), Manager: manager, Force: force,
 		})
 		if err != nil {

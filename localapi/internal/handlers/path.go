@@ -19,7 +19,7 @@ type target struct{ requestinfo.Info }
 func parseRequest(r *http.Request, query url.Values) (*gate.Request, target, error) {
 	i, err := requestinfo.Parse(r.Method, r.URL, query)
 	info := &gate.Request{
-		Verb: i.Verb, Path: r.URL.Path, UserAgent: r.UserAgent(), Header: r.Header,
+		Verb: i.Verb, Path: r.URL.Path, Query: query, UserAgent: r.UserAgent(), Header: r.Header,
 		Group: i.Group, Version: i.Version, Resource: i.Resource, Name: i.Name,
 	}
 	if i.Within {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/flyball-dev/flyball/localapi/internal/admission"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
@@ -80,6 +81,9 @@ func (x *exchange) getSubresource(ctx context.Context, sub resource.Subresource)
 
 // connect rejects a connection to an existing object. The name may have a scheme before it and a port after it.
 func (x *exchange) connect(ctx context.Context, sub resource.Subresource) (answer, error) {
+	if err := x.admitConnection(ctx, sub); err != nil {
+		return answer{}, err
+	}
 	name := x.info.Name
 	if _, plain, _, ok := utilnet.SplitSchemeNamePort(name); ok {
 		name = plain
@@ -117,11 +121,27 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 	if err != nil {
 		return answer{}, err
 	}
+	if m, err := meta.Accessor(sent); err == nil && m.GetNamespace() == "" {
+		m.SetNamespace(x.info.Namespace)
+	}
+	admission := o.Admission
+	o.Admission = nil // the write that follows is a part of what has been admitted
+	if admission != nil {
+		if sent, err = admission.Mutate(ctx, sent, nil); err != nil {
+			return answer{}, err
+		}
+	}
+	misnamed := func(m metav1.Object) bool { return m.GetName() != "" && m.GetName() != x.info.Name }
+	if m, err := meta.Accessor(sent); err == nil && sub.Answer == nil && misnamed(m) {
+		return answer{}, apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
+	}
+	if admission != nil {
+		if err := admission.Validate(ctx, sent, nil); err != nil {
+			return answer{}, err
+		}
+	}
 	if sub.Answer != nil {
 		return x.answerSubresource(ctx, sub, sent)
-	}
-	if m, err := meta.Accessor(sent); err == nil && m.GetName() != "" && m.GetName() != x.info.Name {
-		return answer{}, apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
 	}
 	if sub.Delete != nil {
 		return x.deleteBySubresource(ctx, sub, sent, o)
@@ -158,7 +178,7 @@ func (x *exchange) updateSubresource(ctx context.Context, sub resource.Subresour
 		return answer{}, err
 	}
 	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (runtime.Object, error) {
-		return x.managedView(sub, old, sent.DeepCopyObject(), o.Manager)
+		return x.managedView(ctx, sub, old, sent.DeepCopyObject(), o.Manager)
 	}))
 }
 
@@ -181,7 +201,7 @@ func (x *exchange) patchSubresource(ctx context.Context, sub resource.Subresourc
 		if err != nil {
 			return nil, err
 		}
-		return x.managedView(sub, old, obj, o.Manager)
+		return x.managedView(ctx, sub, old, obj, o.Manager)
 	}))
 }
 
@@ -201,14 +221,14 @@ func (x *exchange) applySubresource(ctx context.Context, sub resource.Subresourc
 		as = registry.WrittenView(x.info.Subresource, sub)
 	}
 	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (runtime.Object, error) {
-		return x.api.Managers.Apply(as, old,
+		return x.api.Managers.Apply(ctx, as, old,
 			registry.Application{Configuration: applied.DeepCopy(), Manager: o.Manager, Force: force})
 	}))
 }
 
 // managedView sets the managed fields of a view that replaces old. Like the real server, it computes them from what the
 // client sent, before Merge takes over the fields that may be written.
-func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Object,
+func (x *exchange) managedView(ctx context.Context, sub resource.Subresource, old, view runtime.Object,
 	manager string,
 ) (runtime.Object, error) {
 	as := x.res.Written(x.info.Subresource)
@@ -217,13 +237,21 @@ func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Objec
 	} else {
 		x.applyDefaults(view) // the object itself
 	}
-	return x.api.Managers.Update(as, old, view, manager)
+	return x.api.Managers.Update(ctx, as, old, view, manager)
 }
 
 // merge returns the change that writes a view into the object. next computes the view from the current one.
 func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o registry.WriteOptions,
 	next func(old runtime.Object) (runtime.Object, error),
 ) registry.Change {
+	review, admits := o.Admission.(*admission.Review)
+	if admits {
+		o.Admission = admission.View{Review: review, Project: func(ctx context.Context,
+			obj runtime.Object,
+		) (runtime.Object, error) {
+			return project(ctx, sub, obj)
+		}}
+	}
 	return registry.Change{
 		Part: registry.Subresource, Validate: sub.Validate, WriteOptions: o,
 		Next: func(old runtime.Object) (runtime.Object, error) {
@@ -238,6 +266,9 @@ func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o regist
 				return nil, err
 			}
 			view, err := next(current)
+			if err == nil && admits {
+				view, err = review.Mutate(ctx, view, current)
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -148,7 +148,7 @@ func (s *stream) follow(limit time.Duration) {
 		tick = ticker.C
 	}
 	for !s.done {
-		notices, revision, changed, err := s.watcher.Next()
+		notices, revision, changed, err := s.watcher.Next(s.r.Context())
 		if err != nil {
 			s.fail(codec.Status(err))
 			return

@@ -28,6 +28,7 @@ func (x *exchange) create(ctx context.Context) (answer, error) {
 	}
 	if m, err := meta.Accessor(obj); err == nil {
 		x.sentName = m.GetName()
+		o = named(o, m, d)
 	}
 	x.applyDefaults(obj)
 	created, err := x.res.Create(ctx, x.info.Namespace, obj, o)
@@ -71,7 +72,7 @@ func (x *exchange) update(ctx context.Context, part registry.Part) (answer, erro
 			old = x.res.New()
 		}
 		obj := sent.DeepCopyObject() // another attempt may follow
-		return x.api.Managers.Update(x.res.Written(subresourceOf(part)), old, obj, o.Manager)
+		return x.api.Managers.Update(ctx, x.res.Written(subresourceOf(part)), old, obj, o.Manager)
 	}
 	return x.change(ctx, change)
 }
@@ -130,7 +131,7 @@ func (x *exchange) delete(ctx context.Context) (answer, error) {
 	}
 	d := x.res.Definition
 	x.warnOfDelete(&o)
-	last, removed, err := x.res.Delete(ctx, x.info.Namespace, x.info.Name, o)
+	last, removed, err := x.res.Delete(ctx, x.info.Namespace, x.info.Name, o, x.deleting(o))
 	if err != nil {
 		return answer{}, err
 	}
@@ -188,7 +189,7 @@ func (x *exchange) deleteCollection(ctx context.Context) (answer, error) {
 			"is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
 	x.warnOfDelete(&o)
-	result, err := x.res.DeleteCollection(ctx, o, list)
+	result, err := x.res.DeleteCollection(ctx, o, list, x.deleting(o))
 	if err != nil {
 		return answer{}, err
 	}

@@ -31,11 +31,55 @@ type WriteOptions struct {
 	// Warn receives warnings for the client. It is never nil.
 	Warn func(string)
 
-	// Admit, if not nil, checks an object first of all, as the client sent it. old is nil for a create.
+	// Admission, if not nil, changes and checks the object.
+	Admission Admission
+
+	// Admit, if not nil, checks an object before the rules of its type. old is nil for a create.
 	Admit func(obj, old runtime.Object) error
 
-	// Permit, if not nil, checks an object last of all: as it will be stored, once it is known to be valid.
+	// Permit, if not nil, checks an object as it will be stored, once it is known to be valid.
 	Permit func(obj, old runtime.Object) error
+}
+
+// Admission decides about writes. It is called with no lock held, and may take long. Errors refuse the write.
+type Admission interface {
+	// Mutate returns what to go on with in place of obj, which the caller gives away. The rules of the type have not
+	// seen obj yet. old is nil for a create.
+	Mutate(ctx context.Context, obj, old runtime.Object) (runtime.Object, error)
+
+	// Validate sees obj as it will be stored.
+	Validate(ctx context.Context, obj, old runtime.Object) error
+
+	// Delete sees old before it is deleted, or marked as deleted.
+	Delete(ctx context.Context, old runtime.Object) error
+}
+
+// mutate is [Admission.Mutate], if there is an admission.
+func (o *WriteOptions) mutate(ctx context.Context, obj, old runtime.Object) (runtime.Object, metav1.Object, error) {
+	if o.Admission != nil {
+		var err error
+		if obj, err = o.Admission.Mutate(ctx, obj, old); err != nil {
+			return nil, nil, err
+		}
+	}
+	m, err := meta.Accessor(obj)
+	if err == nil && o.Admission != nil {
+		dedupOwnerReferences(m, " after mutating admission happens", o.Warn)
+	}
+	return obj, m, err
+}
+
+// permit makes the last checks of obj.
+func (o *WriteOptions) permit(ctx context.Context, obj, old runtime.Object) error {
+	if o.Permit != nil {
+		if err := o.Permit(obj, old); err != nil {
+			return err
+		}
+	}
+	if o.Admission == nil {
+		return nil
+	}
+	return o.Admission.Validate(ctx, obj, old)
 }
 
 // nameAttempts is how often a create with a generated name is tried, each time with another name.
@@ -55,13 +99,13 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 		return nil, err
 	}
 	wipe(m)
-	dedupOwnerReferences(m, o.Warn)
+	dedupOwnerReferences(m, "", o.Warn)
 	if o.Manager != "" {
-		if obj, err = r.env.Managers.Update(r.Written(""), r.New(), obj, o.Manager); err != nil {
+		if obj, err = r.env.Managers.Update(ctx, r.Written(""), r.New(), obj, o.Manager); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.admitNew(obj, m, o); err != nil {
+	if obj, m, err = r.admitNew(ctx, obj, namespace, o); err != nil {
 		return nil, err
 	}
 	if m.GetName() != "" || m.GetGenerateName() == "" {
@@ -83,18 +127,32 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 	return nil, apierrors.NewGenerateNameConflict(r.Definition.GroupResource(), m.GetName(), 1)
 }
 
-// admitNew returns an error if obj must not be created in its namespace.
-func (r *Resource) admitNew(obj runtime.Object, m metav1.Object, o WriteOptions) error {
+// admitNew returns what to create in place of obj, or an error if obj must not be created in its namespace.
+func (r *Resource) admitNew(ctx context.Context, obj runtime.Object, namespace string,
+	o WriteOptions,
+) (runtime.Object, metav1.Object, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, nil, err
+	}
 	if r.Definition.Terminating {
-		return createWhileTerminating(r.Definition.GroupResource(), m.GetName())
+		return nil, nil, createWhileTerminating(r.Definition.GroupResource(), m.GetName())
 	}
 	if err := r.namespaceTakesContent(m); err != nil {
-		return err
+		return nil, nil, err
+	}
+	if obj, m, err = o.mutate(ctx, obj, nil); err != nil {
+		return nil, nil, err
+	}
+	if o.Admission != nil {
+		if err := r.matchNamespace(namespace, m); err != nil {
+			return nil, nil, err
+		}
 	}
 	if o.Admit != nil {
-		return o.Admit(obj, nil)
+		err = o.Admit(obj, nil)
 	}
-	return nil
+	return obj, m, err
 }
 
 // create stores obj, which is admitted and has its name, its namespace and its managed fields.
@@ -117,14 +175,12 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	}
 	stored := false
 	defer func() { done(stored) }()
-	if err := r.validateCreate(obj, m); err != nil {
+	if err := r.validateCreate(ctx, obj, m, o); err != nil {
 		return nil, err
 	}
 	r.warn(obj, nil, o)
-	if o.Permit != nil {
-		if err := o.Permit(obj, nil); err != nil {
-			return nil, err
-		}
+	if err := o.permit(ctx, obj, nil); err != nil {
+		return nil, err
 	}
 	key := r.key(m.GetNamespace(), m.GetName()).String()
 	if o.DryRun {
@@ -134,7 +190,7 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	if err := checkNoVersion(version); err != nil {
 		return nil, err
 	}
-	value, err := r.value(obj, m, o)
+	value, err := r.value(ctx, obj, m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -255,10 +311,10 @@ func wipe(m metav1.Object) {
 // now returns the present time with the precision that is stored.
 func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
 
-// dedupOwnerReferences drops owner references that are equal to an earlier one.
+// dedupOwnerReferences drops owner references that are equal to an earlier one. when is a part of the warning.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/create.go dedupOwnerReferencesAndAddWarning.
-func dedupOwnerReferences(m metav1.Object, warn func(string)) {
+func dedupOwnerReferences(m metav1.Object, when string, warn func(string)) {
 	refs := m.GetOwnerReferences()
 	if len(refs) < 2 {
 		return
@@ -272,9 +328,9 @@ func dedupOwnerReferences(m metav1.Object, warn func(string)) {
 		} else {
 			warn(
 				fmt.Sprintf(
-					".metadata.ownerReferences contains duplicate entries; API server dedups owner references in "+
+					".metadata.ownerReferences contains duplicate entries%s; API server dedups owner references in "+
 						"1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "+
-						"UID(s) observed: %v", ref.UID,
+						"UID(s) observed: %v", when, ref.UID,
 				),
 			)
 		}

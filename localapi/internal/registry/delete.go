@@ -25,11 +25,11 @@ var immortal = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.
 
 // Delete removes an object, or begins to. removed is false if the object stays for a grace period or for finalizers.
 // The object returned is its last or its present state. Delete ignores the option to delete objects that cannot be
-// read, since all objects here can be.
+// read, since all objects here can be. a may be nil.
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go Delete.
 func (r *Resource) Delete(ctx context.Context, namespace, name string,
-	o metav1.DeleteOptions,
+	o metav1.DeleteOptions, a Admission,
 ) (_ *watchcache.Object, removed bool, err error) {
 	if r.env.Namespaces == r && slices.Contains(immortal, name) {
 		return nil, false,
@@ -37,9 +37,9 @@ func (r *Resource) Delete(ctx context.Context, namespace, name string,
 	}
 	key := r.key(namespace, name).String()
 	for {
-		old, ok, err := r.Objects.Get(key)
+		old, ok, err := r.get(ctx, key)
 		if err != nil {
-			return nil, false, err
+			return nil, false, r.corrupt(err)
 		}
 		if !ok {
 			return nil, false, r.notFound(name)
@@ -48,7 +48,7 @@ func (r *Resource) Delete(ctx context.Context, namespace, name string,
 			return nil, false, apierrors.NewConflict(r.Definition.GroupResource(), name, r.storageError(old.Meta,
 				"unsafe deletion is not allowed because the object is decodable from storage"))
 		}
-		obj, removed, err := r.deleteOnce(ctx, old, *o.DeepCopy())
+		obj, removed, err := r.deleteOnce(ctx, old, *o.DeepCopy(), a)
 		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrNotFound) {
 			return obj, removed, err
 		}
@@ -59,7 +59,7 @@ func (r *Resource) Delete(ctx context.Context, namespace, name string,
 }
 
 func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object,
-	o metav1.DeleteOptions,
+	o metav1.DeleteOptions, a Admission,
 ) (*watchcache.Object, bool, error) {
 	if err := r.checkPreconditions(old, o.Preconditions); err != nil {
 		return nil, false, err
@@ -79,6 +79,11 @@ func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object,
 	m.SetFinalizers(r.deletionFinalizers(m, o))
 	finalizing := r.Definition.Finalizing != nil && r.Definition.Finalizing(obj)
 	stays := len(m.GetFinalizers()) > 0 || finalizing
+	if a != nil && !(finalizing && old.Meta.GetDeletionTimestamp() != nil) {
+		if err := a.Delete(ctx, old.Object); err != nil {
+			return nil, false, err
+		}
+	}
 	if !graceful && !stays {
 		if dryRun(o) {
 			return old, true, nil
@@ -103,6 +108,11 @@ func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object,
 	// A grace period cut to zero: watchers have seen the mark, so the object can go.
 	if dryRun(o) {
 		return marked, true, nil
+	}
+	if a != nil { // as in the real server, whose removal is a second step
+		if err := a.Delete(ctx, marked.Object); err != nil {
+			return nil, false, err
+		}
 	}
 	last, err := r.remove(ctx, marked)
 	return last, true, err
@@ -256,8 +266,10 @@ func (r *Resource) propagation(m metav1.Object, o metav1.DeleteOptions) metav1.D
 	return r.Definition.DefaultPropagation
 }
 
-// DeleteCollection deletes every object that a list with the given options returns.
-func (r *Resource) DeleteCollection(ctx context.Context, o metav1.DeleteOptions, list ListOptions) (ListResult, error) {
+// DeleteCollection deletes every object that a list with the given options returns. a may be nil.
+func (r *Resource) DeleteCollection(ctx context.Context, o metav1.DeleteOptions, list ListOptions,
+	a Admission,
+) (ListResult, error) {
 	if v := list.ResourceVersion; v != "" && v != "0" && list.ResourceVersionMatch == "" {
 		// A list as of a version is paged, and the real server reads in pages here.
 		list.ResourceVersionMatch = metav1.ResourceVersionMatchExact
@@ -267,7 +279,7 @@ func (r *Resource) DeleteCollection(ctx context.Context, o metav1.DeleteOptions,
 		return ListResult{}, err
 	}
 	for _, obj := range result.Objects {
-		if _, _, err := r.Delete(ctx, obj.Meta.GetNamespace(), obj.Meta.GetName(), o); err != nil &&
+		if _, _, err := r.Delete(ctx, obj.Meta.GetNamespace(), obj.Meta.GetName(), o, a); err != nil &&
 			!apierrors.IsNotFound(err) {
 			return ListResult{}, err
 		}

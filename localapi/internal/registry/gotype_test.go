@@ -47,7 +47,7 @@ func TestUncheckedObjectsHaveTheSameManagers(t *testing.T) {
 func checkedManagers(t *testing.T, r *Resource, converter managedfields.TypeConverter) *Managers {
 	t.Helper()
 	w := r.Written("")
-	m, err := w.fieldManager(converter)
+	m, err := w.fieldManager(converter, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func checkedManagers(t *testing.T, r *Resource, converter managedfields.TypeConv
 // since.
 func owners(t *testing.T, s *Managers, r *Resource, first, second runtime.Object) []metav1.ManagedFieldsEntry {
 	t.Helper()
-	created, err := s.Update(r.Written(""), r.New(), first.DeepCopyObject(), "one")
+	created, err := s.Update(t.Context(), r.Written(""), r.New(), first.DeepCopyObject(), "one")
 	if err != nil {
 		t.Fatal(err)
 	}
-	updated, err := s.Update(r.Written(""), created, second.DeepCopyObject(), "two")
+	updated, err := s.Update(t.Context(), r.Written(""), created, second.DeepCopyObject(), "two")
 	if err != nil {
 		t.Fatal(err)
 	}

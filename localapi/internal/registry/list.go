@@ -56,7 +56,11 @@ func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) 
 	if o.Name != "" && o.Namespace != "" {
 		prefix += o.Name
 	}
-	return r.page(snapshot.From(max(prefix, start)), prefix, o.Selection, revision, o.Limit), nil
+	objects, err := r.allInVersion(ctx, snapshot.From(max(prefix, start)), prefix, o)
+	if err != nil {
+		return ListResult{}, err
+	}
+	return r.page(objects, prefix, o.Selection, revision, o.Limit), nil
 }
 
 // listPosition returns the revision to list (0: the present) and the key to start from.
@@ -110,7 +114,11 @@ func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, star
 			}
 		}
 	}
-	result := r.page(past, prefix, s, revision, limit)
+	objects, err := r.allInVersion(ctx, past, prefix, ListOptions{Selection: s, Limit: limit})
+	if err != nil {
+		return ListResult{}, err
+	}
+	result := r.page(objects, prefix, s, revision, limit)
 	if failed == nil && page.Remaining > 0 {
 		result.Continue = encodeContinue(result.Objects[len(result.Objects)-1].Key+"\x00", prefix, revision)
 		result.Remaining = &page.Remaining
@@ -118,8 +126,46 @@ func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, star
 	return result, failed
 }
 
-// past decodes a past state from the store.
+// allInVersion returns the objects whose keys begin with prefix, in the version of the resource. Those after a full
+// page, which are only counted, are not converted.
+func (r *Resource) allInVersion(ctx context.Context, objects iter.Seq2[string, *watchcache.Object],
+	prefix string, o ListOptions,
+) (iter.Seq2[string, *watchcache.Object], error) {
+	if r.Definition.Convert == nil {
+		return objects, nil
+	}
+	var all []*watchcache.Object
+	for key, o := range objects {
+		if !strings.HasPrefix(key, prefix) {
+			break
+		}
+		all = append(all, o)
+	}
+	page := len(all)
+	if o.Limit > 0 && o.all() {
+		page = min(page, int(o.Limit))
+	}
+	converted, err := r.inVersion(ctx, all[:page])
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(string, *watchcache.Object) bool) {
+		for _, o := range append(converted, all[page:]...) {
+			if !yield(o.Key, o) {
+				return
+			}
+		}
+	}, nil
+}
+
+// past decodes a past state from the store. A state that needs the webhook and is still current is that of the
+// collection, because it may have been converted already.
 func (r *Resource) past(record storage.Record) (*watchcache.Object, error) {
+	if r.Definition.Convert != nil {
+		if o, ok, err := r.Objects.Get(record.Key); err != nil || ok && o.Revision == record.Revision {
+			return o, err
+		}
+	}
 	obj, err := r.decode(record)
 	if err != nil {
 		return nil, err

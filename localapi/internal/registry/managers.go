@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -84,13 +85,15 @@ func WrittenView(name string, sub resource.Subresource) Written {
 }
 
 // Update returns obj with the managed fields that result when manager replaces old by it. If they cannot be computed,
-// obj keeps those of old.
-func (s *Managers) Update(w Written, old, obj runtime.Object, manager string) (runtime.Object, error) {
-	fields, err := s.of(w)
+// obj keeps those of old. Errors: the end of ctx, which may be why they cannot be computed.
+func (s *Managers) Update(ctx context.Context, w Written, old, obj runtime.Object, manager string,
+) (runtime.Object, error) {
+	fields, err := s.of(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	return fields.UpdateNoErrors(old, obj, manager), nil
+	obj = fields.UpdateNoErrors(old, obj, manager)
+	return obj, ctx.Err()
 }
 
 // Application is the content of a server-side apply.
@@ -101,21 +104,26 @@ type Application struct {
 }
 
 // Apply merges an applied configuration into old. Errors: Conflict, which names the fields and their managers.
-func (s *Managers) Apply(w Written, old runtime.Object, a Application) (runtime.Object, error) {
-	fields, err := s.of(w)
+func (s *Managers) Apply(ctx context.Context, w Written, old runtime.Object, a Application) (runtime.Object, error) {
+	fields, err := s.of(ctx, w)
 	if err != nil {
 		return nil, err
 	}
 	return fields.Apply(old, a.Configuration, a.Manager, a.Force)
 }
 
-func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
+// of returns the field manager of what is written. One whose versions a webhook converts serves this request alone,
+// because it calls the webhook with ctx.
+func (s *Managers) of(ctx context.Context, w Written) (*managedfields.FieldManager, error) {
 	// Scales of different types share a kind and so a key. The old objects differ between types, but the manager does
 	// not.
 	key := managerKey{w.Kind, w.Subresource, w.definition}
 	converter := s.BuiltIn
 	if w.Types != nil {
 		converter = w.Types() // not under the lock: it may take long, and its owner caches it
+	}
+	if w.definition != nil && w.definition.Convert != nil {
+		return w.fieldManager(converter, w.webhook(ctx))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +133,7 @@ func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
 	if !codec.IsUnstructured(w.New()) {
 		converter = &goType{TypeConverter: converter, kind: w.Kind}
 	}
-	m, err := w.fieldManager(converter)
+	m, err := w.fieldManager(converter, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +144,24 @@ func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
 	return m, nil
 }
 
-// fieldManager returns a new field manager.
-func (w Written) fieldManager(converter managedfields.TypeConverter) (*managedfields.FieldManager, error) {
+// byWebhook converts an object to another version.
+type byWebhook func(u *unstructured.Unstructured, to schema.GroupVersion) (runtime.Object, error)
+
+// webhook returns the conversion by the webhook of the type, for a request with the context ctx.
+func (w Written) webhook(ctx context.Context) byWebhook {
+	return func(u *unstructured.Unstructured, to schema.GroupVersion) (runtime.Object, error) {
+		converted, err := w.definition.Convert(ctx, []*unstructured.Unstructured{u}, to)
+		if err != nil {
+			return nil, err
+		}
+		return converted[0], nil
+	}
+}
+
+// fieldManager returns a new field manager. convert is nil if no webhook converts the objects.
+func (w Written) fieldManager(converter managedfields.TypeConverter, convert byWebhook) (*managedfields.FieldManager,
+	error,
+) {
 	build := managedfields.NewDefaultFieldManager
 	if codec.IsUnstructured(w.New()) {
 		build = managedfields.NewDefaultCRDFieldManager
@@ -151,7 +175,7 @@ func (w Written) fieldManager(converter managedfields.TypeConverter) (*managedfi
 		}
 		filters[fieldpath.APIVersion(gv.String())] = w.Owns
 	}
-	v := version{w}
+	v := version{w, convert}
 	m, err := build(converter, v, v, v, w.Kind, gv, w.Subresource, filters)
 	if err != nil {
 		return nil, fmt.Errorf("field manager of %s: %w", w.Kind.Kind, err)
@@ -185,7 +209,10 @@ func (w Written) others() []schema.GroupVersionKind {
 
 // version converts objects between versions in the way the field manager expects. Between versions of a type without a
 // Go type, only apiVersion changes. Unstructured content is converted to the Go type, if there is one.
-type version struct{ Written }
+type version struct {
+	Written
+	convert byWebhook // nil if no webhook does
+}
 
 func (v version) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	kinds := append([]schema.GroupVersionKind{v.Kind}, v.others()...)
@@ -203,6 +230,9 @@ func (v version) ConvertToVersion(in runtime.Object, target runtime.GroupVersion
 	if codec.IsUnstructured(v.Written.New()) {
 		if u.GroupVersionKind() == kind {
 			return in, nil
+		}
+		if v.convert != nil {
+			return v.convert(u, kind.GroupVersion())
 		}
 		out := watchcache.ShallowCopy(u)
 		out.GetObjectKind().SetGroupVersionKind(kind)

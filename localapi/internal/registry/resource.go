@@ -57,6 +57,7 @@ type Resource struct {
 
 	env       *Env
 	allocated onceSuccessful
+	asStored  bool // see AsStored
 
 	// retired is closed when the resource is no longer served, because the type has changed or is gone.
 	retired    chan struct{}
@@ -96,6 +97,9 @@ type tag struct {
 	object     runtime.Object
 }
 
+// Restore returns the object of a stored record, in this version of the type. It is read-only.
+func (r *Resource) Restore(record storage.Record) (runtime.Object, error) { return r.decode(record) }
+
 // decode turns a stored record into an object of this version of the type. It ignores the decoded form if that belongs
 // to another version or another schema.
 func (r *Resource) decode(record storage.Record) (runtime.Object, error) {
@@ -104,6 +108,9 @@ func (r *Resource) decode(record storage.Record) (runtime.Object, error) {
 	}
 	if f := r.Definition.Family; f != nil {
 		return r.restoreMember(record.Value, f)
+	}
+	if r.Definition.Convert != nil {
+		return r.restoreStored(record)
 	}
 	obj, err := r.env.Codec.Restore(record.Value, r.New())
 	if err != nil || r.Definition.Coerce == nil {
@@ -132,7 +139,7 @@ func (r *Resource) restoreMember(value []byte, f *resource.Family) (runtime.Obje
 }
 
 // encode returns obj as it is stored, in the storage version.
-func (r *Resource) encode(obj runtime.Object) ([]byte, error) {
+func (r *Resource) encode(ctx context.Context, obj runtime.Object) ([]byte, error) {
 	if f := r.Definition.Family; f != nil {
 		stored, ok := f.Convert(obj, f.Stored().Kind)
 		if !ok {
@@ -140,36 +147,20 @@ func (r *Resource) encode(obj runtime.Object) ([]byte, error) {
 		}
 		return r.env.Codec.Stored(stored)
 	}
-	if v := r.Definition.StorageVersion; v != "" && v != r.Definition.GroupVersion.Version {
-		obj = watchcache.ShallowCopy(obj)
-		obj.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind().GroupKind().WithVersion(v))
+	v := r.Definition.StorageVersion
+	if r.asStored || v == "" || v == r.Definition.GroupVersion.Version {
+		return r.env.Codec.Stored(obj)
+	}
+	obj, err := r.Convert(ctx, obj, r.Definition.GroupVersionKind().GroupKind().WithVersion(v))
+	if err != nil {
+		return nil, err
+	}
+	if r.Definition.Convert != nil {
+		if err := r.Definition.Conform(obj); err != nil {
+			return nil, err
+		}
 	}
 	return r.env.Codec.Stored(obj)
-}
-
-// maxStored bounds the size of a stored object, in bytes. It is the default limit of etcd for one request.
-//
-// Source: go.etcd.io/etcd server/embed DefaultMaxRequestBytes.
-const maxStored = 3 << 19
-
-// value returns obj, whose metadata is m, as it will be written to the store. If an object is too large with its
-// managed fields, it drops them, unless the write is about them. Errors: RequestEntityTooLarge.
-//
-// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/create.go isTooLargeError.
-func (r *Resource) value(obj runtime.Object, m metav1.Object, o WriteOptions) ([]byte, error) {
-	value, err := r.encode(obj)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %q: %w", r.Definition.Kind, m.GetName(), err)
-	}
-	if o.DryRun || len(value) <= maxStored {
-		return value, nil
-	}
-	if len(m.GetManagedFields()) > 0 && !o.Apply {
-		m.SetManagedFields(nil)
-		return r.value(obj, m, o)
-	}
-	return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes as it is stored: the limit "+
-		"is %d", r.Definition.Kind, m.GetName(), len(value), maxStored))
 }
 
 // New returns an empty object with its kind set.
@@ -188,9 +179,9 @@ func (r *Resource) Get(ctx context.Context, namespace, name, resourceVersion str
 	if err := r.reached(ctx, resourceVersion); err != nil {
 		return nil, err
 	}
-	o, ok, err := r.Objects.Get(r.key(namespace, name).String())
+	o, ok, err := r.get(ctx, r.key(namespace, name).String())
 	if err != nil {
-		return nil, err
+		return nil, r.corrupt(err)
 	}
 	if !ok {
 		return nil, r.notFound(name)
@@ -210,7 +201,15 @@ func (r *Resource) GetAt(ctx context.Context, namespace, name string, revision i
 	case len(page.Records) == 0 || page.Records[0].Key != key:
 		return nil, r.notFound(name)
 	}
-	return r.past(page.Records[0])
+	o, err := r.past(page.Records[0])
+	if err != nil {
+		return nil, err
+	}
+	converted, err := r.inVersion(ctx, []*watchcache.Object{o})
+	if err != nil {
+		return nil, err
+	}
+	return converted[0], nil
 }
 
 // freshWait is how long a read waits for a version that the store has not reached.
@@ -316,15 +315,18 @@ func (r *Resource) object(obj runtime.Object, key string, revision int64) (*watc
 func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, value []byte,
 	expected int64,
 ) (*watchcache.Object, error) {
-	revision, err := r.env.Store.Put(ctx,
-		storage.Write{Key: key, Value: value, Expected: expected, Tag: tag{r.Definition, obj}})
+	write := storage.Write{Key: key, Value: value, Expected: expected, Tag: tag{r.Definition, obj}}
+	if r.Definition.Convert != nil {
+		write.Tag = nil // what is stored is what the webhook made of obj
+	}
+	revision, err := r.env.Store.Put(ctx, write)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.written(revision); err != nil {
 		return nil, err
 	}
-	o, err := r.stored(obj, key, revision)
+	o, err := r.stored(ctx, obj, key, revision)
 	if err == nil && r.Changed != nil {
 		r.Changed(ctx, o, false)
 	}
@@ -333,8 +335,10 @@ func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, valu
 
 // stored returns the state that was stored at a revision. If it is still current, it is the same object that readers
 // and watchers get, so that all share one encoding.
-func (r *Resource) stored(obj runtime.Object, key string, revision int64) (*watchcache.Object, error) {
-	if current, ok, err := r.Objects.Get(key); err != nil {
+func (r *Resource) stored(ctx context.Context, obj runtime.Object, key string,
+	revision int64,
+) (*watchcache.Object, error) {
+	if current, ok, err := r.get(ctx, key); err != nil {
 		return nil, err
 	} else if ok && current.Revision == revision {
 		return current, nil

@@ -42,7 +42,7 @@ func (r *Resource) Seed(ctx context.Context, obj runtime.Object) error {
 	if errs := pathSegment(m); len(errs) > 0 {
 		return r.invalid(m.GetName(), errs)
 	}
-	value, err := r.encode(obj)
+	value, err := r.encode(ctx, obj)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}

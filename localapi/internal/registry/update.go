@@ -60,7 +60,7 @@ func (r *Resource) Update(ctx context.Context, namespace, name string,
 ) (_ *watchcache.Object, created bool, err error) {
 	key := r.key(namespace, name).String()
 	for range updateAttempts {
-		old, ok, err := r.Objects.Get(key)
+		old, ok, err := r.get(ctx, key)
 		if err != nil {
 			return nil, false, err
 		}
@@ -108,7 +108,7 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 	}
 	wipe(m)
 	m.SetResourceVersion("")
-	if err := r.admitNew(obj, m, c.WriteOptions); err != nil {
+	if obj, _, err = r.admitNew(ctx, obj, namespace, c.WriteOptions); err != nil {
 		return nil, err
 	}
 	return r.create(ctx, obj, c.WriteOptions)
@@ -126,7 +126,7 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object,
 	if err != nil {
 		return nil, err
 	}
-	m, err := meta.Accessor(obj)
+	obj, m, err := c.mutate(ctx, obj, old.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object,
 	if err := r.matchNamespace(old.Meta.GetNamespace(), m); err != nil {
 		return nil, err
 	}
-	dedupOwnerReferences(m, c.Warn)
+	dedupOwnerReferences(m, "", c.Warn)
 	r.prepareUpdate(ctx, obj, old, m, c.Part)
 	keepTimesOfEqualManagedFields(obj, old.Object, m, old.Meta)
 	done, err := r.allocate(ctx, obj, old.Object)
@@ -150,16 +150,14 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object,
 	}
 	stored := false
 	defer func() { done(stored) }()
-	if err := r.validateUpdate(obj, old.Object, m, old.Meta, c); err != nil {
+	if err := r.validateUpdate(ctx, obj, m, old, c); err != nil {
 		return nil, err
 	}
 	if c.Part == Main {
 		r.warn(obj, old.Object, c.WriteOptions)
 	}
-	if c.Permit != nil {
-		if err := c.Permit(obj, old.Object); err != nil {
-			return nil, err
-		}
+	if err := c.permit(ctx, obj, old.Object); err != nil {
+		return nil, err
 	}
 	o, err := r.replace(ctx, obj, old, c.WriteOptions)
 	stored = err == nil && !c.DryRun
@@ -274,7 +272,7 @@ func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchca
 		return nil, err
 	}
 	m.SetResourceVersion("") // it is not stored
-	value, err := r.value(obj, m, o)
+	value, err := r.value(ctx, obj, m, o)
 	if err != nil {
 		return nil, err
 	}

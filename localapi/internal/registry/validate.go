@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
@@ -23,7 +24,7 @@ func (r *Resource) validateName() validation.ValidateNameFunc {
 	return validation.NameIsDNSSubdomain
 }
 
-func (r *Resource) validateCreate(obj runtime.Object, m metav1.Object) error {
+func (r *Resource) validateCreate(ctx context.Context, obj runtime.Object, m metav1.Object, o WriteOptions) error {
 	d := r.Definition
 	errs := validation.ValidateObjectMetaAccessor(m, d.Namespaced, r.validateName(), field.NewPath("metadata"))
 	errs = append(errs, r.unqualifiedFinalizers(m)...)
@@ -32,19 +33,24 @@ func (r *Resource) validateCreate(obj runtime.Object, m metav1.Object) error {
 			errs = append(errs, validate(obj)...)
 		}
 	}
+	if d.ValidateRules != nil {
+		errs = append(errs, d.ValidateRules(ctx, obj, nil, errs, o.Warn)...)
+	}
 	if len(errs) == 0 {
 		errs = pathSegment(m)
 	}
 	return r.invalid(m.GetName(), errs)
 }
 
-// validateUpdate validates obj as the successor of old.
-func (r *Resource) validateUpdate(obj, old runtime.Object, m, oldMeta metav1.Object, c Change) error {
+// validateUpdate validates obj, with the metadata m, as the successor of old.
+func (r *Resource) validateUpdate(ctx context.Context, obj runtime.Object, m metav1.Object, old *watchcache.Object,
+	c Change,
+) error {
 	d := r.Definition
 	// The name was validated at creation and cannot change, so only the rest of the metadata is validated.
 	anyName := func(string, bool) []string { return nil }
 	errs := validation.ValidateObjectMetaAccessor(m, d.Namespaced, anyName, field.NewPath("metadata"))
-	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(m, oldMeta, field.NewPath("metadata"))...)
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(m, old.Meta, field.NewPath("metadata"))...)
 	validate, validateUpdate := d.Validate, d.ValidateUpdate
 	switch {
 	case c.Validate != nil:
@@ -56,7 +62,10 @@ func (r *Resource) validateUpdate(obj, old runtime.Object, m, oldMeta metav1.Obj
 		errs = append(errs, validate(obj)...)
 	}
 	if validateUpdate != nil {
-		errs = append(errs, validateUpdate(obj, old)...)
+		errs = append(errs, validateUpdate(obj, old.Object)...)
+	}
+	if d.ValidateRules != nil {
+		errs = append(errs, d.ValidateRules(ctx, obj, old.Object, errs, c.Warn)...)
 	}
 	return r.invalid(m.GetName(), errs)
 }

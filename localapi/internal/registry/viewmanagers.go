@@ -23,7 +23,10 @@ func NewViewManagers(r *Resource, sub resource.Subresource, obj metav1.Object) *
 		return &ViewManagers{}
 	}
 	gv := r.Definition.GroupVersion
-	paths := managedfields.ResourcePathMappings{gv.String(): sub.Replicas}
+	paths := managedfields.ResourcePathMappings{}
+	for _, kind := range r.Definition.Kinds() { // all versions are taken to have the field at the same place
+		paths[kind.GroupVersion().String()] = sub.Replicas
+	}
 	return &ViewManagers{managedfields.NewScaleHandler(obj.GetManagedFields(), gv, paths)}
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,11 +92,15 @@ func (r *Resource) expiredWatch(version int64) error {
 
 // Next returns the notices that are there, without waiting, and the revision up to which they are complete. If there
 // are none, changed is closed when there may be some. Errors: Expired.
-func (w *Watcher) Next() (notices []Notice, revision int64, changed <-chan struct{}, err error) {
+func (w *Watcher) Next(ctx context.Context) (notices []Notice, revision int64, changed <-chan struct{}, err error) {
 	events, revision, changed, err := w.cursor.Next()
 	if errors.Is(err, watchcache.ErrExpired) {
 		return nil, revision, nil, w.resource.expiredWatch(revision)
 	}
+	if err != nil {
+		return nil, revision, nil, err
+	}
+	events, err = w.inVersion(ctx, events)
 	if err != nil {
 		return nil, revision, nil, err
 	}
@@ -109,6 +114,36 @@ func (w *Watcher) Next() (notices []Notice, revision int64, changed <-chan struc
 		}
 	}
 	return notices, revision, changed, nil
+}
+
+// inVersion returns events with their objects in the version of the resource. What was before matters only to a
+// selection that an object can leave.
+func (w *Watcher) inVersion(ctx context.Context, events []*watchcache.Event) ([]*watchcache.Event, error) {
+	if w.resource.Definition.Convert == nil || len(events) == 0 {
+		return events, nil
+	}
+	var raw []*watchcache.Object
+	var seen []*watchcache.Event
+	for _, e := range events {
+		if e.Revision <= w.after || !strings.HasPrefix(e.Key, w.prefix) {
+			continue
+		}
+		previous := e.Previous
+		if w.selection.all() {
+			previous = nil
+		}
+		raw, seen = append(raw, e.Object, previous), append(seen, e)
+	}
+	all, err := w.resource.inVersion(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	converted := make([]*watchcache.Event, len(seen))
+	for i, e := range seen {
+		previous := cmp.Or(all[2*i+1], e.Previous)
+		converted[i] = &watchcache.Event{Object: all[2*i], Previous: previous, Deleted: e.Deleted}
+	}
+	return converted, nil
 }
 
 // notice returns what an event means to a client that sees only the selection: objects that enter it are added, and

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,6 +48,13 @@ type Definition struct {
 	// StorageVersion. Both fields are empty for a type with only one version.
 	Versions       []string
 	StorageVersion string
+
+	// Convert converts objects of other versions to a version by the type's webhook. Nil means that versions differ
+	// only in apiVersion. Conform makes an object of any version conform to its schema, with defaults, as Coerce and
+	// Default do for the version of the definition; it is not nil if Convert is not.
+	Convert func(ctx context.Context, objects []*unstructured.Unstructured,
+		to schema.GroupVersion) ([]*unstructured.Unstructured, error)
+	Conform func(obj runtime.Object) error
 
 	// Family is set for a type with a Go type that is served as several kinds, and nil for all others.
 	Family *Family
@@ -95,6 +103,12 @@ type Definition struct {
 	ValidateCreate       func(obj runtime.Object) field.ErrorList
 	ValidateUpdate       func(obj, old runtime.Object) field.ErrorList
 	ValidateStatusUpdate func(obj, old runtime.Object) field.ErrorList
+
+	// ValidateRules evaluates rules in CEL on an object, for a write to any part of it. old is nil for a create. found
+	// are the errors that the other functions have found. It returns further errors, and calls warn for what is wrong
+	// but tolerated.
+	ValidateRules func(ctx context.Context, obj, old runtime.Object, found field.ErrorList,
+		warn func(string)) field.ErrorList
 
 	// Warnings are sent to the client as Warning headers. old is nil for a create.
 	Warnings func(obj, old runtime.Object) []string
@@ -229,6 +243,24 @@ type Allocator interface {
 // GroupVersionKind returns the type's full kind.
 func (d *Definition) GroupVersionKind() schema.GroupVersionKind {
 	return d.GroupVersion.WithKind(d.Kind)
+}
+
+// Kinds returns the kinds as which objects of the type are served, in order of registration.
+func (d *Definition) Kinds() []schema.GroupVersionKind {
+	var all []schema.GroupVersionKind
+	switch {
+	case d.Family != nil:
+		for _, m := range d.Family.Members {
+			all = append(all, m.Kind)
+		}
+	case len(d.Versions) > 0:
+		for _, v := range d.Versions {
+			all = append(all, d.GroupVersionKind().GroupKind().WithVersion(v))
+		}
+	default:
+		all = append(all, d.GroupVersionKind())
+	}
+	return all
 }
 
 // ListGroupVersionKind returns the full kind of lists of the type.

@@ -22,6 +22,9 @@ type Object struct {
 
 	// encoded caches Object's encodings, so that an event is encoded once for all watchers.
 	encoded [encodings]atomic.Pointer[[]byte]
+
+	// conversion is nil if the object was never converted.
+	conversion atomic.Pointer[Conversion]
 }
 
 // Encoding names one of the cached encodings of an object.
@@ -59,6 +62,9 @@ func (o *Object) EncodedOnce(e Encoding, encode func(runtime.Object) ([]byte, er
 func (o *Object) forget() {
 	for i := range o.encoded {
 		o.encoded[i].Store(nil)
+	}
+	if c := o.conversion.Load(); c != nil {
+		c.forget()
 	}
 }
 
