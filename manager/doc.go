@@ -3,7 +3,7 @@
 //
 // # Start
 //
-//	health and metrics answer ─▶ API server answers ─▶ informers, events ─▶ runnables that need no leader
+//	health, metrics and webhooks answer ─▶ API server answers ─▶ informers, events ─▶ runnables that need no leader
 //	                                                                     └▶ caches warm ─▶ lease acquired ─▶ others
 //
 // # Stop
@@ -16,6 +16,7 @@
 //	deadline ─▶ their contexts are cancelled; those that still do not return are named
 //	     ─▶ queued events are sent
 //	     ─▶ the lease is released, unless guarded work still runs
+//	     ─▶ webhooks answer the requests in flight, and take no more
 //	     ─▶ informers end
 //	     ─▶ health and metrics end
 //	     ─▶ Run returns; an [UndoneError] lists what was left undone

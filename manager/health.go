@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/webhook"
 )
 
 // check is one line of a health report. A check with neither a problem nor a note passes without comment.
@@ -19,6 +20,17 @@ type check struct {
 	name    string
 	problem string // why the process is not ready
 	note    string // what a person may want to know although the process is ready
+	// refused reports whether the problem is that the API server refuses a request. It then refuses it whether or not
+	// this process serves its webhooks.
+	refused bool
+}
+
+// despite turns the problem into a note.
+func (c check) despite() check {
+	if c.problem != "" && !c.refused {
+		c.note, c.problem = c.problem, ""
+	}
+	return c
 }
 
 func (c check) String() string {
@@ -33,6 +45,10 @@ func (c check) String() string {
 
 // Ready returns nil if this process does its work, or could do so at once if it became the leader. Otherwise the error
 // says what is missing, one line each.
+//
+// A process that serves a conversion webhook is ready as soon as it can serve it: caches that are not filled yet, and
+// work that fails, are only notes of /readyz?verbose, because they may wait for that webhook. What the API server
+// refuses, for example for lack of a permission, still counts.
 func (m *Manager) Ready() error {
 	var missing []error
 	for _, c := range failed(m.checks(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/readyz"}})) {
@@ -41,9 +57,25 @@ func (m *Manager) Ready() error {
 	return errors.Join(missing...)
 }
 
+// converts reports whether this process serves a conversion webhook. An API server reaches it through a Service, which
+// leads to ready Pods only. So readiness must not wait for anything that may itself need conversions, such as the first
+// list of the kind: neither would come about.
+func (m *Manager) converts() bool {
+	return slices.Contains(m.hooks.Registered(), webhook.ConvertPath) ||
+		m.options.ServesConversion != nil && m.options.ServesConversion()
+}
+
 // checks returns the checks of everything that counts for readiness. r is the probe.
 func (m *Manager) checks(r *http.Request) []check {
-	checks := []check{m.checkStage()}
+	checks := append([]check{m.checkStage()}, m.checkWork()...)
+	if len(m.hooks.Registered()) > 0 {
+		checks = append(checks, m.checkWebhooks())
+	}
+	return append(checks, m.ready.check(r)...)
+}
+
+// checkWork returns the checks of informers, of the election and of runnables.
+func (m *Manager) checkWork() (checks []check) {
 	said := map[string]bool{}
 	informers := m.informers.Health()
 	for _, h := range informers {
@@ -65,7 +97,12 @@ func (m *Manager) checks(r *http.Request) []check {
 			checks = append(checks, c)
 		}
 	}
-	return append(checks, m.ready.check(r)...)
+	if m.converts() {
+		for i := range checks {
+			checks[i] = checks[i].despite()
+		}
+	}
+	return checks
 }
 
 func (m *Manager) checkStage() check {
@@ -93,7 +130,7 @@ func checkInformer(h informer.Health) check {
 	status := apierrors.APIStatus(nil)
 	switch {
 	case h.Err != nil && (!h.Synced || errors.As(h.Err, &status) && refuses(h.Err)):
-		c.problem = h.Err.Error()
+		c.problem, c.refused = h.Err.Error(), refuses(h.Err)
 	case h.Doubt != nil:
 		c.problem = h.Doubt.Error()
 	case h.Err != nil:
@@ -128,7 +165,7 @@ func (e *election) check() check {
 	case s.Leading:
 		c.note = "this process, " + e.options.Identity
 	case s.Err != nil && (!s.Seen || refuses(s.Err)):
-		c.problem = s.Err.Error()
+		c.problem, c.refused = s.Err.Error(), refuses(s.Err)
 	case s.Err != nil: // As with informers, an unreachable server does not make this process unready.
 		c.note = "waiting, " + s.Err.Error()
 	case !e.campaigns.Load():

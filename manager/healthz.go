@@ -8,8 +8,9 @@ import (
 	"github.com/flyball-dev/flyball/manager/internal/serving"
 )
 
-// HealthHandler returns a handler for /livez, /healthz and /readyz, all with ?verbose, and for /healthz/NAME, which
-// reports one check of [Manager.AddHealthzCheck] or one runnable.
+// HealthHandler returns a handler for /livez, /healthz and /readyz, all with ?verbose. /livez/NAME and /healthz/NAME
+// report one check of [Manager.AddHealthzCheck] or one runnable; /readyz/NAME reports one of the checks that
+// /readyz?verbose lists.
 func (m *Manager) HealthHandler() http.Handler { return m.healthHandler(check.String) }
 
 // healthHandler is HealthHandler with say to format a check.
@@ -17,9 +18,11 @@ func (m *Manager) healthHandler(say func(check) string) http.Handler {
 	h := &health{m, say}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", h.serveLive)
+	mux.HandleFunc("GET /livez/{name}", h.serveOne)
 	mux.HandleFunc("GET /healthz", h.serveLive)
 	mux.HandleFunc("GET /healthz/{name}", h.serveOne)
 	mux.HandleFunc("GET /readyz", h.serveReady)
+	mux.HandleFunc("GET /readyz/{name}", h.serveOneReady)
 	return mux
 }
 
@@ -109,6 +112,23 @@ func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 		c.note = "waiting for the leader lease"
 	}
 	h.answerOne(w, c)
+}
+
+func (h *health) serveOneReady(w http.ResponseWriter, r *http.Request) {
+	checks := h.checks(r)
+	known := make([]string, 0, len(checks))
+	for _, c := range checks {
+		if known = append(known, c.name); c.name != r.PathValue("name") {
+			continue
+		}
+		code := http.StatusOK
+		if c.problem != "" {
+			code = http.StatusServiceUnavailable
+		}
+		serving.Answer(w, code, h.say(c))
+		return
+	}
+	serving.Answer(w, http.StatusNotFound, "unknown check; known: "+strings.Join(known, ", "))
 }
 
 func (h *health) answerOne(w http.ResponseWriter, c check) {

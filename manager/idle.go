@@ -102,7 +102,7 @@ func (m *Manager) watcher(o IdleOptions, started time.Time) *idle.Watcher {
 	var reported time.Time
 	return &idle.Watcher{
 		Running: func() bool { now, _ := m.state.get(); return now == running },
-		Loops:   m.loops, Informers: m.informers, Writes: &m.writes,
+		Loops:   m.Controllers, Informers: m.informers, Writes: &m.writes,
 		Retries: o.Retries, DueLater: o.Wait, Enough: o.Enough,
 		BeforePoll: func() {
 			if now := time.Now(); o.Progress != nil && now.Sub(reported) >= o.ProgressEvery {
@@ -113,8 +113,8 @@ func (m *Manager) watcher(o IdleOptions, started time.Time) *idle.Watcher {
 	}
 }
 
-// loops returns all controllers of the manager.
-func (m *Manager) loops() (loops []reconcile.Loop) {
+// Controllers returns all controllers of the manager.
+func (m *Manager) Controllers() (loops []reconcile.Loop) {
 	m.runnables.mu.Lock()
 	defer m.runnables.mu.Unlock()
 	for _, e := range m.runnables.entries {
@@ -133,7 +133,7 @@ func (m *Manager) loops() (loops []reconcile.Loop) {
 // Errors: a named controller does not exist, or its keys are not requests.
 func (m *Manager) Trigger(controllers []string, requests ...reconcile.Request) error {
 	found := map[string]bool{}
-	for _, loop := range m.loops() {
+	for _, loop := range m.Controllers() {
 		l, ok := loop.(interface{ Enqueue(reconcile.Request) })
 		if !ok || len(controllers) > 0 && !slices.Contains(controllers, loop.Name()) {
 			continue
@@ -175,7 +175,7 @@ func (e *FailedError) Unwrap() []error {
 func (m *Manager) summarize(started time.Time) Summary {
 	now := time.Now()
 	s := Summary{Duration: now.Sub(started)}
-	for _, loop := range m.loops() {
+	for _, loop := range m.Controllers() {
 		w, stats := loop.Work(), loop.Stats()
 		s.add(loop.Name(), stats)
 		s.addLeft(loop)

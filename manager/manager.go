@@ -19,8 +19,10 @@ import (
 	"github.com/flyball-dev/flyball/internal/idle"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/manager/internal/rotation"
 	"github.com/flyball-dev/flyball/manager/internal/serving"
 	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/manager/webhook"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -37,6 +39,12 @@ type Options struct {
 	DebugAddr string
 	// Serving configures the listeners.
 	Serving Serving
+	// Webhook configures the server of webhooks, which runs if a webhook is registered: by NewWebhookManagedBy of
+	// package builder, or with GetWebhookServer.
+	Webhook webhook.Options
+	// ServesConversion reports whether the program serves a conversion webhook without GetWebhookServer. Nil means that
+	// it does not. See [Manager.Ready].
+	ServesConversion func() bool
 	// Configz is served at /configz as JSON. It must not contain secrets.
 	Configz any
 	// Metrics collects the metrics and serves them. Nil means that nothing is measured; MetricsAddr must then be off.
@@ -44,7 +52,7 @@ type Options struct {
 	// LeaderElection makes runnables wait for a lease.
 	LeaderElection LeaderElection
 	// GracefulTimeout is how long work in flight may go on after the stop. Zero means 10 s; negative means not at all.
-	// The process ends at most 15 s after that, which a Pod's terminationGracePeriodSeconds must allow for.
+	// The process ends at most 20 s after that, which a Pod's terminationGracePeriodSeconds must allow for.
 	GracefulTimeout time.Duration
 	// ServerTimeout is how long Run waits for the first answer of the API server. Zero means 10 s; negative means that
 	// Run does not wait.
@@ -67,6 +75,17 @@ type Options struct {
 	Caches []client.CacheOf
 	// Events configures the event sender.
 	Events events.Options
+	// Inspect records what happens to objects on their way through the informers, controllers and the client, and shows
+	// it at DebugAddr, below /inspect/. Nil means that nothing is recorded. Package inspect implements it.
+	Inspect Inspector
+}
+
+// Inspector records what a [Manager] does.
+type Inspector interface {
+	// Context returns a context whose informers, controllers and clients report to the Inspector.
+	Context(ctx context.Context) context.Context
+	// Handler shows what m does, at the paths below /inspect/.
+	Handler(m *Manager) http.Handler
 }
 
 const (
@@ -139,6 +158,8 @@ type Manager struct {
 	record *ownwrites.Record
 	writes idle.Writes
 	http   *serving.Server
+	hooks  *webhook.Server
+	keeper *rotation.Keeper // nil if the certificate of webhooks is in files
 	// guard makes a handler ask for the permissions that Options.Serving says.
 	guard func(http.Handler) http.Handler
 }
@@ -205,6 +226,9 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m.connectMetrics()
+	if err := m.addWebhooks(); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
 	return m, nil
 }
 
@@ -301,6 +325,12 @@ func (m *Manager) GetEventRecorderFor(component string) events.Recorder {
 	return m.events.Recorder(component)
 }
 
+// GetEventRecorder returns a recorder of events that tell what was done and name a second object, for the named
+// controller.
+func (m *Manager) GetEventRecorder(controller string) events.EventRecorder {
+	return m.events.EventRecorder(controller)
+}
+
 // QueueMetrics returns the metrics provider for the queues of controllers, or nil if nothing is measured.
 func (m *Manager) QueueMetrics() workqueue.MetricsProvider {
 	if m.options.Metrics == nil {
@@ -323,17 +353,18 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	defer m.state.set(ended)
 	defer m.runnables.close()
+	if m.options.Inspect != nil {
+		ctx = m.options.Inspect.Context(ctx)
+	}
 	if err := m.http.Listen(); err != nil {
 		return err
 	}
 	served := startPart(ctx, "servers", m.http.Run)
-	if err := m.awaitServer(ctx); err != nil {
-		return errors.Join(err, served.end(partTimeout))
+	hooks := startPart(ctx, "webhooks", m.hooks.Run)
+	if err := m.awaitServer(ctx); err != nil || ctx.Err() != nil { // or stopped before the server answered
+		return errors.Join(err, m.endWebhooks(hooks), served.end(partTimeout))
 	}
-	if ctx.Err() != nil { // stopped before the server answered
-		return served.end(partTimeout)
-	}
-	undone, cause := m.runParts(ctx, served)
+	undone, cause := m.runParts(ctx, served, hooks)
 	if err := served.end(partTimeout); err != nil && !errors.Is(cause, err) {
 		undone = append(undone, err)
 	}

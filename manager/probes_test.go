@@ -60,7 +60,11 @@ func TestOwnProbes(t *testing.T) {
 	want(200, "ok", "/livez")
 	want(200, "[+]disk ok", "/livez?verbose")
 	want(200, "[+]disk ok", "/healthz/disk")
+	want(200, "[+]disk ok", "/livez/disk")
+	want(200, "[+]disk ok", "/readyz/disk")
+	want(503, "[-]manager: not started", "/readyz/manager")
 	want(404, "known: disk", "/healthz/nonesuch")
+	want(404, "known: manager, disk", "/readyz/nonesuch")
 	want(500, "[-]disk: the check panicked: no disk", "/healthz", "Panic")
 	liveErr = errors.New("read-only")
 	want(500, "[-]disk: read-only", "/livez")
@@ -75,6 +79,7 @@ func TestOwnProbes(t *testing.T) {
 	}
 	readyErr = errors.New("half full")
 	want(503, "[-]disk: half full", "/readyz")
+	want(503, "[-]disk: half full", "/readyz/disk")
 	if err := m.Ready(); err == nil || !strings.Contains(err.Error(), "disk: half full") {
 		t.Errorf("Ready: %v", err)
 	}

@@ -101,8 +101,8 @@ func (p *part) end(patience time.Duration) error {
 }
 
 // runParts starts informers, the event sender and runnables, waits for the stop, and ends them in order. If something
-// other than ctx caused the stop, cause is what it was. The parts also stop when serving ends.
-func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, cause error) {
+// other than ctx caused the stop, cause is what it was. The parts also stop when serving or hooks end. It ends hooks.
+func (m *Manager) runParts(ctx context.Context, serving, hooks *part) (undone []error, cause error) {
 	logger := klog.FromContext(ctx)
 	intake, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -121,10 +121,10 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	}
 	names := m.runnables.names()
 	logger.Info("Manager started", "runnables", names)
-	if len(names) == 0 && len(m.informers.Health()) == 0 {
+	if len(names) == 0 && len(m.informers.Health()) == 0 && len(m.hooks.Registered()) == 0 {
 		logger.Info(
-			"Nothing to do: the manager has no controller, no other runnable and no cache. Was Complete or Add " +
-				"called for this manager?",
+			"Nothing to do: the manager has no controller, no other runnable, no webhook and no cache. Was Complete " +
+				"or Add called for this manager?",
 		)
 	}
 
@@ -132,6 +132,8 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	case <-intake.Done():
 	case <-serving.done:
 		stop(serving.err)
+	case <-hooks.done:
+		stop(hooks.err)
 	}
 	if ctx.Err() == nil {
 		cause = context.Cause(intake)
@@ -150,6 +152,9 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 		if !errors.Is(err, leader.ErrLost) || !errors.Is(cause, leader.ErrLost) { // otherwise cause reports it
 			undone = appendError(undone, err)
 		}
+	}
+	if err := m.endWebhooks(hooks); !errors.Is(cause, err) {
+		undone = appendError(undone, err)
 	}
 	undone = appendError(undone, informers.end(partTimeout))
 	return undone, cause

@@ -98,7 +98,9 @@ func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 	}
 	s := serving.New(certificate)
 	if mux := s.Mux(o.HealthAddr); mux != nil {
-		for _, path := range []string{"/healthz", "/livez", "/readyz", "/healthz/{name}"} {
+		for _, path := range []string{
+			"/healthz", "/livez", "/readyz", "/healthz/{name}", "/livez/{name}", "/readyz/{name}",
+		} {
 			mux.Handle("GET "+path, health)
 		}
 	}
@@ -109,6 +111,9 @@ func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 		handler := m.guard(serving.Debug(o.Configz))
 		mux.Handle("GET /debug/pprof/", handler)
 		mux.Handle("GET /configz", handler)
+		if o.Inspect != nil {
+			mux.Handle("/inspect/", m.guard(o.Inspect.Handler(m)))
+		}
 	}
 	return s, nil
 }

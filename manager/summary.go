@@ -86,7 +86,7 @@ func (s *Summary) addLeft(loop reconcile.Loop) {
 
 func (m *Manager) howFar(started time.Time) Progress {
 	p := Progress{Elapsed: time.Since(started)}
-	for _, loop := range m.loops() {
+	for _, loop := range m.Controllers() {
 		stats := loop.Stats()
 		p.Processed += stats.Syncs
 		p.Errors += stats.Errors

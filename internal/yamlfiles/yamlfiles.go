@@ -5,10 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // In returns path itself if it is a file. If it is a directory, In returns the files in it, but not below it, whose
-// names end in .yaml, .yml or .json.
+// names end in .yaml, .yml or .json. A kustomization.yaml is left out: it has no object of a cluster.
 func In(path string) (files []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -16,7 +17,8 @@ func In(path string) (files []string, err error) {
 	}
 	entries, err := os.ReadDir(path)
 	for _, e := range entries {
-		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
+		kustomization := strings.HasPrefix(e.Name(), "kustomization.")
+		if !e.IsDir() && !kustomization && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
 			files = append(files, filepath.Join(path, e.Name()))
 		}
 	}

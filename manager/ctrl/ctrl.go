@@ -33,6 +33,7 @@ type (
 	Manager           = manager.Manager
 	Options           = manager.Options
 	Builder           = builder.Builder
+	WebhookBuilder    = builder.WebhookBuilder
 	Object            = informer.Object
 	Request           = reconcile.Request
 	Result            = reconcile.Result
@@ -46,6 +47,11 @@ func NewManager(config *rest.Config, o Options) (*Manager, error) { return manag
 
 // NewControllerManagedBy is builder.ControllerManagedBy.
 func NewControllerManagedBy(m *Manager) *Builder { return builder.ControllerManagedBy(m) }
+
+// NewWebhookManagedBy is builder.WebhookManagedBy.
+func NewWebhookManagedBy(m *Manager, object ...Object) *WebhookBuilder {
+	return builder.WebhookManagedBy(m, object...)
+}
 
 // SetControllerReference is controllerutil.SetControllerReference.
 func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) error {

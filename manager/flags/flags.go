@@ -25,6 +25,8 @@ type Flags struct {
 	// Name is the name of the program, used for its lease, its user agent and its entry at /configz.
 	Name string
 
+	// Config is the path of a configuration file. Empty means none.
+	Config string
 	// Kubeconfig, Context and Master select the cluster.
 	Kubeconfig, Context, Master string
 	// QPS and Burst limit the requests to the API server; a negative QPS means no limit.
@@ -40,6 +42,11 @@ type Flags struct {
 	CertFile, KeyFile string
 	Insecure          bool
 	Profiling         bool
+	// InspectAddress is where Inspect is shown. Empty means nowhere, and then nothing is recorded.
+	InspectAddress string
+	// Inspect is what --inspect-address shows, for example inspect.New(inspect.Options{}). AddFlags adds that flag if
+	// it is not nil.
+	Inspect manager.Inspector
 	// LogFormat is text or json.
 	LogFormat string
 
@@ -48,6 +55,8 @@ type Flags struct {
 	LeaderElection  manager.LeaderElection
 
 	set *pflag.FlagSet // the flag set given to AddFlags
+	// fields maps the fields of a configuration file to the flags that they set.
+	fields map[string][]string
 }
 
 // The log formats.
@@ -62,6 +71,7 @@ func New(name string) *Flags {
 	f := &Flags{
 		Name: name, QPS: 20, Burst: 30, ContentType: runtime.ContentTypeProtobuf,
 		BindAddress: "127.0.0.1", Port: 10257, LogFormat: LogText, GracefulTimeout: 10 * time.Second,
+		fields: configFields(),
 	}
 	f.LeaderElection = manager.LeaderElection{Enabled: true, Namespace: "kube-system", Name: name}
 	f.LeaderElection.LeaseDuration, f.LeaderElection.RenewDeadline, f.LeaderElection.RetryPeriod = 15*time.Second,
@@ -75,6 +85,8 @@ func New(name string) *Flags {
 // that differ.
 func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	f.set = fs
+	fs.StringVar(&f.Config, "config", f.Config,
+		"a file with a ManagerConfiguration, whose fields set these flags; flags on the command line win")
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", f.Kubeconfig,
 		"the kubeconfig file; empty means $KUBECONFIG, then ~/.kube/config, then the service account of the Pod")
 	fs.StringVar(&f.Context, "context", f.Context, "the context of the kubeconfig; empty means its current context")
@@ -98,6 +110,12 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.Insecure, "insecure-serving", f.Insecure,
 		"serve everything to everyone who can reach the address, and without --tls-cert-file as plain HTTP")
 	fs.BoolVar(&f.Profiling, "profiling", f.Profiling, "also serve /debug/pprof/ and /configz")
+	if f.Inspect != nil {
+		fs.StringVar(&f.InspectAddress, "inspect-address", f.InspectAddress,
+			"record what happens to objects, and show it at http://ADDRESS/inspect/; /debug/pprof/ and /configz are "+
+				"served there too. TLS and tokens are those of --bind-address; without --tls-cert-file the address "+
+				"must be loopback, unless --bind-address is not. Empty means off")
+	}
 	fs.StringVar(&f.LogFormat, "logging-format", f.LogFormat, "the log format: text or json")
 	fs.DurationVar(&f.GracefulTimeout, "controller-shutdown-timeout", f.GracefulTimeout,
 		"how long work in flight may go on after the stop")
@@ -120,8 +138,14 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	fs.AddGoFlag(logging.Lookup("vmodule"))
 }
 
-// Validate checks the values that nothing else checks. Errors: one line that names the flag.
+// Validate reads the configuration file, if there is one, and checks the values that nothing else checks. Call it once
+// the command line has been parsed and before the values are used.
+//
+// Errors: a line that names the flag, or one for each mistake in the file, with the path of the field.
 func (f *Flags) Validate() error {
+	if err := f.readConfig(); err != nil {
+		return err
+	}
 	switch {
 	case f.Port < 0 || f.Port > 65535:
 		name := "port"
@@ -145,10 +169,53 @@ func (f *Flags) Validate() error {
 	case f.GracefulTimeout < 0:
 		return fmt.Errorf("--controller-shutdown-timeout %s: it must not be negative", f.GracefulTimeout)
 	}
+	if err := f.validateInspect(); err != nil {
+		return err
+	}
 	if known := []string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}; !slices.Contains(known, f.ContentType) {
 		return fmt.Errorf("--kube-api-content-type %q: it must be one of %s", f.ContentType, strings.Join(known, ", "))
 	}
 	return nil
+}
+
+// validateInspect checks --inspect-address.
+func (f *Flags) validateInspect() error {
+	if f.InspectAddress == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(f.InspectAddress)
+	if err != nil {
+		return fmt.Errorf("--inspect-address: %w", err)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("--inspect-address %q: the port must be between 0 and 65535", f.InspectAddress)
+	}
+	if f.Profiling && f.Port != 0 && f.InspectAddress != f.address() {
+		return fmt.Errorf("--profiling serves profiles at %s, --inspect-address at %s: leave --profiling out, or give "+
+			"both the same address", f.address(), f.InspectAddress)
+	}
+	if s := f.serving(); !isLoopback(host) && !s.Review && !s.Insecure {
+		return fmt.Errorf("--inspect-address %s is not loopback: give --tls-cert-file and --tls-private-key-file, and "+
+			"readers need a token; or --insecure-serving, to show objects to everyone who can reach the address",
+			f.InspectAddress)
+	}
+	return nil
+}
+
+// address is where health, metrics and profiles are served.
+func (f *Flags) address() string { return net.JoinHostPort(f.BindAddress, strconv.Itoa(f.Port)) }
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// serving returns how all addresses are served.
+func (f *Flags) serving() manager.Serving {
+	s := manager.Serving{CertFile: f.CertFile, KeyFile: f.KeyFile, Insecure: f.Insecure}
+	s.SelfSigned = f.CertFile == "" && !isLoopback(f.BindAddress) && !f.Insecure
+	s.Review = (s.SelfSigned || f.CertFile != "") && !f.Insecure
+	return s
 }
 
 // ManagerOptions returns the manager options that the flags describe. If metrics is nil, /metrics is not served.
@@ -157,22 +224,24 @@ func (f *Flags) ManagerOptions(metrics manager.Metrics) manager.Options {
 	if f.GracefulTimeout == 0 {
 		o.GracefulTimeout = -1 // an explicit 0 means no time at all
 	}
-	if f.Port == 0 {
-		return o
+	if f.Port != 0 {
+		o.HealthAddr = f.address()
+		if metrics != nil {
+			o.MetricsAddr = o.HealthAddr
+		}
+		if f.Profiling {
+			o.DebugAddr = o.HealthAddr
+		}
 	}
-	o.HealthAddr = net.JoinHostPort(f.BindAddress, strconv.Itoa(f.Port))
-	if metrics != nil {
-		o.MetricsAddr = o.HealthAddr
+	if f.InspectAddress != "" {
+		o.DebugAddr, o.Inspect = f.InspectAddress, f.Inspect
 	}
-	if f.Profiling {
-		o.DebugAddr = o.HealthAddr
+	if o.HealthAddr+o.DebugAddr != "" {
+		o.Serving = f.serving()
+	}
+	if o.DebugAddr != "" {
 		o.Configz = map[string]any{f.Name: f.shown()}
 	}
-	ip := net.ParseIP(f.BindAddress)
-	loopback := f.BindAddress == "localhost" || ip != nil && ip.IsLoopback()
-	o.Serving = manager.Serving{CertFile: f.CertFile, KeyFile: f.KeyFile, Insecure: f.Insecure}
-	o.Serving.SelfSigned = f.CertFile == "" && !loopback && !f.Insecure
-	o.Serving.Review = (o.Serving.SelfSigned || f.CertFile != "") && !f.Insecure
 	return o
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/flags"
 	"github.com/flyball-dev/flyball/manager/metrics"
@@ -35,6 +36,7 @@ func ExampleNew() {
 func parse(t *testing.T, args ...string) *flags.Flags {
 	t.Helper()
 	f, set := flags.New("test"), pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.Inspect = inspect.New(inspect.Options{})
 	f.AddFlags(set)
 	if err := set.Parse(args); err != nil {
 		t.Fatal(err)
@@ -71,10 +73,23 @@ func TestServingByAddress(t *testing.T) {
 			"0.0.0.0:10257", "",
 			manager.Serving{CertFile: "c", KeyFile: "k", Review: true},
 		},
+		{
+			[]string{"--inspect-address=localhost:0"},
+			"127.0.0.1:10257", "127.0.0.1:10257", "localhost:0",
+			manager.Serving{},
+		},
+		{
+			[]string{"--bind-address=0.0.0.0", "--port=0", "--inspect-address=127.0.0.1:6060"},
+			"", "", "127.0.0.1:6060",
+			manager.Serving{SelfSigned: true, Review: true},
+		},
 	} {
 		o := parse(t, c.args...).ManagerOptions(registry)
 		if o.HealthAddr != c.health || o.MetricsAddr != c.metrics || o.DebugAddr != c.debug || o.Serving != c.serving {
 			t.Errorf("%q: %q %q %q %+v", c.args, o.HealthAddr, o.MetricsAddr, o.DebugAddr, o.Serving)
+		}
+		if on := strings.Contains(fmt.Sprint(c.args), "--inspect-address"); on != (o.Inspect != nil) {
+			t.Errorf("%q: Inspect is %v", c.args, o.Inspect)
 		}
 	}
 	if o := parse(t).ManagerOptions(nil); o.MetricsAddr != "" {
@@ -148,13 +163,39 @@ func TestValidateNamesTheFlag(t *testing.T) {
 		{"--kube-api-burst=0", "--kube-api-burst 0: it must be at least 1"},
 		{"--kube-api-content-type=foo", `--kube-api-content-type "foo"`},
 		{"--leader-elect-resource-name=", "--leader-elect-resource-name is empty: give the lease a name"},
+		{"--inspect-address=6060", "--inspect-address: address 6060: missing port in address"},
+		{"--inspect-address=127.0.0.1:http", `--inspect-address "127.0.0.1:http": the port must be between 0 and 65535`},
+		{"--inspect-address=:6060", "--inspect-address :6060 is not loopback: give --tls-cert-file"},
 		{"--controller-shutdown-timeout=-1s", "--controller-shutdown-timeout -1s: it must not be negative"},
 	} {
 		if err := parse(t, c.arg).Validate(); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.arg, err)
 		}
 	}
-	if err := parse(t).Validate(); err != nil {
+	for _, args := range [][]string{
+		{},
+		{"--inspect-address=127.0.0.1:0"},
+		{"--inspect-address=127.0.0.1:10257", "--profiling"},
+		{"--inspect-address=:6060", "--insecure-serving"},
+		{"--inspect-address=:6060", "--bind-address=0.0.0.0"},
+		{"--inspect-address=:6060", "--tls-cert-file=c", "--tls-private-key-file=k"},
+	} {
+		if err := parse(t, args...).Validate(); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	err := parse(t, "--profiling", "--inspect-address=127.0.0.1:6060").Validate()
+	if err == nil || !strings.Contains(err.Error(),
+		"--profiling serves profiles at 127.0.0.1:10257, --inspect-address at 127.0.0.1:6060: leave --profiling out") {
 		t.Error(err)
+	}
+}
+
+// A program that sets nothing to inspect has no flag for it.
+func TestInspectAddressNeedsAnInspector(t *testing.T) {
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	flags.New("test").AddFlags(set)
+	if set.Lookup("inspect-address") != nil {
+		t.Error("--inspect-address exists")
 	}
 }

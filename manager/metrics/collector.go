@@ -18,7 +18,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	r := c.registry
 	r.mu.Lock()
 	queues, controllers, leaders := maps.Clone(r.queues), maps.Clone(r.controllers), maps.Clone(r.leaders)
-	informers, client, events := r.informers, r.client, r.events
+	informers, client, events, loads := r.informers, r.client, r.events, r.loads
 	r.mu.Unlock()
 
 	for name, stats := range queues {
@@ -37,6 +37,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	if events != nil {
 		collectEvents(out, events())
+	}
+	if loads != nil {
+		total, bad := loads()
+		collectCertificate(out, total, bad)
 	}
 	for name, status := range leaders {
 		s, value := status(), 0.0

@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/manager/webhook"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -27,6 +28,7 @@ type Registry struct {
 	durations  *queueDurations
 	requests   *requests
 	times      *prometheus.HistogramVec
+	webhooks   *webhooks
 
 	mu sync.Mutex // guards the functions below, which a scrape calls
 	// Invariant: there is one for each name. A later one replaces an earlier one of the same name, as a rebuilt
@@ -37,9 +39,14 @@ type Registry struct {
 	informers   func() map[string]informer.Stats
 	client      func() client.Stats
 	events      func() events.Stats
+	// loads reports how often the certificate of webhooks was loaded; nil if it is not in files.
+	loads func() (total, failed int)
 }
 
-var _ manager.Metrics = (*Registry)(nil)
+var (
+	_ manager.Metrics = (*Registry)(nil)
+	_ webhook.Metrics = (*Registry)(nil)
+)
 
 // New returns an empty registry with the metrics of the Go runtime and of the process.
 func New() *Registry {
@@ -48,6 +55,7 @@ func New() *Registry {
 		durations:   newQueueDurations(),
 		requests:    newRequests(),
 		times:       newReconcileTimes(),
+		webhooks:    newWebhooks(),
 		queues:      map[string]func() workqueue.Stats{},
 		controllers: map[string]func() reconcile.Stats{},
 		leaders:     map[string]func() leader.Status{},
@@ -56,6 +64,7 @@ func New() *Registry {
 	r.prometheus.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		r.durations.queue, r.durations.work, r.requests.total, r.requests.duration, r.requests.throttled, r.times,
+		r.webhooks.total, r.webhooks.latency, r.webhooks.inFlight, r.webhooks.panics, r.webhooks.conversionPanics,
 		collector{r},
 	)
 	return r

@@ -2,14 +2,12 @@ package serving
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"os"
-	"sync"
-	"time"
 
 	"k8s.io/client-go/util/cert"
-	"k8s.io/klog/v2"
 )
 
 // SelfSigned returns the TLS configuration of a server with a new self-signed certificate for this host and loopback.
@@ -38,12 +36,12 @@ func SelfSigned() (*tls.Config, error) {
 //
 // Errors: the files cannot be read, or the key does not belong to the certificate.
 func FromFiles(certFile, keyFile string) (*tls.Config, error) {
-	files := &certFiles{cert: certFile, key: keyFile}
-	if _, err := files.get(); err != nil {
+	files := NewFiles(certFile, keyFile)
+	if _, err := files.GetCertificate(nil); err != nil {
 		return nil, err
 	}
 	config := serverConfig()
-	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return files.get() }
+	config.GetCertificate = files.GetCertificate
 	return config, nil
 }
 
@@ -51,52 +49,56 @@ func serverConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 }
 
-// certFiles is a certificate in files that another process replaces now and then.
-type certFiles struct {
-	cert, key string
-
-	mu sync.Mutex
-	// pair is the last pair that was loaded without an error, when the files had these stamps.
-	pair   *tls.Certificate
-	stamps [2]stamp
-	looked time.Time
+// Files is a certificate in files that another process replaces now and then.
+type Files struct {
+	reloaded[tls.Certificate]
 }
 
-// stamp tells two states of a file apart.
-type stamp struct {
-	modified time.Time
-	size     int64
+// NewFiles returns the certificate in these files, which need not exist yet.
+func NewFiles(certFile, keyFile string) *Files {
+	return &Files{reloaded[tls.Certificate]{
+		names: []string{certFile, keyFile}, what: "certificate",
+		load: func() (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+			if err != nil {
+				return nil, fmt.Errorf("certificate %s with key %s: %w", certFile, keyFile, err)
+			}
+			return &pair, nil
+		},
+	}}
 }
 
-// lookInterval is the minimum time between two checks of the files.
-const lookInterval = time.Second
+// GetCertificate is for the field of that name in [tls.Config]. It reloads the files if they have changed, and returns
+// the last good pair while they do not match, for example because only one of them has been replaced.
+//
+// Errors: there was no good pair yet.
+func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.get() }
 
-// get returns the certificate, which it reloads if the files have changed. It returns the last good pair while the
-// files do not match, for example because only one of them has been replaced.
-func (c *certFiles) get() (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pair != nil && time.Since(c.looked) < lookInterval {
-		return c.pair, nil
-	}
-	c.looked = time.Now()
-	var now [2]stamp
-	for i, name := range []string{c.cert, c.key} {
-		if info, err := os.Stat(name); err == nil {
-			now[i] = stamp{info.ModTime(), info.Size()}
-		}
-	}
-	if c.pair != nil && now == c.stamps {
-		return c.pair, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
-	switch {
-	case err == nil:
-		c.pair, c.stamps = &pair, now
-	case c.pair == nil:
-		return nil, fmt.Errorf("certificate %s with key %s: %w", c.cert, c.key, err)
-	default:
-		klog.Background().Error(err, "Failed to reload the certificate, serving the old one", "file", c.cert)
-	}
-	return c.pair, nil
+// Authorities are the certificates of authorities in a file that another process replaces now and then.
+type Authorities struct {
+	reloaded[x509.CertPool]
 }
+
+// NewAuthorities returns the authorities in the file, which need not exist yet.
+func NewAuthorities(file string) *Authorities {
+	return &Authorities{reloaded[x509.CertPool]{
+		names: []string{file}, what: "authorities",
+		load: func() (*x509.CertPool, error) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("authorities of clients: %w", err)
+			}
+			pool := x509.NewCertPool()
+			if !pool.AppendCertsFromPEM(text) {
+				return nil, fmt.Errorf("authorities of clients: %s has no certificate", file)
+			}
+			return pool, nil
+		},
+	}}
+}
+
+// Pool returns the authorities. It reloads the file if it has changed, and returns the last good authorities while it
+// has none.
+//
+// Errors: there were none yet.
+func (a *Authorities) Pool() (*x509.CertPool, error) { return a.get() }

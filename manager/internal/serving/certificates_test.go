@@ -62,3 +62,55 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		}
 	})
 }
+
+// A Secret's volume replaces a symbolic link to a directory, so both files change at once.
+func TestCertificatesOfASecretsVolume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		swap := func(version string) {
+			t.Helper()
+			at := filepath.Join(dir, version)
+			if err := os.MkdirAll(at, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if version != "empty" {
+				writePair(t, filepath.Join(at, "tls.crt"), filepath.Join(at, "tls.key"), version+".example")
+			}
+			link := filepath.Join(dir, "..data")
+			if err := errors.Join(os.Symlink(version, link+"_tmp"), os.Rename(link+"_tmp", link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{"tls.crt", "tls.key"} {
+			if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		files := serving.NewFiles(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+		if _, err := files.GetCertificate(nil); err == nil {
+			t.Error("a certificate before there is one")
+		}
+		for _, c := range []struct {
+			version, served string
+			good            bool
+		}{
+			{"one", "one.example", true},
+			{"two", "two.example", true},
+			{"empty", "two.example", false},
+			{"six", "six.example", true},
+		} {
+			swap(c.version)
+			time.Sleep(time.Second)
+			pair, err := files.GetCertificate(nil)
+			if err != nil || pair.Leaf.DNSNames[0] != c.served {
+				t.Errorf("%s: %v, %v", c.version, pair, err)
+			}
+			if err := files.Err(); (err == nil) != c.good {
+				t.Errorf("%s: %v", c.version, err)
+			}
+		}
+		if got, want := files.Loads(), (serving.Loads{Total: 5, Failed: 2}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}

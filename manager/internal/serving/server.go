@@ -78,7 +78,7 @@ func (s *Server) Addr(configured string) string {
 	return ""
 }
 
-// Limits of a connection. Probes and scrapes are small and quick.
+// Limits of a connection. What is served is small and quick, except profiles.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
@@ -93,43 +93,60 @@ func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var failures []error
-	fail := func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		failures = append(failures, err)
-		cancel()
-	}
+	failures := make(chan error, len(s.handlers)) // each goroutine sends once
 	for addr, handler := range s.handlers {
-		server := &http.Server{
-			Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
-			WriteTimeout: writeTimeout,
-			IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: klog.NewStandardLogger("WARNING"),
-			// No HTTP/2: its streams are cheap to abuse.
-			TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		}
 		s.mu.Lock()
 		listener := s.listeners[addr]
 		s.mu.Unlock()
 		klog.FromContext(ctx).Info("Serving health and metrics", "address", listener.Addr().String())
 		wg.Go(func() {
-			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-				fail(fmt.Errorf("serve on %s: %w", addr, err))
+			err := Serve(ctx, listener, handler, shutdownTimeout)
+			if err != nil {
+				cancel()
+				err = fmt.Errorf("serve on %s: %w", addr, err)
 			}
-		})
-		wg.Go(func() {
-			<-ctx.Done()
-			patience, enough := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-			defer enough()
-			if err := server.Shutdown(patience); err != nil {
-				_ = server.Close()
-			}
+			failures <- err
 		})
 	}
 	<-ctx.Done()
 	wg.Wait()
-	return errors.Join(failures...)
+	close(failures)
+	var all []error
+	for err := range failures {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
+
+// Serve serves a handler until ctx ends or the listener fails. It then waits for responses that are being sent, for at
+// most drain. Requests have the values of ctx, but do not end with it.
+func Serve(ctx context.Context, l net.Listener, handler http.Handler, drain time.Duration) error {
+	values := context.WithoutCancel(ctx)
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout,
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: klog.NewStandardLogger("WARNING"),
+		BaseContext: func(net.Listener) context.Context { return values },
+		// No HTTP/2: its streams are cheap to abuse.
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		<-ctx.Done()
+		patience, enough := context.WithTimeout(values, drain)
+		defer enough()
+		if err := server.Shutdown(patience); err != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(l)
+	cancel()
+	wg.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
 }
 
 // Answer sends paragraphs as plain text.

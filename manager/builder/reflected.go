@@ -1,0 +1,71 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/manager/webhook/admission"
+)
+
+// defaulter is a Defaulter of a type that only the running program knows.
+type defaulter struct {
+	method reflect.Value
+}
+
+// defaulterOf returns given as a Defaulter of any object. It must be one of objects like the example.
+func defaulterOf(given any, example runtime.Object) (admission.Defaulter[runtime.Object], error) {
+	if d, ok := given.(admission.Defaulter[runtime.Object]); ok {
+		return d, nil
+	}
+	m, err := methodOf(given, "Default", example, 1, reflect.TypeFor[error]())
+	return defaulter{m}, err
+}
+
+// Default implements admission.Defaulter.
+func (d defaulter) Default(ctx context.Context, obj runtime.Object) error {
+	err, _ := d.method.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(obj)})[0].Interface().(error)
+	return err
+}
+
+// validator is a Validator of a type that only the running program knows.
+type validator struct {
+	create, update, remove reflect.Value
+}
+
+// validatorOf returns given as a Validator of any object. It must be one of objects like the example.
+func validatorOf(given any, example runtime.Object) (admission.Validator[runtime.Object], error) {
+	if v, ok := given.(admission.Validator[runtime.Object]); ok {
+		return v, nil
+	}
+	out := []reflect.Type{reflect.TypeFor[admission.Warnings](), reflect.TypeFor[error]()}
+	create, err1 := methodOf(given, "ValidateCreate", example, 1, out...)
+	update, err2 := methodOf(given, "ValidateUpdate", example, 2, out...)
+	remove, err3 := methodOf(given, "ValidateDelete", example, 1, out...)
+	return validator{create, update, remove}, errors.Join(err1, err2, err3)
+}
+
+func (v validator) ValidateCreate(ctx context.Context, obj runtime.Object) (admission.Warnings, error) {
+	return verdict(ctx, v.create, obj)
+}
+
+func (v validator) ValidateUpdate(ctx context.Context, oldObj, newObj runtime.Object) (admission.Warnings, error) {
+	return verdict(ctx, v.update, oldObj, newObj)
+}
+
+func (v validator) ValidateDelete(ctx context.Context, obj runtime.Object) (admission.Warnings, error) {
+	return verdict(ctx, v.remove, obj)
+}
+
+func verdict(ctx context.Context, method reflect.Value, objects ...runtime.Object) (admission.Warnings, error) {
+	in := []reflect.Value{reflect.ValueOf(ctx)}
+	for _, obj := range objects {
+		in = append(in, reflect.ValueOf(obj))
+	}
+	out := method.Call(in)
+	warnings, _ := out[0].Convert(reflect.TypeFor[admission.Warnings]()).Interface().(admission.Warnings)
+	err, _ := out[1].Interface().(error)
+	return warnings, err
+}

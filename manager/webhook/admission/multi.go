@@ -1,0 +1,93 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// MultiMutatingHandler returns a handler that calls the handlers one after the other. Each receives the object as those
+// before it have changed it, and the response has the changes of all. The first that does not allow the operation
+// decides, and nothing is changed then.
+//
+// Errors: the patch of a handler that cannot be applied to the object that it was given, or is of another type than
+// JSONPatch, becomes a response with code 500.
+func MultiMutatingHandler(handlers ...Handler) Handler { return multiMutating(handlers) }
+
+type multiMutating []Handler
+
+// Handle implements [Handler].
+func (m multiMutating) Handle(ctx context.Context, r Request) Response {
+	all := Allowed("")
+	var operations []json.RawMessage
+	for i, handler := range m {
+		response := handler.Handle(ctx, r)
+		if !response.Allowed {
+			return response
+		}
+		more, err := r.change(&response)
+		if err != nil {
+			return Errored(http.StatusInternalServerError, fmt.Errorf("mutating handler %d: %w", i, err))
+		}
+		operations = append(operations, more...)
+		all = all.WithWarnings(response.Warnings...)
+	}
+	if len(operations) == 0 {
+		return all
+	}
+	format := admissionv1.PatchTypeJSONPatch
+	all.Patch, _ = json.Marshal(operations) // of what was decoded
+	all.PatchType = &format
+	return all
+}
+
+// change applies the patch of a response to the object of the request, and returns the operations of the patch.
+func (r *Request) change(by *Response) ([]json.RawMessage, error) {
+	if format := by.PatchType; format != nil && *format != admissionv1.PatchTypeJSONPatch {
+		return nil, fmt.Errorf("its patch is of type %q, want %q", *format, admissionv1.PatchTypeJSONPatch)
+	}
+	if err := by.Complete(*r); err != nil {
+		return nil, err
+	}
+	if len(by.Patch) == 0 {
+		return nil, nil
+	}
+	var operations []json.RawMessage
+	if err := json.Unmarshal(by.Patch, &operations); err != nil {
+		return nil, fmt.Errorf("decode its patch: %w", err)
+	}
+	if len(r.Object.Raw) == 0 {
+		return operations, nil // no object: nothing to show to the next handler
+	}
+	patch, err := jsonpatch.DecodePatch(by.Patch)
+	if err != nil {
+		return nil, fmt.Errorf("decode its patch: %w", err)
+	}
+	if r.Object.Raw, err = patch.Apply(r.Object.Raw); err != nil {
+		return nil, fmt.Errorf("apply its patch: %w", err)
+	}
+	return operations, nil
+}
+
+// MultiValidatingHandler returns a handler that allows what all handlers allow. It calls them one after the other,
+// until one does not allow the operation.
+func MultiValidatingHandler(handlers ...Handler) Handler { return multiValidating(handlers) }
+
+type multiValidating []Handler
+
+// Handle implements [Handler].
+func (m multiValidating) Handle(ctx context.Context, r Request) Response {
+	all := Allowed("")
+	for _, handler := range m {
+		response := handler.Handle(ctx, r)
+		if !response.Allowed {
+			return response
+		}
+		all = all.WithWarnings(response.Warnings...)
+	}
+	return all
+}

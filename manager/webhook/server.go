@@ -1,0 +1,252 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
+	"github.com/flyball-dev/flyball/manager/internal/serving"
+	"github.com/flyball-dev/flyball/manager/webhook/conversion"
+)
+
+// ConvertPath is the path of the conversion webhook, which converts all kinds.
+const ConvertPath = "/convert"
+
+// Server serves webhooks over TLS. Manager.GetWebhookServer returns the one that the manager runs.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Server struct {
+	options Options
+	mux     *http.ServeMux
+	// files is the certificate of Options.CertDir; nil if TLSOpts bring one.
+	files *serving.Files
+	// authorities are those of Options.ClientCAName; nil without it.
+	authorities *serving.Authorities
+	tls         *tls.Config
+	// some is closed by Register when the first webhook is registered; with Options.ListenAtOnce, by NewServer.
+	some chan struct{}
+
+	mu       sync.Mutex
+	paths    []string       // in order of registration
+	inFlight map[string]int // requests by path
+	started  bool
+	listener net.Listener // nil before the server listens
+	// conversion is the webhook at ConvertPath; nil before Conversion.
+	conversion *conversion.Webhook
+}
+
+// NewServer returns a server without webhooks. It opens no port and reads no file.
+func NewServer(o Options) *Server {
+	s := &Server{
+		options: o.withDefaults(), mux: http.NewServeMux(), some: make(chan struct{}), inFlight: map[string]int{},
+	}
+	s.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	for _, change := range o.TLSOpts {
+		change(s.tls)
+	}
+	s.tls.NextProtos = []string{"http/1.1"}
+	if s.tls.GetCertificate == nil && len(s.tls.Certificates) == 0 {
+		s.files = serving.NewFiles(s.file(s.options.CertName), s.file(s.options.KeyName))
+		s.tls.GetCertificate = s.files.GetCertificate
+		if m := s.options.Metrics; m != nil {
+			m.WebhookCertificates(func() (int, int) { l := s.files.Loads(); return l.Total, l.Failed })
+		}
+	}
+	if s.options.ClientCAName != "" {
+		s.authorities = serving.NewAuthorities(s.file(s.options.ClientCAName))
+		s.tls.GetConfigForClient = demandClients(s.tls, s.authorities)
+	}
+	s.mux.HandleFunc("/", s.unknown)
+	if s.options.ListenAtOnce {
+		close(s.some)
+	}
+	return s
+}
+
+func (s *Server) file(name string) string { return filepath.Join(s.options.CertDir, name) }
+
+// Register serves hook at path: a path such as /validate-v1-pod, or one that ends with a slash, for all paths below it.
+// A server that runs serves it at once; it begins to listen with its first webhook.
+//
+// Errors: no handler; a path that does not begin with a slash, or is taken.
+func (s *Server) Register(path string, hook http.Handler) error {
+	if err := misuse.Nil("the handler", hook); err != nil {
+		return fmt.Errorf("register the webhook %s: %w", path, err)
+	}
+	if !strings.HasPrefix(path, "/") || path == "/" || strings.ContainsAny(path, " {}?#") {
+		return fmt.Errorf("register the webhook %q: want a path like /validate-v1-pod", path)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.registerLocked(path, hook)
+}
+
+func (s *Server) registerLocked(path string, hook http.Handler) error {
+	if slices.Contains(s.paths, path) {
+		return fmt.Errorf("register the webhook %s: the path is taken", path)
+	}
+	s.mux.Handle(path, s.measured(path, hook))
+	s.paths = append(s.paths, path)
+	if len(s.paths) == 1 && !s.options.ListenAtOnce {
+		close(s.some)
+	}
+	klog.Background().V(2).Info("Registered webhook", "path", path)
+	return nil
+}
+
+// Conversion returns the webhook that converts all kinds. The first call registers it at [ConvertPath], and sets its
+// scheme.
+//
+// Errors: the path is taken by something else.
+func (s *Server) Conversion(scheme *runtime.Scheme) (*conversion.Webhook, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conversion != nil {
+		return s.conversion, nil
+	}
+	hook := conversion.New(scheme)
+	if err := s.registerLocked(ConvertPath, hook); err != nil {
+		return nil, err
+	}
+	s.conversion = hook
+	return hook, nil
+}
+
+// Registered returns the paths of the webhooks, in order of registration.
+func (s *Server) Registered() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.paths)
+}
+
+// ServeHTTP answers a request as over TLS, for tests without a network.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Addr returns the address on which the server listens, with the actual port. It is empty while it does not.
+func (s *Server) Addr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// NeedLeaderElection returns false: every replica serves.
+func (*Server) NeedLeaderElection() bool { return false }
+
+// Run waits for the first webhook (without Options.ListenAtOnce), listens, and serves until ctx ends. It then takes no
+// more requests, and waits for those in flight. It may be called once.
+//
+// Errors: the port cannot be opened; ClientCAName cannot be read; requests that were cut short, by path.
+func (s *Server) Run(ctx context.Context) error {
+	if s.options.Port < 0 && s.options.Listener == nil {
+		<-ctx.Done()
+		return nil
+	}
+	if err := s.begin(); err != nil {
+		return fmt.Errorf("serve webhooks: %w", err)
+	}
+	if l := s.options.Listener; l != nil {
+		defer func() { _ = l.Close() }() // also if it is never served
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.some:
+	}
+	l, err := s.listen()
+	if err != nil {
+		return fmt.Errorf("serve webhooks: %w", err)
+	}
+	klog.FromContext(ctx).Info("Serving webhooks", "address", l.Addr().String(), "paths", s.Registered())
+	if err := serving.Serve(ctx, tls.NewListener(l, s.tls), s.mux, s.options.DrainTimeout); err != nil {
+		return fmt.Errorf("serve webhooks on %s: %w", l.Addr(), err)
+	}
+	return s.cutShort()
+}
+
+func (s *Server) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started {
+		return errors.New("Run called twice")
+	}
+	s.started = true
+	return nil
+}
+
+func (s *Server) listen() (net.Listener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.authorities != nil {
+		if _, err := s.authorities.Pool(); err != nil {
+			return nil, err
+		}
+	}
+	l := s.options.Listener
+	if l == nil {
+		var err error
+		if l, err = net.Listen("tcp", net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port))); err != nil {
+			return nil, fmt.Errorf("%w: set Options.Webhook.Port to a free port, or to -1 for none", err)
+		}
+	}
+	s.listener = l
+	return l, nil
+}
+
+// demandClients returns a function for tls.Config.GetConfigForClient that demands certificates of clients, signed by
+// one of the authorities as they are at the handshake.
+func demandClients(own *tls.Config, authorities *serving.Authorities) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	chosen := own.GetConfigForClient
+	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		config := own
+		if chosen != nil {
+			c, err := chosen(hello)
+			if err != nil {
+				return nil, err
+			}
+			config = cmp.Or(c, own)
+		}
+		pool, err := authorities.Pool()
+		if err != nil {
+			return nil, err
+		}
+		config = config.Clone()
+		config.ClientCAs, config.ClientAuth = pool, tls.RequireAndVerifyClientCert
+		return config, nil
+	}
+}
+
+// cutShort returns an error that names the requests that have not ended.
+func (s *Server) cutShort() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var left []string
+	for _, path := range s.paths {
+		if n := s.inFlight[path]; n > 0 {
+			left = append(left, fmt.Sprintf("%s (%d)", path, n))
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("webhooks cut short after %v: %s", s.options.DrainTimeout, strings.Join(left, ", "))
+}
+
+// DrainTimeout returns how long Run may take to return after its context has ended.
+func (s *Server) DrainTimeout() time.Duration { return s.options.DrainTimeout }
