@@ -1,0 +1,101 @@
+package inspect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/source"
+)
+
+// BenchmarkEventToReconcile is the way of one event of a watch to the end of its reconcile, without an Inspector and
+// with one. The next event comes when the reconcile of the last one has begun.
+func BenchmarkEventToReconcile(b *testing.B) {
+	b.Run("off", func(b *testing.B) { eventToReconcile(b, b.Context()) })
+	b.Run("on", func(b *testing.B) { eventToReconcile(b, inspect.New(inspect.Options{}).Context(b.Context())) })
+}
+
+func eventToReconcile(b *testing.B, ctx context.Context) {
+	ctx, stop := context.WithCancel(klog.NewContext(ctx, klog.NewKlogr().V(9)))
+	f := &feed{next: make(chan *corev1.Pod)}
+	inf := informer.NewSharedInformer(f, informer.Options[*corev1.Pod]{Resource: "pods"})
+	reconciled := make(chan struct{})
+	c := reconcile.New("pods", reconcile.Func[reconcile.Request](
+		func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			reconciled <- struct{}{}
+			return reconcile.Result{}, nil
+		}), reconcile.Options[reconcile.Request]{})
+	if err := c.Watch(source.Kind(inf, handler.EnqueueObject[*corev1.Pod]())); err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- inf.Run(ctx) }()
+	go func() { ended <- c.Run(ctx) }()
+	const objects = 100
+	var pods [2 * objects]*corev1.Pod // Two states of each, so that making them is not measured.
+	for n := range pods {
+		pods[n] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("pod-", n%objects)}}
+	}
+	version := 10
+	next := func() {
+		pod := pods[version%len(pods)]
+		version++
+		state := *pod
+		state.ResourceVersion = strconv.Itoa(version)
+		f.next <- &state
+		<-reconciled
+	}
+	for range 60 * objects {
+		next()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		next()
+	}
+	b.StopTimer()
+	stop()
+	for range 2 {
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// feed is an API without pods at first.
+type feed struct{ next chan *corev1.Pod }
+
+func (f *feed) List(context.Context, listwatch.ListOptions, func(*corev1.Pod) error) (listwatch.ListResult, error) {
+	return listwatch.ListResult{ResourceVersion: "10"}, nil
+}
+
+func (f *feed) Watch(_ context.Context, o listwatch.WatchOptions) (listwatch.Watch[*corev1.Pod], error) {
+	if o.SendInitialEvents {
+		return nil, errors.New("no streaming lists")
+	}
+	return f, nil
+}
+
+func (f *feed) Next(ctx context.Context) (listwatch.Event[*corev1.Pod], error) {
+	select {
+	case pod := <-f.next:
+		return listwatch.Event[*corev1.Pod]{
+			Type: listwatch.Modified, Object: pod, ResourceVersion: pod.ResourceVersion,
+		}, nil
+	case <-ctx.Done():
+		return listwatch.Event[*corev1.Pod]{}, io.EOF
+	}
+}
+
+func (f *feed) Close() error { return nil }

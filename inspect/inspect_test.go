@@ -1,0 +1,97 @@
+package inspect_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// done writes that a ConfigMap is done, once.
+func done(c client.Client) reconcile.Func[reconcile.Request] {
+	return func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+		var cm corev1.ConfigMap
+		if err := c.Get(ctx, req.NamespacedName, &cm); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		if cm.Data["done"] == "yes" {
+			return reconcile.Result{RequeueAfter: time.Hour}, nil
+		}
+		klog.FromContext(ctx).Info("Not done yet", "name", cm.Name)
+		cm.Data = map[string]string{"done": "yes"}
+		return reconcile.Result{}, c.Update(ctx, &cm)
+	}
+}
+
+// start runs a manager with one controller of ConfigMaps until the test ends.
+func start(t *testing.T, i *inspect.Inspector, r func(client.Client) reconcile.Func[reconcile.Request],
+	objects ...runtime.Object,
+) *manager.Manager {
+	t.Helper()
+	api := localapi.NewTest(t, objects...)
+	mgr, err := manager.New(api.RESTConfig(), manager.Options{Inspect: i})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := builder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(r(mgr.GetClient())); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return mgr
+}
+
+func TestTimeline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := inspect.New(inspect.Options{})
+		mgr := start(t, i, done,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
+		time.Sleep(5 * time.Second)
+		object := inspect.Ref{Resource: "configmaps", Namespace: "default", Name: "a"}
+		timeline := i.Timeline(object)
+		timeline.Why = i.Why(t.Context(), mgr, object)
+		var got strings.Builder
+		if err := timeline.WriteText(&got); err != nil {
+			t.Fatal(err)
+		}
+		want := `
+configmaps default/a
+00:00:00.000 #1     cache                    added, by the first list: version 11
+00:00:00.000 #2     handler configmap        Add: key default/a
+00:00:00.000 #3     reconcile configmap-1    done in 0s
+                                              because of Add configmaps default/a, version 11
+00:00:00.000 #4     log configmap-1          Not done yet name=a
+00:00:00.000 #5     write configmap-1        update configmaps default/a: 200 OK, version 12
+00:00:00.000 #6     cache                    updated: version 12 (of write #5)
+                                              data: none → {"done":"yes"}
+00:00:00.000 #7     handler configmap        Update: key default/a
+00:00:00.000 #8     reconcile configmap-2    done in 0s; again in 1h0m0s
+                                              because of Update configmaps default/a, version 12
+=> controller configmap will reconcile default/a in 59m55s (RequeueAfter, attempt 1)
+`
+		if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), got.String()); diff != "" {
+			t.Errorf("timeline (-want +got):\n%s", diff)
+		}
+	})
+}

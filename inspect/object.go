@@ -1,0 +1,273 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flyball-dev/flyball/internal/trace"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// Timeline is what happened to an object, oldest first.
+type Timeline struct {
+	Object Ref     `json:"object"`
+	Steps  []Entry `json:"steps"`
+	// Before is how many older steps of the object itself are forgotten.
+	Before uint64 `json:"before,omitempty"`
+	// Why says why nothing happens to the object, or what happens now.
+	Why []string `json:"why,omitempty"`
+}
+
+// Stage is where a step of a timeline took place.
+type Stage string
+
+// The stages.
+const (
+	StageCache     Stage = "cache"     // the cache took over a state from the server
+	StageHandler   Stage = "handler"   // a controller's handler turned it into keys
+	StageReconcile Stage = "reconcile" // a controller reconciled a key
+	StageRead      Stage = "read"      // a read was held back for an own write
+	StageLog       Stage = "log"       // the reconcile logged a line
+	StageWrite     Stage = "write"     // a write was answered, or its answer was lost
+)
+
+// Entry is one step of a [Timeline].
+type Entry struct {
+	// Number orders the steps of the whole process.
+	Number uint64    `json:"number"`
+	Time   time.Time `json:"time"`
+	Stage  Stage     `json:"stage"`
+	// Controller, Key and Run name the reconcile that the step belongs to; of StageHandler, the controller.
+	Controller string `json:"controller,omitempty"`
+	Key        string `json:"key,omitempty"`
+	Run        uint64 `json:"run,omitempty"`
+	// Text is the step in words.
+	Text string `json:"text"`
+	// Details are what changed, or the causes of a reconcile.
+	Details []string `json:"details,omitempty"`
+	// Version is the resource version that the cache has taken over, or that the server gave to a write.
+	Version string `json:"version,omitempty"`
+	// From is the number of the write that the cache now shows; zero if it is not known.
+	From uint64 `json:"from,omitempty"`
+	// Object is what a write is about, if it is another object.
+	Object *Ref          `json:"object,omitempty"`
+	Took   time.Duration `json:"took,omitempty"`
+	Failed bool          `json:"failed,omitempty"`
+	// Running: the reconcile has not ended.
+	Running bool `json:"running,omitempty"`
+}
+
+// Timeline returns what happened to an object: the changes that the caches took over, the keys that handlers made of
+// them, the reconciles of these keys that the object caused or whose name it has, with all that they did, and the
+// writes of other reconciles to it.
+func (i *Inspector) Timeline(object Ref) Timeline {
+	t := Timeline{Object: object}
+	subject := object.subject()
+	steps, before := i.recorder.Steps(subject)
+	t.Before = before
+	keys := map[trace.Subject]bool{}
+	runs := map[run]bool{} // those that wrote to the object
+	for n := range steps {
+		s := &steps[n]
+		switch s.Kind {
+		case trace.Handled:
+			for _, k := range s.Keys {
+				keys[trace.Subject{Controller: s.Other.Controller, Namespace: k.Namespace, Name: k.Name}] = true
+			}
+		case trace.Wrote:
+			if s.Run != 0 {
+				keys[s.Other], runs[run{s.Other, s.Run}] = true, true
+			}
+		}
+	}
+	seen := map[uint64]bool{}
+	for key := range keys {
+		of, _ := i.recorder.Steps(key)
+		own := key.Namespace == object.Namespace && key.Name == object.Name
+		for n := range of {
+			s := &of[n]
+			if s.Kind == trace.Ran && (own || s.Has(subject)) {
+				runs[run{key, s.Run}] = true
+			}
+		}
+		for n := range of {
+			if s := &of[n]; runs[run{key, s.Run}] && !seen[s.Number] {
+				seen[s.Number] = true
+				t.Steps = append(t.Steps, entryOf(key, s))
+			}
+		}
+	}
+	for n := range steps {
+		// A write of a reconcile is among the steps of its key, unless these are forgotten.
+		if s := &steps[n]; s.Kind != trace.Wrote || s.Run == 0 || !hasWrite(t.Steps, s) {
+			t.Steps = append(t.Steps, entryOf(subject, s))
+		}
+	}
+	slices.SortFunc(t.Steps, func(a, b Entry) int { return cmp.Compare(a.Number, b.Number) })
+	link(object, t.Steps)
+	return t
+}
+
+type run struct {
+	key    trace.Subject
+	number uint64
+}
+
+// hasWrite reports whether the steps of keys have the write that an object's step is about.
+func hasWrite(entries []Entry, s *trace.Step) bool {
+	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Stage == StageWrite && e.Number == s.Number })
+}
+
+// link has each change of the cache refer to the write of this process that it shows, and drops the object from its
+// own writes.
+func link(object Ref, entries []Entry) {
+	writes := map[string]uint64{}
+	for n := range entries {
+		e := &entries[n]
+		if e.Object != nil && *e.Object == object {
+			e.Object = nil
+		}
+		switch {
+		case e.Stage == StageWrite && e.Object == nil && !e.Failed:
+			writes[e.Version] = e.Number
+		case e.Stage == StageCache && e.Version != "":
+			e.From = writes[e.Version]
+		}
+	}
+}
+
+// entryOf puts a step into words.
+func entryOf(of trace.Subject, s *trace.Step) Entry {
+	e := Entry{Number: s.Number, Time: s.Time, Run: s.Run, Took: s.Took, Failed: s.Err != nil}
+	if of.Controller != "" {
+		e.Controller, e.Key = of.Controller, of.Key()
+	}
+	switch s.Kind {
+	case trace.Changed:
+		e.Stage, e.Version = StageCache, s.Version
+		e.Text, e.Details = changeText(s), differences(of.Resource, s.Old, s.New)
+	case trace.Handled:
+		e.Stage, e.Controller, e.Version = StageHandler, s.Other.Controller, s.Version
+		e.Text = handledText(s)
+	case trace.Ran:
+		e.Stage, e.Running = StageReconcile, s.Outcome == ""
+		e.Text, e.Details = runText(s), causeTexts(s.Causes)
+	case trace.Waited:
+		e.Stage = StageRead
+		e.Text = fmt.Sprintf("a read of %s was held back for %s, until the cache had an own write",
+			strings.TrimSpace(s.Text), short(s.Took))
+		if s.Err != nil {
+			e.Text = fmt.Sprintf("a read of %s failed after %s: %v", strings.TrimSpace(s.Text), short(s.Took), s.Err)
+		}
+	case trace.Logged:
+		e.Stage, e.Text = StageLog, s.Text
+	case trace.Wrote:
+		writeEntry(&e, of, s)
+	}
+	return e
+}
+
+func changeText(s *trace.Step) string {
+	text := map[string]string{"Add": "added", "Update": "updated", "Delete": "deleted"}[s.Event]
+	if s.Initial {
+		text += ", by the first list"
+	}
+	return text + ": version " + s.Version
+}
+
+func handledText(s *trace.Step) string {
+	if len(s.Keys) == 0 {
+		return fmt.Sprintf("%s: no key: a predicate dropped the event, or the handler maps it to nothing", s.Event)
+	}
+	keys := make([]string, len(s.Keys))
+	for n, k := range s.Keys {
+		keys[n] = trace.Subject{Namespace: k.Namespace, Name: k.Name}.Key()
+		if k.After > 0 {
+			keys[n] += " in " + short(k.After)
+		}
+	}
+	text := fmt.Sprintf("%s: key %s", s.Event, strings.Join(keys, ", "))
+	if s.More > 0 {
+		text += fmt.Sprintf(" and %d more", s.More)
+	}
+	return text
+}
+
+func runText(s *trace.Step) string {
+	var b strings.Builder
+	switch {
+	case s.Outcome == "":
+		b.WriteString("running")
+	case s.Outcome == "done" && s.Next > 0:
+		fmt.Fprintf(&b, "done in %s; again in %s", short(s.Took), short(s.Next))
+	case s.Outcome == "done":
+		fmt.Fprintf(&b, "done in %s", short(s.Took))
+	case s.Outcome == "retry":
+		fmt.Fprintf(&b, "failed after %s, will be retried: %v", short(s.Took), s.Err)
+	case s.Outcome == "stale":
+		fmt.Fprintf(&b, "put off after %s: %v", short(s.Took), s.Err)
+	default:
+		fmt.Fprintf(&b, "%s after %s: %v", s.Outcome, short(s.Took), s.Err)
+	}
+	if s.Attempt > 0 {
+		fmt.Fprintf(&b, " (attempt %d)", s.Attempt+1)
+	}
+	if s.Queued > 0 {
+		fmt.Fprintf(&b, "; was queued for %s", short(s.Queued))
+	}
+	return b.String()
+}
+
+func causeTexts(causes []workqueue.Cause) (texts []string) {
+	for _, c := range causes {
+		text := strings.Join(slices.DeleteFunc([]string{c.Event, c.Source, c.Object}, func(s string) bool {
+			return s == ""
+		}), " ")
+		if c.ResourceVersion != "" {
+			text += ", version " + c.ResourceVersion
+		}
+		texts = append(texts, "because of "+text)
+	}
+	return texts
+}
+
+func writeEntry(e *Entry, of trace.Subject, s *trace.Step) {
+	e.Stage, e.Version = StageWrite, s.Version
+	e.Failed = s.Err != nil || !strings.HasPrefix(s.Outcome, "2")
+	object := of
+	if of.Controller != "" {
+		object = s.Other
+	} else {
+		e.Controller, e.Key = s.Other.Controller, ""
+		if s.Other.Controller != "" {
+			e.Key = s.Other.Key()
+		}
+	}
+	ref := refOf(object)
+	e.Object = &ref
+	what := object.Resource
+	if s.Text != "" {
+		what += "/" + s.Text
+	}
+	e.Text = fmt.Sprintf("%s %s %s: %s", s.Event, what, object.Key(), s.Outcome)
+	if s.Version != "" {
+		e.Text += ", version " + s.Version
+	}
+	if s.Err != nil {
+		e.Text += ": " + s.Err.Error()
+	}
+}
+
+// short rounds a duration for people.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}

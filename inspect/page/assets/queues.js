@@ -1,0 +1,118 @@
+// The queue of each controller: what is ready, in work, delayed and failing.
+
+import {address, count, duration, el, list, many, perSecond, say, show} from './dom.js';
+import {slow, stuck} from './state.js';
+
+/** QueuesView shows one controller, or all of them. */
+export class QueuesView {
+  constructor([name]) {
+    this.name = name;
+    this.title = name ? 'Queue of ' + name : 'Queues';
+    this.missing = el('p', {class: 'empty', hidden: true}, 'This process has no controller of that name.');
+    this.queues = el('div', {class: 'queues'});
+    this.root = el('div', {}, name ? el('p', {}, el('a', {href: '#/queues'}, 'All queues')) : null,
+      this.missing, this.queues);
+  }
+
+  update(samples) {
+    const shown = samples.latest.controllers.filter((c) => !this.name || c.name === this.name);
+    show(this.missing, shown.length === 0);
+    list(this.queues, shown, (c) => c.name, (c) => new Queue(c, Boolean(this.name)).root,
+      (node, c) => node.queue.update(c, samples));
+  }
+}
+
+const tables = [
+  {
+    field: 'processing', total: 'inFlight', title: 'In work',
+    note: 'A worker reconciles each of these now.',
+    columns: ['Key', 'For', 'Attempt', 'Because of'],
+    cells: (k) => [k.key, duration(k.for), attempt(k), causes(k)],
+    level: (k) => (k.for >= stuck ? 'bad' : k.for >= slow ? 'doubtful' : ''),
+  },
+  {
+    field: 'ready', total: 'queued', title: 'Ready',
+    note: 'These wait for a worker, the first of them for the next.',
+    columns: ['Key', 'For', 'Attempt', 'Because of'],
+    cells: (k) => [k.key, k.for ? duration(k.for) : '–', attempt(k), causes(k)],
+  },
+  {
+    field: 'waiting', total: 'delayed', title: 'Delayed',
+    note: 'These become ready when their time comes.',
+    columns: ['Key', 'Ready in', 'Attempt', 'Why'],
+    cells: (k) => [k.key, k.in > 0 ? duration(k.in) : 'now', attempt(k), k.why ?? ''],
+  },
+  {
+    field: 'failures', total: 'failing', title: 'Failing',
+    note: 'The last reconcile of each of these has failed.',
+    columns: ['Key', 'Failures', 'Error', 'Because of'],
+    cells: (k) => [k.key, count(k.attempt), k.why ?? '', causes(k)],
+    level: () => 'bad',
+  },
+];
+
+function attempt(k) {
+  return k.attempt ? String(k.attempt + 1) : '1';
+}
+
+function causes(k) {
+  return (k.causes ?? []).map((c) => c.replace(/^because of /, '')).join('; ');
+}
+
+class Queue {
+  constructor(c, alone) {
+    this.summary = el('p', {class: 'summary'});
+    this.problem = el('p', {class: 'problem', hidden: true});
+    this.tables = tables.map((t) => new Table(t));
+    this.root = el('section', {class: 'queue'},
+      alone ? null : el('h2', {}, el('a', {href: address('queues', c.name)}, c.name)),
+      this.summary, this.problem, this.tables.map((t) => t.root));
+    this.root.queue = this;
+  }
+
+  update(c, samples) {
+    say(this.summary, `${c.inFlight} of ${many(c.workers, 'worker')} busy, ${count(c.queued)} ready, ` +
+      `${count(c.delayed)} delayed, ${count(c.failing)} failing. ` +
+      `${perSecond(samples.controllerRate(c, 'adds'))} added, ` +
+      `${perSecond(samples.controllerRate(c, 'reconciles'))} reconciled; in all ${many(c.reconciles, 'reconcile')}, ` +
+      `${many(c.errors, 'error')}, ${count(c.stale)} put off until the cache had an own write.`);
+    say(this.problem, c.problem ?? '');
+    show(this.problem, Boolean(c.problem));
+    this.tables.forEach((t) => t.update(c));
+  }
+}
+
+class Table {
+  constructor(t) {
+    this.t = t;
+    this.title = el('h3', {});
+    this.rows = el('tbody', {});
+    this.more = el('p', {class: 'more', hidden: true});
+    this.root = el('div', {class: 'keys', hidden: true}, this.title, el('p', {class: 'note'}, t.note),
+      el('table', {}, el('thead', {}, el('tr', {}, t.columns.map((c) => el('th', {scope: 'col'}, c)))), this.rows),
+      this.more);
+  }
+
+  update(c) {
+    const keys = c[this.t.field] ?? [];
+    const total = Math.max(c[this.t.total], keys.length);
+    show(this.root, total > 0);
+    say(this.title, `${this.t.title} (${count(total)})`);
+    list(this.rows, keys, (k) => k.key, () => this.row(), (row, k) => {
+      this.t.cells(k).forEach((text, n) => say(row.values[n], text));
+      row.className = this.t.level?.(k) ?? '';
+      row.warning.textContent = this.t.field === 'processing' && k.for >= stuck ? ' Does it hang?' : '';
+    });
+    say(this.more, `and ${count(total - keys.length)} more`);
+    show(this.more, total > keys.length);
+  }
+
+  row() {
+    const row = el('tr', {});
+    row.values = this.t.columns.map((c) => el('bdi', {}));
+    row.warning = el('em', {});
+    row.append(...row.values.map((value, n) =>
+      el('td', {'data-column': this.t.columns[n]}, value, n === 1 ? row.warning : null)));
+    return row;
+  }
+}

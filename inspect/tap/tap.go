@@ -1,0 +1,296 @@
+package tap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/internal/trace"
+	"github.com/flyball-dev/flyball/localapi/gate"
+)
+
+// Stage is where steps are held up.
+type Stage string
+
+// The stages.
+const (
+	Write Stage = "write" // a write, before the server executes it
+	Event Stage = "event" // an event of a watch, before it is sent
+	Delta Stage = "delta" // a change of a cache, before its handlers hear of it
+	Key   Stage = "key"   // a key that a worker has taken, before its reconcile
+)
+
+// Fault is what happens to a write instead of an answer.
+type Fault string
+
+// The faults.
+const (
+	// Conflict refuses the write with 409.
+	Conflict Fault = "conflict"
+	// LostAnswer executes it, and breaks the connection.
+	LostAnswer Fault = "lost answer"
+	// CutWatch executes it, and ends the watch that would bring the next event.
+	CutWatch Fault = "cut watch"
+	// Crash executes it, and ends the program before it gets the answer.
+	Crash Fault = "crash"
+)
+
+// Options configures a [Tap].
+type Options struct {
+	// Match reports whether a request, or a watch, is held up. It must be safe for concurrent use. Nil means those of
+	// every client, but not of leases and events.
+	Match func(*gate.Request) bool
+	// Crash ends the program and starts it anew. Nil means that the fault Crash is not offered.
+	Crash func()
+}
+
+// Tap holds steps up. At first it is open: nothing is held up.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Tap struct {
+	o Options
+
+	mu sync.Mutex
+	// paused holds all steps up; delay makes each wait if it is not paused.
+	paused bool
+	delay  time.Duration
+	// waiting are the steps that are held up, oldest first.
+	waiting []*step
+	number  uint64
+	// fault is that of the next write, and cut reports whether the next event ends its watch.
+	fault Fault
+	cut   bool
+	// told has the last faults that happened, oldest first.
+	told []string
+}
+
+// step is a step that is held up.
+type step struct {
+	Waiting
+	pass chan struct{} // closed when it may go on; nothing is sent
+}
+
+// Waiting is a step that is held up.
+type Waiting struct {
+	ID    uint64    `json:"id"`
+	Stage Stage     `json:"stage"`
+	Text  string    `json:"text"`
+	Since time.Time `json:"since"`
+}
+
+// State is what a Tap does at one moment.
+type State struct {
+	Paused  bool          `json:"paused"`
+	Delay   time.Duration `json:"delay,omitempty"`
+	Waiting []Waiting     `json:"waiting"`
+	// Fault is that of the next write; empty if there is none.
+	Fault Fault `json:"fault,omitempty"`
+	// Faults are those that can be set.
+	Faults []Fault `json:"faults"`
+	// Happened are the last faults that happened, oldest first.
+	Happened []string `json:"happened,omitempty"`
+}
+
+// mostTold bounds the faults that are remembered.
+const mostTold = 20
+
+// New returns a Tap that is open.
+func New(o Options) *Tap {
+	if o.Match == nil {
+		o.Match = func(r *gate.Request) bool { return r.Resource != "leases" && r.Resource != "events" }
+	}
+	return &Tap{o: o}
+}
+
+// Attach has the Tap hold up the deltas and keys that are reported to r, that of an Inspector, until ctx is done: when
+// the program stops.
+func (t *Tap) Attach(ctx context.Context, r *trace.Recorder) {
+	r.Hold(func(kind trace.Kind, s trace.Subject, text string) {
+		stage := Key
+		if kind == trace.Changed {
+			stage, text = Delta, text+" "
+		}
+		t.wait(ctx, stage, text+s.String())
+	})
+}
+
+// Pause holds up every step from now on.
+func (t *Tap) Pause() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused = true
+}
+
+// Open lets all steps through, each after delay. Zero means at once.
+func (t *Tap) Open(delay time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused, t.delay = false, delay
+	for _, s := range t.waiting {
+		close(s.pass)
+	}
+	t.waiting = nil
+}
+
+// Step lets the oldest step of a stage through; of any if stage is empty. It reports whether there was one.
+func (t *Tap) Step(stage Stage) bool {
+	return t.release(func(s *step) bool { return stage == "" || s.Stage == stage })
+}
+
+// Release lets one step through. It reports whether there was such a step.
+func (t *Tap) Release(id uint64) bool { return t.release(func(s *step) bool { return s.ID == id }) }
+
+func (t *Tap) release(match func(*step) bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.waiting, match)
+	if i < 0 {
+		return false
+	}
+	close(t.waiting[i].pass)
+	t.waiting = slices.Delete(t.waiting, i, i+1)
+	return true
+}
+
+// Inject sets the fault of the next write that is let through. The empty fault takes it back.
+//
+// Errors: a fault that is not offered.
+func (t *Tap) Inject(f Fault) error {
+	if f != "" && !slices.Contains(t.faults(), f) {
+		return fmt.Errorf("there is no fault %q; there are %q", f, t.faults())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fault = f
+	return nil
+}
+
+func (t *Tap) faults() []Fault {
+	faults := []Fault{Conflict, LostAnswer, CutWatch}
+	if t.o.Crash != nil {
+		faults = append(faults, Crash)
+	}
+	return faults
+}
+
+// State returns what the Tap does now.
+func (t *Tap) State() State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := State{
+		Paused: t.paused, Delay: t.delay, Fault: t.fault, Faults: t.faults(), Waiting: []Waiting{},
+		Happened: slices.Clone(t.told),
+	}
+	for _, each := range t.waiting {
+		s.Waiting = append(s.Waiting, each.Waiting)
+	}
+	return s
+}
+
+// wait returns when the step may go on, or ctx is done.
+func (t *Tap) wait(ctx context.Context, stage Stage, text string) {
+	t.mu.Lock()
+	if !t.paused {
+		delay := t.delay
+		t.mu.Unlock()
+		if delay > 0 {
+			select {
+			case <-time.After(delay):
+			case <-ctx.Done():
+			}
+		}
+		return
+	}
+	t.number++
+	s := &step{Waiting{t.number, stage, text, time.Now()}, make(chan struct{})}
+	t.waiting = append(t.waiting, s)
+	t.mu.Unlock()
+	select {
+	case <-s.pass:
+	case <-ctx.Done():
+		t.Release(s.ID)
+	}
+}
+
+// Gate returns the gate of the API server, which holds up writes and events.
+func (t *Tap) Gate() gate.Gate {
+	return gate.Funcs{OnRequest: t.request, OnAnswer: t.answer, OnFrame: t.frame}
+}
+
+// request holds a write up.
+func (t *Tap) request(ctx context.Context, r *gate.Request) gate.Verdict {
+	if !r.Mutates() || !t.o.Match(r) {
+		return gate.Verdict{}
+	}
+	text := describe(r)
+	t.wait(ctx, Write, text)
+	if !t.take(Conflict, text) {
+		return gate.Verdict{}
+	}
+	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
+	return gate.FailWith(apierrors.NewConflict(resource, r.Name, errors.New("the fault was asked for")))
+}
+
+func (t *Tap) answer(_ context.Context, r *gate.Request, a gate.Answer) gate.Verdict {
+	if !r.Mutates() || !t.o.Match(r) || a.Code >= http.StatusMultipleChoices {
+		return gate.Verdict{}
+	}
+	text := describe(r)
+	switch {
+	case t.take(LostAnswer, text):
+		return gate.Verdict{Action: gate.Drop}
+	case t.take(Crash, text):
+		t.o.Crash()
+		return gate.Verdict{Action: gate.Drop}
+	case t.take(CutWatch, text):
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.cut = true
+	}
+	return gate.Verdict{}
+}
+
+func (t *Tap) frame(ctx context.Context, r *gate.Request, f gate.Frame) gate.Verdict {
+	if !t.o.Match(r) || f.Name == "" { // bookmarks have no name
+		return gate.Verdict{}
+	}
+	object := trace.Subject{Resource: r.Resource, Namespace: f.Namespace, Name: f.Name}
+	t.wait(ctx, Event, fmt.Sprintf("%s %s, version %s, to %s", f.Type, object, f.ResourceVersion,
+		cmp.Or(r.User, r.UserAgent)))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.cut {
+		return gate.Verdict{}
+	}
+	t.cut = false
+	return gate.Verdict{Action: gate.Close}
+}
+
+// take takes the fault of the next write, if it is f.
+func (t *Tap) take(f Fault, text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fault != f {
+		return false
+	}
+	t.fault = ""
+	t.told = append(t.told, string(f)+": "+text)
+	t.told = t.told[max(0, len(t.told)-mostTold):]
+	return true
+}
+
+func describe(r *gate.Request) string {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	return fmt.Sprintf("%s %s", r.Verb, trace.Subject{Resource: resource, Namespace: r.Namespace, Name: r.Name})
+}

@@ -1,0 +1,243 @@
+package tap_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/inspect/tap"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// world is a manager with one controller, which marks ConfigMaps, below a tap.
+type world struct {
+	*tap.Tap
+	t    *testing.T
+	user kubernetes.Interface
+	runs atomic.Int64
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t}
+	var crash func()
+	w.Tap = tap.New(tap.Options{
+		Match: func(r *gate.Request) bool { return r.User == "program" },
+		Crash: func() { crash() },
+	})
+	api := localapi.NewTestWith(t, localapi.Options{Gate: w.Gate()})
+	w.user = kubernetes.NewForConfigOrDie(api.RESTConfig())
+	config := api.RESTConfigFor(auth.User{Name: "program", Groups: []string{auth.Masters}})
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.NewKlogr().V(9)))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			one, kill := context.WithCancel(ctx)
+			crash = kill
+			w.run(one, config)
+			kill()
+		}
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	time.Sleep(time.Second)
+	return w
+}
+
+// run runs the program once.
+func (w *world) run(ctx context.Context, config *rest.Config) {
+	i := inspect.New(inspect.Options{Tap: w.Tap})
+	w.Attach(ctx, i.Recorder())
+	mgr, err := manager.New(config, manager.Options{Inspect: i})
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	c := mgr.GetClient()
+	if err := builder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func[reconcile.Request](
+		func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			w.runs.Add(1)
+			var config corev1.ConfigMap
+			if err := c.Get(ctx, req.NamespacedName, &config); err != nil || config.Data["marked"] != "" {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			config.Data = map[string]string{"marked": "yes"}
+			return reconcile.Result{}, c.Update(ctx, &config)
+		})); err != nil {
+		w.t.Error(err)
+		return
+	}
+	if err := mgr.Run(ctx); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (w *world) create(name string) {
+	w.t.Helper()
+	if _, err := w.user.CoreV1().ConfigMaps("default").Create(w.t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (w *world) marked(name string) bool {
+	w.t.Helper()
+	config, err := w.user.CoreV1().ConfigMaps("default").Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return config.Data["marked"] != ""
+}
+
+// held fails the test unless just these steps are held up.
+func (w *world) held(want ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	var got []string
+	for _, s := range w.State().Waiting {
+		got = append(got, fmt.Sprintf("%s: %s", s.Stage, s.Text))
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		w.t.Fatalf("held up: %q, want %q", got, want)
+	}
+}
+
+func (w *world) step(stage tap.Stage) {
+	w.t.Helper()
+	if !w.Step(stage) {
+		w.t.Fatalf("nothing is held up at stage %q", stage)
+	}
+}
+
+// One object goes through the pipeline step by step.
+func TestStepByStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Pause()
+		w.create("a")
+		w.held("event: ADDED configmaps default/a, version 11, to program")
+		w.step(tap.Event)
+		w.held("delta: Add configmaps default/a")
+		w.step(tap.Delta)
+		w.held("key: controller configmap default/a")
+		w.step(tap.Key)
+		w.held("write: update configmaps default/a")
+		if w.marked("a") {
+			t.Error("the write took effect while it was held up")
+		}
+		w.step("")
+		w.held("event: MODIFIED configmaps default/a, version 12, to program")
+		if !w.marked("a") {
+			t.Error("the write has taken no effect")
+		}
+		if w.Step(tap.Write) || w.Release(999) {
+			t.Error("a step went on that was not held up")
+		}
+		w.Open(time.Second) // slow motion
+		time.Sleep(10 * time.Second)
+		w.held()
+		if n := w.runs.Load(); n != 2 {
+			t.Errorf("%d reconciles, want 2", n)
+		}
+	})
+}
+
+// After each fault the controller does its work in the end.
+func TestFaults(t *testing.T) {
+	for _, fault := range []tap.Fault{tap.Conflict, tap.LostAnswer, tap.CutWatch, tap.Crash} {
+		t.Run(string(fault), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				if err := w.Inject(fault); err != nil {
+					t.Fatal(err)
+				}
+				w.create("a")
+				time.Sleep(5 * time.Minute)
+				s := w.State()
+				want := string(fault) + ": update configmaps default/a"
+				if len(s.Happened) != 1 || s.Happened[0] != want || s.Fault != "" {
+					t.Errorf("state %+v", s)
+				}
+				if !w.marked("a") {
+					t.Error("not marked")
+				}
+				w.create("b")
+				time.Sleep(time.Minute)
+				if !w.marked("b") {
+					t.Error("not marked after the fault")
+				}
+			})
+		})
+	}
+}
+
+// A program that stops is not held up.
+func TestStopWhilePaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Pause()
+		w.create("a")
+		w.step(tap.Event)
+		w.held("delta: Add configmaps default/a")
+	})
+}
+
+func TestHTTP(t *testing.T) {
+	one := tap.New(tap.Options{})
+	do := func(method, query string, header ...string) (int, string) {
+		r := httptest.NewRequest(method, "/inspect/api/tap?"+query, nil)
+		for n := 0; n+1 < len(header); n += 2 {
+			r.Header.Set(header[n], header[n+1])
+		}
+		answer := httptest.NewRecorder()
+		one.ServeHTTP(answer, r)
+		return answer.Code, answer.Body.String()
+	}
+	for _, c := range []struct {
+		method, query, want string
+		code                int
+	}{
+		{"GET", "", `"paused":false`, 200},
+		{"POST", "do=pause", `"paused":true`, 200},
+		{"POST", "do=step&stage=key", "nothing is held up", 400},
+		{"POST", "do=release&id=x", "no step", 400},
+		{"POST", "do=inject&fault=crash", `there is no fault "crash"`, 400},
+		{"POST", "do=inject&fault=conflict", `"fault":"conflict"`, 200},
+		{"POST", "do=inject", `"faults":["conflict"`, 200},
+		{"POST", "do=open&delay=-1s", "want a duration", 400},
+		{"POST", "do=open&delay=1s", `"delay":1000000000`, 200},
+		{"POST", "do=nothing", "want pause", 400},
+		{"DELETE", "", "use GET or POST", 405},
+	} {
+		if code, body := do(c.method, c.query); code != c.code || !strings.Contains(body, c.want) {
+			t.Errorf("%s %q: %d %s", c.method, c.query, code, body)
+		}
+	}
+	if code, _ := do("POST", "do=pause", "Sec-Fetch-Site", "cross-site"); code != http.StatusForbidden {
+		t.Errorf("a page of another origin: %d", code)
+	}
+	var s tap.State
+	if _, body := do("GET", ""); json.Unmarshal([]byte(body), &s) != nil || s.Paused {
+		t.Errorf("state %s", body)
+	}
+}
