@@ -1,0 +1,72 @@
+package simulated
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/simtest"
+)
+
+// app selects the Pods of the Service.
+var app = map[string]string{"app": "web"}
+
+// service is default/web, of all Pods with the label app=web.
+func service() *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+		Spec: corev1.ServiceSpec{
+			Selector: app, Ports: []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		},
+	}
+}
+
+// backend is a Pod of the Service.
+func backend(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: app},
+		Spec: corev1.PodSpec{
+			NodeName: "node-1", Containers: []corev1.Container{{Name: "web", Image: "web:1"}},
+		},
+	}
+}
+
+// report sets the status of a Pod, as its kubelet does.
+func report(u *simtest.User, name, ip string, ready corev1.ConditionStatus) {
+	simtest.UpdateStatus(u, backend(name), func(p *corev1.Pod) {
+		p.Status = corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}},
+		}
+	})
+}
+
+// LifeOfAService is a script: a Service gets Pods, one of them fails and recovers, the port and the selector change, a
+// Pod takes the name of another, and a Service takes the name of another.
+func LifeOfAService(u *simtest.User) {
+	u.Create(service())
+	u.Create(backend("a"))
+	report(u, "a", "10.0.0.1", corev1.ConditionTrue)
+	u.Settle()
+	u.Create(backend("b"))
+	report(u, "b", "10.0.0.2", corev1.ConditionTrue)
+	report(u, "a", "10.0.0.1", corev1.ConditionFalse)
+	u.Settle()
+	report(u, "a", "10.0.0.1", corev1.ConditionTrue)
+	simtest.Update(u, service(), func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(9090) })
+	u.Settle()
+	u.Do("remove Pod default/b", func(ctx context.Context, c client.Client) error {
+		return client.IgnoreNotFound(c.Delete(ctx, backend("b"), client.GracePeriodSeconds(0)))
+	})
+	u.Create(backend("b"))
+	report(u, "b", "10.0.0.3", corev1.ConditionTrue)
+	u.Settle()
+	u.Delete(service())
+	u.Create(service())
+	u.Settle()
+	u.Delete(service())
+	u.Settle()
+}

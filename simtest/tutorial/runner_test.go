@@ -1,0 +1,84 @@
+package tutorial
+
+import (
+	"flag"
+	"regexp"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/internal/docblock"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/simtest"
+)
+
+var (
+	update  = flag.Bool("update", false, "write the output into docs/simtest.md")
+	failing = flag.Bool("failing", false, "perform TestRunner, which fails")
+)
+
+// page is where the output stands, in a block of this name.
+const (
+	page  = "../../docs/simtest.md"
+	block = "go test ./simtest/tutorial -run TestRunnerIsFound -update"
+)
+
+// task is a ConfigMap that runner starts a Pod for.
+var task = &corev1.ConfigMap{
+	ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hello"},
+	Data:       map[string]string{"command": "echo hello"},
+}
+
+func scenario(newManager func(*rest.Config) (*ctrl.Manager, error)) simtest.Scenario {
+	return simtest.Scenario{
+		Build: func(e *simtest.Env) (simtest.Program, error) { return newManager(e.Config()) },
+		Script: func(u *simtest.User) {
+			u.Create(task)
+			u.Settle()
+		},
+	}
+}
+
+// TestRunner fails, and is meant to.
+func TestRunner(t *testing.T) {
+	if !*failing {
+		t.Skip("it fails; -failing performs it")
+	}
+	simtest.Check(t, simtest.Scenario{
+		Build: func(e *simtest.Env) (simtest.Program, error) { return newManager(e.Config()) },
+		Script: func(u *simtest.User) {
+			u.Create(task)
+			u.Settle()
+		},
+	})
+}
+
+// TestMended: the mended program passes.
+func TestMended(t *testing.T) {
+	finding, report := simtest.Find(t, scenario(newMended), simtest.Options{Budget: 2 * time.Second})
+	if finding != nil || report.Runs < 20 {
+		t.Errorf("%d runs, %v", report.Runs, finding)
+	}
+}
+
+var token = regexp.MustCompile(`-sim.replay=\S+`)
+
+// TestRunnerIsFound: the bug is found, and the page shows the story.
+func TestRunnerIsFound(t *testing.T) {
+	finding, _ := simtest.Find(t, scenario(newManager), simtest.Options{Budget: time.Minute})
+	if finding == nil {
+		t.Fatal("the bug is not found")
+	}
+	want := "```\n" + token.ReplaceAllString(finding.String(), "-sim.replay=TOKEN") + "```"
+	if *update {
+		if err := docblock.Write(page, block, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := docblock.Read(page, block); err != nil || got != want {
+		t.Errorf("%s does not show the story (%v): run %s\n%s", page, err, block, want)
+	}
+}
