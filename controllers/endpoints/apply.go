@@ -30,9 +30,10 @@ func (c *controller) Reconcile(ctx context.Context, key reconcile.Request) (reco
 
 // observe reads what plan needs. It advances the trigger time even if nothing is written afterwards.
 func (c *controller) observe(key types.NamespacedName) (observed, error) {
+	current, _ := c.endpoints.Get(key.Namespace, key.Name)
 	svc, found := c.services.Get(key.Namespace, key.Name)
 	if !found {
-		return observed{}, nil
+		return observed{current: current}, nil
 	}
 	if !serving.HasSelector(svc) {
 		return observed{service: svc}, nil
@@ -41,10 +42,7 @@ func (c *controller) observe(key types.NamespacedName) (observed, error) {
 	if err != nil {
 		return observed{}, err
 	}
-	o := observed{service: svc, pods: selected}
-	if ep, found := c.endpoints.Get(key.Namespace, key.Name); found {
-		o.current = ep
-	}
+	o := observed{service: svc, pods: selected, current: current}
 	o.trigger = c.triggers.Advance(svc, o.pods)
 	return o, nil
 }
@@ -67,7 +65,7 @@ func (c *controller) apply(ctx context.Context, key types.NamespacedName, o obse
 	case update:
 		return c.update(ctx, wanted.endpoints)
 	case remove:
-		return c.remove(ctx, key)
+		return c.remove(ctx, key, o.current)
 	default:
 		return nil
 	}
@@ -97,10 +95,18 @@ func (c *controller) update(ctx context.Context, ep *corev1.Endpoints) error {
 	return nil
 }
 
-// remove deletes the Endpoints of a Service that is gone, whoever wrote them, if there are any.
-func (c *controller) remove(ctx context.Context, key types.NamespacedName) error {
+// remove deletes the Endpoints of a Service that is gone, whoever wrote them, if there are any. If the cache has them,
+// it deletes no others: those would be of a Service of the same name that the cache does not show yet. Their deletion
+// fails with a conflict, and the retry finds that Service.
+//
+// Differs: kube-controller-manager deletes them by name alone.
+func (c *controller) remove(ctx context.Context, key types.NamespacedName, current *corev1.Endpoints) error {
 	ep := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	if err := client.IgnoreNotFound(c.client.Delete(ctx, ep)); err != nil {
+	var opts []client.DeleteOption
+	if current != nil {
+		opts = append(opts, client.Preconditions{UID: &current.UID})
+	}
+	if err := client.IgnoreNotFound(c.client.Delete(ctx, ep, opts...)); err != nil {
 		return fmt.Errorf("delete endpoints: %w", err)
 	}
 	c.triggers.Forget(key)
