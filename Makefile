@@ -26,16 +26,49 @@ help: ## show this help
 build: ## build the flyball binary into bin/
 	go build -o bin/flyball ./cmd/flyball
 
+# The container images: each one's name and package. Their tag is written in deploy/version alone.
+IMAGES  := flyball=./cmd/flyball items=./examples/operators/items ipam-operator=./examples/operators/ipam \
+           project-operator=./examples/operators/projects ci-controllers=./examples/operators/ci
+VERSION := $(shell sed -n 's/.*&version \([^ }]*\).*/\1/p' deploy/version/kustomization.yaml)
+TAG     ?= $(VERSION)
+ONLY    ?= %
+CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+
+.PHONY: image
+image: ## container images of flyball and of the operators in examples, with docker (ONLY=flyball: that one)
+	@docker version >/dev/null 2>&1 || { echo "make image needs docker, and permission to use it: docker version fails" >&2; exit 1; }
+	@[ -n "$(CERTIFICATES)" ] || { echo "no certificates of public authorities found: CERTIFICATES=file names some" >&2; exit 1; }
+	@[ -n "$(filter $(ONLY)=%,$(IMAGES))" ] || { echo "there is no image $(ONLY)" >&2; exit 1; }
+	@for i in $(filter $(ONLY)=%,$(IMAGES)); do name=$${i%%=*} dir=bin/image/$${i%%=*}; \
+	  rm -rf $$dir; mkdir -p $$dir; cp $(CERTIFICATES) $$dir/ca-certificates.crt; \
+	  CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $$dir/program $${i#*=}; \
+	  chmod 644 $$dir/ca-certificates.crt; TZ=UTC touch -t 197001010000 $$dir/*; \
+	  docker build -q -f Dockerfile -t $$name:$(TAG) --build-arg TITLE=$$name --build-arg VERSION=$(VERSION) $$dir >/dev/null; \
+	  echo "$$name:$(TAG)"; done
+
+.PHONY: test-images
+test-images: ## build every image and run it as a Pod would, with docker
+	FLYBALL_IMAGES=1 go test -count 1 -run 'TestImage$$' ./cmd/flyball ./examples/operators/...
+
 .PHONY: demo
 demo: ## a Deployment end to end on our own pipeline, in this process
 	go run ./cmd/flyball demo
 
 .PHONY: test
 test: ## test every module but peers, with the race detector
-	@for m in $(MODULES); do echo "== test $$m"; (cd $$m && go test -race -timeout 8m ./...); done
+	@for m in $(MODULES); do echo "== test $$m"; (cd $$m && go test -race -timeout 15m ./...); done
+
+.PHONY: generate
+generate: ## write what controller-gen makes of the types in examples and in the project of flyball init
+	go generate ./examples/... ./cmd/flyball/scaffold
+
+.PHONY: generated
+generated: # fails if generate changes a file
+	@sums() { git ls-files --cached --others --exclude-standard examples cmd/flyball/scaffold/project | xargs cksum 2>/dev/null || true; }; before=$$(sums); $(MAKE) -s generate; \
+	  if ! diff <(echo "$$before") <(sums); then echo "these files were not what make generate writes; they are now"; exit 1; fi
 
 .PHONY: check
-check: ## formatting, vet, staticcheck, the rules of the tree, tidy modules
+check: generated ## formatting, vet, staticcheck, the rules of the tree, generated files, tidy modules
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files --cached --others --exclude-standard '*.go' | grep -v /testdata/)); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; fi
 	@for m in $(MODULES); do echo "== check $$m"; (cd $$m && go vet ./... && $(TOOL) staticcheck ./... && go mod tidy -diff); done
@@ -70,6 +103,7 @@ controlplane: ## build and start etcd, kube-apiserver and kube-controller-manage
 test-peers: ## test against the real control plane (builds it first: about 10 minutes)
 	cd peers && go vet ./... && go test -timeout 60m ./...
 	cd peers/multicluster && go vet ./... && go test ./...
+	cd peers/simulated && go vet ./... && go test ./...
 	cd peers/suites && go vet ./... && go test ./...
 
 .PHONY: test-suites

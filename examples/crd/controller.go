@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,11 @@ type NameServer interface {
 	Set(ctx context.Context, domain, target string) error
 	Remove(ctx context.Context, domain, target string) error
 }
+
+// +kubebuilder:rbac:groups=examples.flyball.dev,resources=websites,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=examples.flyball.dev,resources=websites/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create;update
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Reconciler reconciles Websites.
 type Reconciler struct {
@@ -85,9 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	deleting, err := controllerutil.Finalize(ctx, r, &website, finalizer, func(ctx context.Context) error {
-		if website.Status.URL == "" {
-			return nil // it never had the domain
-		}
+		// Without a URL in its status, too: the process may have been killed between Set and the write of the status.
 		return r.Names.Remove(ctx, website.Spec.Domain, request.String())
 	})
 	if deleting || err != nil {
@@ -120,6 +124,9 @@ func (r *Reconciler) publish(ctx context.Context,
 		return controllerutil.SetControllerReference(w, page, r.Scheme())
 	})
 	if err == nil {
+		err = r.exists(ctx, w)
+	}
+	if err == nil {
 		err = r.Names.Set(ctx, w.Spec.Domain, client.ObjectKeyFromObject(w).String())
 	}
 	if err != nil {
@@ -127,6 +134,20 @@ func (r *Reconciler) publish(ctx context.Context,
 	}
 	w.Status.URL = "http://" + w.Spec.Domain
 	return conditions.IsReady, "Published", w.Status.URL + " shows the page", nil
+}
+
+// exists asks the server whether the Website still exists. After a restart the cache may show one that is gone. A write
+// for it fails or is garbage, but nobody would remove its entry from the name server. The finalizer of one that exists
+// lets it go only after Remove.
+func (r *Reconciler) exists(ctx context.Context, w *Website) error {
+	var live Website
+	if err := r.Get(ctx, client.ObjectKeyFromObject(w), &live, client.Live); err != nil {
+		return fmt.Errorf("read the website before its name is set: %w", err)
+	}
+	if live.UID != w.UID || !controllerutil.ContainsFinalizer(&live, finalizer) {
+		return errors.New("the website was replaced")
+	}
+	return nil
 }
 
 func eventType(s conditions.State) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,8 +22,10 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/internal/roletest"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/manager/rbac"
 )
 
 // zone is a name server.
@@ -62,8 +65,13 @@ func (z *zone) String() string {
 	return fmt.Sprint(maps.Clone(z.names))
 }
 
-//go:embed crd.yaml
+//go:embed examples.flyball.dev_websites.yaml
 var crd []byte
+
+// requests records what the controller asks the server for.
+var requests = rbac.NewRecorder()
+
+func TestMain(m *testing.M) { os.Exit(roletest.Main(m, "role.yaml", requests, os.Stdout)) }
 
 // define makes the server know Websites, from the very file that a cluster is told with.
 func define(ctx context.Context, c *client.Cluster) error {
@@ -104,7 +112,9 @@ func run(t *testing.T, test func(ctx context.Context, w *world)) {
 		}
 		time.Sleep(time.Second) // It is established.
 		names := &zone{names: map[string]string{}}
-		mgr, err := newManager(ctx, api.RESTConfig(), names)
+		config := api.RESTConfig()
+		config.Wrap(requests.Wrap)
+		mgr, err := newManager(ctx, config, names)
 		if err != nil {
 			t.Fatal(err)
 		}

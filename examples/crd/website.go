@@ -9,50 +9,47 @@ import (
 // groupVersion is the group and version of Website.
 var groupVersion = schema.GroupVersion{Group: "examples.flyball.dev", Version: "v1"}
 
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=web
+// +kubebuilder:printcolumn:name=URL,type=string,JSONPath=.status.url
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+
 // Website is a page under a domain.
 type Website struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Spec              WebsiteSpec   `json:"spec"`
 	Status            WebsiteStatus `json:"status,omitempty,omitzero"`
 }
 
+// +kubebuilder:object:generate=true
+
 // WebsiteSpec is the desired state of a Website.
 type WebsiteSpec struct {
+	// Domain is the domain of the page. Only one Website may have it.
+	// +kubebuilder:validation:MinLength=1
 	Domain string `json:"domain"`
-	HTML   string `json:"html"`
+	// HTML is the page.
+	HTML string `json:"html"`
 }
+
+// +kubebuilder:object:generate=true
 
 // WebsiteStatus is the observed state of a Website.
 type WebsiteStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	URL        string             `json:"url,omitempty"`
+	// URL is where the page is shown.
+	URL string `json:"url,omitempty"`
 }
+
+// +kubebuilder:object:root=true
 
 // WebsiteList is a list of Websites.
 type WebsiteList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []Website `json:"items"`
-}
-
-// DeepCopyObject implements runtime.Object.
-func (w *Website) DeepCopyObject() runtime.Object {
-	c := *w
-	w.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	c.Status.Conditions = append([]metav1.Condition(nil), w.Status.Conditions...)
-	return &c
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *WebsiteList) DeepCopyObject() runtime.Object {
-	c := *l
-	l.ListMeta.DeepCopyInto(&c.ListMeta)
-	c.Items = make([]Website, len(l.Items))
-	for i := range l.Items {
-		c.Items[i] = *l.Items[i].DeepCopyObject().(*Website)
-	}
-	return &c
 }
 
 // addToScheme registers the type.

@@ -17,8 +17,13 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// jobOwner is the index of Jobs by the CronJob that controls them.
+// jobOwner is the index of Jobs by the UID of the CronJob that controls them. By its name, a new CronJob would also
+// find the Jobs of one that is gone, until they are collected, and take the last of them for its own last run.
 const jobOwner = ".metadata.controller"
+
+// +kubebuilder:rbac:groups=batch.examples.flyball.dev,resources=cronjobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=batch.examples.flyball.dev,resources=cronjobs/status,verbs=update
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch;create;delete
 
 // Reconciler reconciles CronJobs.
 type Reconciler struct{ client.Client }
@@ -35,14 +40,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager) er
 		Complete(r)
 }
 
-// ownerOf is the index function. It returns the name of the CronJob that controls a Job, and nothing for other Jobs,
+// ownerOf is the index function. It returns the UID of the CronJob that controls a Job, and nothing for other Jobs,
 // including those of Kubernetes' own CronJobs.
 func ownerOf(obj client.Object) []string {
 	owner := metav1.GetControllerOf(obj)
 	if owner == nil || owner.APIVersion != groupVersion.String() || owner.Kind != "CronJob" {
 		return nil
 	}
-	return []string{owner.Name}
+	return []string{string(owner.UID)}
 }
 
 // Reconcile implements ctrl.Reconciler.
@@ -55,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// 2. List its Jobs, and update the status.
 	var list batchv1.JobList
 	if err := r.List(ctx, &list, client.InNamespace(request.Namespace),
-		client.MatchingFields{jobOwner: request.Name}); err != nil {
+		client.MatchingFields{jobOwner: string(cron.UID)}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list jobs: %w", err)
 	}
 	all := sortJobs(list.Items)
@@ -133,8 +138,20 @@ func (r *Reconciler) remove(ctx context.Context, job *batchv1.Job) error {
 	)
 }
 
+// isLatest asks the server whether cron is the latest version. The cache of a process that has just started may be old.
+// By that version a run may be due that has taken place, and whose Job has been cleaned up: nothing would keep it from
+// taking place again.
+func (r *Reconciler) isLatest(ctx context.Context, cron *CronJob) (bool, error) {
+	var latest CronJob
+	err := r.Get(ctx, client.ObjectKeyFromObject(cron), &latest, client.Live)
+	return err == nil && latest.ResourceVersion == cron.ResourceVersion, client.IgnoreNotFound(err)
+}
+
 // start creates the Job of a run, if the concurrency policy allows it.
 func (r *Reconciler) start(ctx context.Context, cron *CronJob, all jobs, run time.Time) error {
+	if latest, err := r.isLatest(ctx, cron); !latest || err != nil {
+		return err // the event of the latest version triggers another reconcile
+	}
 	if len(all.active) > 0 {
 		switch cron.Spec.ConcurrencyPolicy {
 		case ForbidConcurrent:

@@ -11,13 +11,21 @@ import (
 // groupVersion is the group and version of this CronJob. Kubernetes' own is in batch/v1.
 var groupVersion = schema.GroupVersion{Group: "batch.examples.flyball.dev", Version: "v1"}
 
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name=Schedule,type=string,JSONPath=.spec.schedule
+// +kubebuilder:printcolumn:name=Suspend,type=boolean,JSONPath=.spec.suspend
+// +kubebuilder:printcolumn:name=Last Schedule,type=date,JSONPath=.status.lastScheduleTime
+
 // CronJob creates Jobs at the times of a schedule.
 type CronJob struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Spec              CronJobSpec   `json:"spec"`
 	Status            CronJobStatus `json:"status,omitempty,omitzero"`
 }
+
+// +kubebuilder:validation:Enum=Allow;Forbid;Replace
 
 // ConcurrencyPolicy decides what happens when a run is due while the previous one is active.
 type ConcurrencyPolicy string
@@ -29,20 +37,33 @@ const (
 	ReplaceConcurrent ConcurrencyPolicy = "Replace" // the previous run is deleted
 )
 
+// +kubebuilder:object:generate=true
+
 // CronJobSpec is the desired state of a CronJob.
 type CronJobSpec struct {
 	// Schedule has the five fields of cron, in UTC; see [ParseSchedule].
+	// +kubebuilder:validation:MinLength=1
 	Schedule string `json:"schedule"`
 	// StartingDeadlineSeconds is how late a run may begin. Nil means any time.
+	// +kubebuilder:validation:Minimum=0
 	StartingDeadlineSeconds *int64            `json:"startingDeadlineSeconds,omitempty"`
 	ConcurrencyPolicy       ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 	// Suspend stops further runs. Active ones continue.
-	Suspend     bool                    `json:"suspend,omitempty"`
+	Suspend bool `json:"suspend,omitempty"`
+	// JobTemplate is what a Job is created from. The server checks it when the Job is created.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
 	JobTemplate batchv1.JobTemplateSpec `json:"jobTemplate"`
-	// SuccessfulJobsHistoryLimit and FailedJobsHistoryLimit are how many finished Jobs are kept. Nil keeps all.
+	// SuccessfulJobsHistoryLimit is how many Jobs are kept that were successful. Nil keeps all.
+	// +kubebuilder:validation:Minimum=0
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
-	FailedJobsHistoryLimit     *int32 `json:"failedJobsHistoryLimit,omitempty"`
+	// FailedJobsHistoryLimit is how many Jobs are kept that have failed. Nil keeps all.
+	// +kubebuilder:validation:Minimum=0
+	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 }
+
+// +kubebuilder:object:generate=true
 
 // CronJobStatus is the observed state of a CronJob.
 type CronJobStatus struct {
@@ -52,43 +73,13 @@ type CronJobStatus struct {
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 }
 
+// +kubebuilder:object:root=true
+
 // CronJobList is a list of CronJobs.
 type CronJobList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []CronJob `json:"items"`
-}
-
-func copied[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
-}
-
-// DeepCopyObject implements runtime.Object.
-func (c *CronJob) DeepCopyObject() runtime.Object {
-	d := *c
-	c.ObjectMeta.DeepCopyInto(&d.ObjectMeta)
-	c.Spec.JobTemplate.DeepCopyInto(&d.Spec.JobTemplate)
-	d.Spec.StartingDeadlineSeconds = copied(c.Spec.StartingDeadlineSeconds)
-	d.Spec.SuccessfulJobsHistoryLimit = copied(c.Spec.SuccessfulJobsHistoryLimit)
-	d.Spec.FailedJobsHistoryLimit = copied(c.Spec.FailedJobsHistoryLimit)
-	d.Status.Active = append([]corev1.ObjectReference(nil), c.Status.Active...)
-	d.Status.LastScheduleTime = c.Status.LastScheduleTime.DeepCopy()
-	return &d
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *CronJobList) DeepCopyObject() runtime.Object {
-	d := *l
-	l.ListMeta.DeepCopyInto(&d.ListMeta)
-	d.Items = make([]CronJob, len(l.Items))
-	for i := range l.Items {
-		d.Items[i] = *l.Items[i].DeepCopyObject().(*CronJob)
-	}
-	return &d
 }
 
 // addToScheme registers the type.

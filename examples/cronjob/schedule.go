@@ -15,13 +15,13 @@ type Schedule struct {
 	either bool
 }
 
-// field describes one of the five fields and the numbers it may have.
-type field struct {
+// column describes one of the five fields and the numbers it may have.
+type column struct {
 	name     string
 	min, max int
 }
 
-var scheduleFields = [5]field{
+var scheduleFields = [5]column{
 	{"minute", 0, 59},
 	{"hour", 0, 23},
 	{"day of the month", 1, 31},
@@ -62,7 +62,7 @@ func ParseSchedule(text string) (Schedule, error) {
 }
 
 // parse parses a list of ranges.
-func (f field) parse(word string) (set uint64, err error) {
+func (f column) parse(word string) (set uint64, err error) {
 	for part := range strings.SplitSeq(word, ",") {
 		span, stepText, stepped := strings.Cut(part, "/")
 		step := 1
@@ -96,7 +96,7 @@ func (f field) parse(word string) (set uint64, err error) {
 	return set, nil
 }
 
-func (f field) number(text string) (int, error) {
+func (f column) number(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < f.min || n > f.max {
 		return 0, fmt.Errorf("%q is not a number from %d to %d", text, f.min, f.max)

@@ -13,15 +13,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
-//go:embed crd.yaml
+//go:embed resourcemanager.miloapis.com_projects.yaml
 var definition []byte
 
 // site is a cluster with Projects, together with their control planes. All are API servers in this process. The host of
@@ -43,8 +46,13 @@ func newSite(ctx context.Context) (*site, error) {
 	if err := s.serve(hubHost); err != nil {
 		return nil, err
 	}
-	var err error
-	if s.hub, err = client.New(s.config(hubHost), client.Options{}); err != nil {
+	scheme := runtime.NewScheme()
+	err := clientscheme.AddToScheme(scheme)
+	addToScheme(scheme)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if s.hub, err = client.New(s.config(hubHost), client.Options{Scheme: scheme}); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	crd := &unstructured.Unstructured{}
@@ -108,15 +116,13 @@ func (s *site) add(ctx context.Context, name string) error {
 	if err := s.hub.Create(ctx, p); err != nil {
 		return err
 	}
-	p.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	conditions.SetState(&p.Status.Conditions, p.Generation, conditions.IsReady, "Serving", "The control plane answers",
+		conditions.OnStatus)
 	return s.hub.Status().Update(ctx, p)
 }
 
-func projectOf(name string) *unstructured.Unstructured {
-	p := &unstructured.Unstructured{Object: map[string]any{}}
-	p.SetGroupVersionKind(project.External().Kind)
-	p.SetName(name)
-	return p
+func projectOf(name string) *Project {
+	return &Project{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 // in returns a client of a cluster.

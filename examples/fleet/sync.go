@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -89,7 +88,7 @@ func (s *Syncer) Reconcile(ctx context.Context, r multicluster.Request) (ctrl.Re
 	}
 	twin := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 	if err != nil || original.Labels[originalLabel] == "" {
-		return ctrl.Result{}, remove(ctx, cluster, twin)
+		return ctrl.Result{}, s.remove(ctx, cluster, twin)
 	}
 	if err := cluster.Get(ctx, client.ObjectKey{Name: r.Namespace}, &corev1.Namespace{}); err != nil {
 		// This controller does not create namespaces; a new one triggers another reconcile.
@@ -113,15 +112,17 @@ func (s *Syncer) Reconcile(ctx context.Context, r multicluster.Request) (ctrl.Re
 	return ctrl.Result{}, err
 }
 
-// remove deletes a copy, but not another object of the same name.
-func remove(ctx context.Context, c client.Client, twin *corev1.ConfigMap) error {
-	err := c.Get(ctx, client.ObjectKeyFromObject(twin), twin)
-	if err != nil || twin.Labels[copyLabel] == "" {
+// remove deletes a copy, but not another object of the same name. It asks the server about the original first: the
+// cache of a process that has just started may be old, and the original may have come again since.
+func (s *Syncer) remove(ctx context.Context, c client.Client, twin *corev1.ConfigMap) error {
+	key := client.ObjectKeyFromObject(twin)
+	if err := c.Get(ctx, key, twin); err != nil || twin.Labels[copyLabel] == "" {
 		return client.IgnoreNotFound(err)
 	}
-	// On a conflict, the other object's event triggers another reconcile.
-	if err := c.Delete(ctx, twin, client.OnlyThis(twin)); !apierrors.IsConflict(err) {
-		return client.IgnoreNotFound(err)
+	var original corev1.ConfigMap
+	err := s.Originals.Get(ctx, key, &original, client.Live)
+	if client.IgnoreNotFound(err) != nil || err == nil && original.Labels[originalLabel] != "" {
+		return client.IgnoreNotFound(err) // if it is there, its event triggers another reconcile
 	}
-	return nil
+	return client.IgnoreNotFound(c.Delete(ctx, twin, client.OnlyThis(twin)))
 }

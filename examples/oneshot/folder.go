@@ -9,18 +9,29 @@ import (
 // groupVersion is the group and version of Folder.
 var groupVersion = schema.GroupVersion{Group: "examples.flyball.dev", Version: "v1"}
 
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name=Path,type=string,JSONPath=.spec.path
+// +kubebuilder:printcolumn:name=Files,type=integer,JSONPath=.status.files
+// +kubebuilder:printcolumn:name=Step,type=string,JSONPath=.status.step
+
 // Folder is a folder of this machine.
 type Folder struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Spec              FolderSpec   `json:"spec"`
 	Status            FolderStatus `json:"status,omitempty,omitzero"`
 }
 
+// +kubebuilder:object:generate=true
+
 // FolderSpec names a folder, and counts how often its digest was asked for.
 type FolderSpec struct {
-	Path  string `json:"path"`
-	Round int    `json:"round,omitempty"`
+	// Path is the absolute path of the folder.
+	// +kubebuilder:validation:MinLength=1
+	Path string `json:"path"`
+	// Round is how often a digest was asked for.
+	Round int `json:"round,omitempty"`
 }
 
 // The steps of a round.
@@ -30,39 +41,31 @@ const (
 	Compared = "Compared"
 )
 
+// +kubebuilder:object:generate=true
+
 // FolderStatus records how far the round is, and its result.
 type FolderStatus struct {
-	Step     string `json:"step,omitempty"`
-	Round    int    `json:"round,omitempty"`
-	Files    int    `json:"files,omitempty"`
+	// Step is the last step that was done.
+	// +kubebuilder:validation:Enum=Listed;Hashed;Compared
+	Step string `json:"step,omitempty"`
+	// Round is the round that Step belongs to.
+	Round int `json:"round,omitempty"`
+	// Files is the number of files in the folder.
+	Files int `json:"files,omitempty"`
+	// Digest is the digest of this round, and Previous that of the round before.
 	Digest   string `json:"digest,omitempty"`
 	Previous string `json:"previous,omitempty"`
-	Changed  bool   `json:"changed,omitempty"`
+	// Changed reports whether the two differ.
+	Changed bool `json:"changed,omitempty"`
 }
+
+// +kubebuilder:object:root=true
 
 // FolderList is a list of Folders.
 type FolderList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []Folder `json:"items"`
-}
-
-// DeepCopyObject implements runtime.Object.
-func (f *Folder) DeepCopyObject() runtime.Object {
-	c := *f
-	f.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	return &c
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *FolderList) DeepCopyObject() runtime.Object {
-	c := *l
-	l.ListMeta.DeepCopyInto(&c.ListMeta)
-	c.Items = make([]Folder, len(l.Items))
-	for i := range l.Items {
-		c.Items[i] = *l.Items[i].DeepCopyObject().(*Folder)
-	}
-	return &c
 }
 
 // addToScheme registers the type.

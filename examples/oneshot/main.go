@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 
@@ -26,7 +27,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-//go:embed crd.yaml
+//go:embed examples.flyball.dev_folders.yaml
 var definition []byte
 
 func main() {
@@ -70,28 +71,34 @@ func withStore(ctx context.Context, dir string, out io.Writer, want func(client.
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	scheme := runtime.NewScheme()
-	if err := clientscheme.AddToScheme(scheme); err != nil {
+	mgr, err := newManager(server.RESTConfig())
+	if err != nil {
 		return err
 	}
-	addToScheme(scheme)
 	// Without caches: the manager does not run yet.
-	direct, err := client.New(server.RESTConfig(), client.Options{Scheme: scheme})
+	direct, err := client.New(server.RESTConfig(), client.Options{Scheme: mgr.GetScheme()})
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(define(ctx, direct), want(direct)); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(server.RESTConfig(), ctrl.Options{Scheme: scheme})
-	if err != nil {
-		return err
-	}
-	if err := (&Reconciler{mgr.GetClient()}).SetupWithManager(mgr); err != nil {
-		return err
-	}
 	summary, err := mgr.RunUntilIdle(ctx, manager.IdleOptions{Retries: 2})
 	return errors.Join(err, tell(context.WithoutCancel(ctx), direct, out, summary))
+}
+
+// newManager returns a manager that runs the controller.
+func newManager(config *rest.Config) (*ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := clientscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	addToScheme(scheme)
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, (&Reconciler{mgr.GetClient()}).SetupWithManager(mgr)
 }
 
 // define creates the resource definition on the first run.

@@ -20,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/localapi"
@@ -144,7 +145,7 @@ func (s *side) change(round int, seed uint64) {
 	}
 	switch round % 3 {
 	case 0:
-		nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nad"}}
+		nad := &multus.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nad"}}
 		_, err := controllerutil.CreateOrUpdate(ctx, s, nad, func() error {
 			nad.Spec.Config = fmt.Sprintf(
 				`{"name":"net","ipam":{"type":"whereabouts","range":"11.%d.0.0/16","node_slice_size":"18"}}`, round,

@@ -18,6 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/internal/storyteller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
@@ -149,7 +150,7 @@ func (s *story) finished() error {
 }
 
 func (s *story) network(config string) error {
-	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "blue"}}
+	nad := &multus.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "blue"}}
 	_, err := controllerutil.CreateOrUpdate(s.ctx, s, nad, func() error { nad.Spec.Config = config; return nil })
 	return err
 }
@@ -225,7 +226,7 @@ func (s *story) nonsense() error {
 // gone is about a network that is no longer wanted. (The garbage collector does the work.)
 func (s *story) gone() error {
 	s.Say("The network is deleted.")
-	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "blue"}}
+	nad := &multus.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "blue"}}
 	if err := s.Delete(s.ctx, nad); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func newManagerCommand() *cobra.Command {
 		Use:   "manager",
 		Short: "Run the same controllers on a cluster, until a signal",
 		Long: `Run the controllers of Items and Categories on the cluster that --kubeconfig, $KUBECONFIG or the service account names. The definitions of
-the resources (api/crds) and the permissions (deploy) must be there.`,
+the resources and the permissions must be there: kubectl apply -k deploy.`,
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := f.Validate()

@@ -17,6 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
 	"github.com/flyball-dev/flyball/examples/operators/projects/planes"
@@ -144,7 +145,7 @@ func (s *side) describe() string {
 	s.t.Helper()
 	ctx := s.t.Context()
 	var projects api.ProjectList
-	var all api.ProjectControlPlaneList
+	var all infrastructure.ProjectControlPlaneList
 	s.must(s.List(ctx, &projects))
 	s.must(s.List(ctx, &all))
 	of := map[string]string{}

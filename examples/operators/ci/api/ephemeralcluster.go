@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// +kubebuilder:object:root=true
+
 // EphemeralCluster requests a cluster that lives as long as its owner needs it.
 type EphemeralCluster struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -106,6 +108,8 @@ const (
 	PipelineRunNameAnnotation = "ephemeralcluster.ci.openshift.io/pipeline-run-name"
 	TaskRunNameAnnotation     = "ephemeralcluster.ci.openshift.io/task-run-name"
 )
+
+// +kubebuilder:object:root=true
 
 // EphemeralClusterList is a list of EphemeralClusters.
 type EphemeralClusterList struct {

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +kubebuilder:object:root=true
+
 // ImageStream is a named set of tags. Each tag has a history of the images that it pointed at, newest first.
 type ImageStream struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -107,6 +109,8 @@ func (s *ImageStream) Point(tag string, to TagEvent) {
 	history.Items = append([]TagEvent{to}, history.Items...)
 }
 
+// +kubebuilder:object:root=true
+
 // Image describes one image. It is cluster-scoped and named by its digest; see [ImageName].
 type Image struct {
 	metav1.TypeMeta      `json:",inline"`
@@ -133,6 +137,8 @@ type ImageManifest struct {
 
 // ImageName returns the name of the Image with that digest. The name of a custom resource cannot contain a colon.
 func ImageName(digest string) string { return strings.ReplaceAll(digest, ":", "-") }
+
+// +kubebuilder:object:root=true
 
 // ImageStreamImport requests the import of images into tags of the stream that its spec names. It is answered once, in
 // its status, and has no effect afterwards.
@@ -197,6 +203,8 @@ type ImportMessage struct {
 	Message string `json:"message,omitempty"`
 }
 
+// +kubebuilder:object:root=true
+
 // ImageStreamList is a list of ImageStreams.
 type ImageStreamList struct {
 	metav1.TypeMeta `json:",inline"`
@@ -204,12 +212,16 @@ type ImageStreamList struct {
 	Items           []ImageStream `json:"items"`
 }
 
+// +kubebuilder:object:root=true
+
 // ImageList is a list of Images.
 type ImageList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []Image `json:"items"`
 }
+
+// +kubebuilder:object:root=true
 
 // ImageStreamImportList is a list of ImageStreamImports.
 type ImageStreamImportList struct {

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +kubebuilder:object:root=true
+
 // ProwJob is one run of a CI job.
 type ProwJob struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -95,6 +97,8 @@ const (
 	// JobIDLabel is a label of the namespace in which a job runs. It names the ProwJob.
 	JobIDLabel = "ci.openshift.io/jobid"
 )
+
+// +kubebuilder:object:root=true
 
 // ProwJobList is a list of ProwJobs.
 type ProwJobList struct {

@@ -37,12 +37,12 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-//go:embed crds/*.yaml
+//go:embed crds/*.demo.io.yaml
 var crds embed.FS
 
 // CRDs returns the definitions of the resources.
 func CRDs() ([]*unstructured.Unstructured, error) {
-	files, err := fs.Glob(crds, "crds/*.yaml")
+	files, err := fs.Glob(crds, "crds/*")
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// +kubebuilder:object:root=true
+
 // TestImageStreamTagImport requests that an image of the registry's cluster is brought to a build cluster. It is in
 // force until it is deleted.
 type TestImageStreamTagImport struct {
@@ -29,6 +31,8 @@ func WithImportName(i *TestImageStreamTagImport) *TestImageStreamTagImport {
 	i.Name = i.Spec.ClusterName + "-" + i.Spec.Namespace + "-" + strings.ReplaceAll(i.Spec.Name, ":", ".")
 	return i
 }
+
+// +kubebuilder:object:root=true
 
 // TestImageStreamTagImportList is a list of TestImageStreamTagImports.
 type TestImageStreamTagImportList struct {

@@ -66,7 +66,7 @@ func TestManifests(t *testing.T) {
 	stopOperators()
 
 	compare(t, "hub-role.yaml", recorders[scenario.HubName], nil)
-	compare(t, "build-role.yaml", recorders[scenario.BuildName], &rbacv1.ClusterRole{
+	compare(t, "build/role.yaml", recorders[scenario.BuildName], &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: account + "-handed-on"}, Rules: distributor.Rules(),
 	})

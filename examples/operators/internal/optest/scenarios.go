@@ -3,6 +3,7 @@ package optest
 import (
 	"context"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/localapi"
@@ -34,18 +34,14 @@ type Operator struct {
 	Namespace, Name string
 	// Prepare applies the manifests. Only Play needs it.
 	Prepare func(ctx context.Context, admin *rest.Config) error
-	// Objects returns the manifests. RoleFile is the one with the ClusterRole.
-	Objects  func() ([]manifest.Object, error)
-	RoleFile string
+	// Objects returns the manifests.
+	Objects func() ([]manifest.Object, error)
 }
-
-// update reports whether to write the roles rather than compare them. While they are written, every user may do
-// everything.
-func update() bool { return os.Getenv("FLYBALL_UPDATE") != "" }
 
 // Play plays the scenarios, each on a server and in virtual time of its own. The operator may do only what the
 // manifests grant. Together the scenarios make it send every kind of request that it ever sends, so Play also checks
-// that the manifests grant nothing more. FLYBALL_UPDATE=1 writes the role.
+// that the manifests grant nothing more. With FLYBALL_ALLOW=1 everything is allowed, so that the comparison shows all
+// that the role lacks.
 func (o Operator) Play(t *testing.T, all []Scenario) {
 	recorder, played := rbac.NewRecorder(), atomic.Int32{}
 	t.Run("play", func(t *testing.T) {
@@ -65,7 +61,7 @@ func (o Operator) Play(t *testing.T, all []Scenario) {
 }
 
 func (o Operator) play(t *testing.T, s Scenario, recorder *rbac.Recorder) {
-	server, err := localapi.New(localapi.Options{RBAC: !update(), NoKubernetesService: true})
+	server, err := localapi.New(localapi.Options{RBAC: os.Getenv("FLYBALL_ALLOW") == "", NoKubernetesService: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,40 +74,30 @@ func (o Operator) play(t *testing.T, s Scenario, recorder *rbac.Recorder) {
 	s.Play(t, server.RESTConfig(), operator)
 }
 
-// CompareRoles compares the ClusterRole and the Role for the lease in the manifests with what was recorded.
-// FLYBALL_UPDATE=1 writes the former.
+// CompareRoles compares the ClusterRole, which make generate makes of the markers at the reconcilers, and the Role for
+// the lease with what was recorded.
 func (o Operator) CompareRoles(t *testing.T, recorder *rbac.Recorder) {
 	t.Helper()
-	got := recorder.ClusterRole(o.Name, "leases")
-	if update() {
-		text, err := yaml.Marshal(got)
-		if err == nil {
-			err = os.WriteFile(o.RoleFile, text, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
 	var want rbacv1.ClusterRole
-	o.find(t, "ClusterRole", &want)
-	if diff := cmp.Diff(want.Rules, got.Rules); diff != "" {
-		t.Errorf("%s (-) grants something else than is called (+); FLYBALL_UPDATE=1 writes it anew:\n%s", o.RoleFile,
-			diff)
+	o.find(t, "ClusterRole", o.Name, &want)
+	if diff := cmp.Diff(want.Rules, recorder.ClusterRole(o.Name, "leases").Rules); diff != "" {
+		t.Errorf("the ClusterRole (-) grants something else than is called (+); mend the +kubebuilder:rbac markers "+
+			"and run make generate:\n%s", diff)
 	}
 	var lease rbacv1.Role
-	o.find(t, "Role", &lease)
+	o.find(t, "Role", o.Name+"-lease", &lease)
 	if diff := cmp.Diff(lease.Rules, recorder.LeaseRole(lease.Name, lease.Namespace).Rules); diff != "" {
 		t.Errorf("the Role of the lease (-) grants something else than is called (+):\n%s", diff)
 	}
 }
 
-// find reads the first object of a kind from the manifests.
-func (o Operator) find(t *testing.T, kind string, into any) {
+// find reads an object from the manifests.
+func (o Operator) find(t *testing.T, kind, name string, into any) {
 	t.Helper()
 	objects, err := o.Objects()
 	if err == nil {
-		err = manifest.Find(objects, kind, into)
+		others := func(obj manifest.Object) bool { return obj.GetName() != name }
+		err = manifest.Find(slices.DeleteFunc(objects, others), kind, into)
 	}
 	if err != nil {
 		t.Fatal(err)

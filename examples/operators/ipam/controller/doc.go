@@ -1,3 +1,6 @@
+//go:generate -command controller-gen go tool -modfile=../../../../tools/go.mod controller-gen
+//go:generate controller-gen rbac:roleName=ipam-operator paths=. output:rbac:dir=../manifests
+
 // Package controller has the controllers of the operator.
 //
 //	Pods ────────┬─▶ ippool ───────────▶ IPPool (finalizer, remaining allocations, status)

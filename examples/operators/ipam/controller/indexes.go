@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/informer"
@@ -35,7 +36,7 @@ func addIndexes(ctx context.Context, indexer *client.Cluster) error {
 		{&v1alpha1.IPPool{}, podField, podsOfPool},
 		{&v1alpha1.IPPool{}, rangeField, rangeValues},
 		{&v1alpha1.OverlappingRangeIPReservation{}, podField, podOfReservation},
-		{&v1alpha1.NetworkAttachmentDefinition{}, networkField, networkOf},
+		{&multus.NetworkAttachmentDefinition{}, networkField, networkOf},
 		{&v1alpha1.NodeSlicePool{}, ownerField, ownersOf},
 	} {
 		if err := indexer.IndexField(ctx, ix.object, ix.field, ix.extract); err != nil {
@@ -57,7 +58,7 @@ func podOfReservation(obj client.Object) []string {
 }
 
 func networkOf(obj client.Object) []string {
-	if network, err := obj.(*v1alpha1.NetworkAttachmentDefinition).Sliced(); err == nil && network != nil {
+	if network, err := obj.(*multus.NetworkAttachmentDefinition).Sliced(); err == nil && network != nil {
 		return []string{network.Name}
 	}
 	return nil

@@ -85,6 +85,12 @@ func (r *poolReconciler) neighbours(ctx context.Context, obj informer.Object) []
 	return requestsForPools(&v1alpha1.IPPoolList{Items: others})
 }
 
+// +kubebuilder:rbac:groups=whereabouts.cni.cncf.io,resources=ippools,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=whereabouts.cni.cncf.io,resources=ippools/status,verbs=patch
+// +kubebuilder:rbac:groups=whereabouts.cni.cncf.io,resources=overlappingrangeipreservations,verbs=list;watch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
 // Reconcile implements ctrl.Reconciler.
 func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var pool v1alpha1.IPPool

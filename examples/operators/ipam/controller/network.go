@@ -7,8 +7,8 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
-	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -26,14 +26,17 @@ type networkReconciler struct {
 func (r *networkReconciler) setup(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("network").
-		For(&v1alpha1.NetworkAttachmentDefinition{},
+		For(&multus.NetworkAttachmentDefinition{},
 			builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
 		Complete(r)
 }
 
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
 // Reconcile implements ctrl.Reconciler.
 func (r *networkReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var nad v1alpha1.NetworkAttachmentDefinition
+	var nad multus.NetworkAttachmentDefinition
 	if err := r.Get(ctx, request.NamespacedName, &nad); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -45,7 +48,7 @@ func (r *networkReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 }
 
 // check returns what is wrong with a definition.
-func check(nad *v1alpha1.NetworkAttachmentDefinition) error {
+func check(nad *multus.NetworkAttachmentDefinition) error {
 	network, err := nad.Sliced()
 	if err != nil || network == nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 )
 
 // judgeNetworks decides by the annotation of a running Pod whether the Pod has ip on the interface ifName; an empty
@@ -15,7 +15,7 @@ func judgeNetworks(annotation string, ip netip.Addr, ifName string) verdict {
 	if strings.TrimSpace(annotation) == "" {
 		return inUse
 	}
-	var networks []v1alpha1.NetworkStatus
+	var networks []multus.NetworkStatus
 	if err := json.Unmarshal([]byte(annotation), &networks); err != nil {
 		return unreadable
 	}

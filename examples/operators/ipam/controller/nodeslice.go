@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/informer"
@@ -39,7 +40,7 @@ func (r *sliceReconciler) setup(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodeslicepool").
 		For(&v1alpha1.NodeSlicePool{}).
-		Watches(&v1alpha1.NetworkAttachmentDefinition{}, handler.EnqueueMapped(r.poolsOfNetwork)).
+		Watches(&multus.NetworkAttachmentDefinition{}, handler.EnqueueMapped(r.poolsOfNetwork)).
 		WatchesMetadata(&corev1.Node{}, all, added).
 		Watches(&v1alpha1.IPPool{}, handler.EnqueueMapped(r.poolsOfRange), builder.WithPredicates(shrinks)).
 		WithOptions(ctrl.ControllerOptions{MinInterval: r.options.MinInterval}).
@@ -71,9 +72,9 @@ func shrinks(e predicate.Event[informer.Object]) bool {
 // poolsOfNetwork returns the pools of the network that a definition describes: its own, and those in other namespaces,
 // whose definitions must agree. For a definition that cannot be read, it returns the pools that the definition owns.
 func (r *sliceReconciler) poolsOfNetwork(ctx context.Context, obj informer.Object) (requests []ctrl.Request) {
-	nad := obj.(*v1alpha1.NetworkAttachmentDefinition)
+	nad := obj.(*multus.NetworkAttachmentDefinition)
 	var owned v1alpha1.NodeSlicePoolList
-	var same v1alpha1.NetworkAttachmentDefinitionList
+	var same multus.NetworkAttachmentDefinitionList
 	network, _ := nad.Sliced()
 	err := r.List(ctx, &owned,
 		append([]client.ListOption{client.MatchingFields{ownerField: string(nad.UID)}}, lookup...)...)
@@ -113,6 +114,13 @@ func (r *sliceReconciler) poolsOfRange(ctx context.Context, obj informer.Object)
 	}
 	return requests
 }
+
+// +kubebuilder:rbac:groups=whereabouts.cni.cncf.io,resources=nodeslicepools,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=whereabouts.cni.cncf.io,resources=nodeslicepools/status,verbs=patch
+// +kubebuilder:rbac:groups=whereabouts.cni.cncf.io,resources=ippools,verbs=list;watch
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Reconcile implements ctrl.Reconciler.
 func (r *sliceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -163,8 +171,8 @@ func (r *sliceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 // network reads the definitions of a pool in its namespace, oldest first. The network is nil if there are none.
 func (r *sliceReconciler) network(ctx context.Context,
 	key client.ObjectKey,
-) (nads []*v1alpha1.NetworkAttachmentDefinition, network *v1alpha1.SlicedNetwork, err error) {
-	var list v1alpha1.NetworkAttachmentDefinitionList
+) (nads []*multus.NetworkAttachmentDefinition, network *multus.SlicedNetwork, err error) {
+	var list multus.NetworkAttachmentDefinitionList
 	if err := r.List(ctx, &list, client.InNamespace(key.Namespace),
 		client.MatchingFields{networkField: key.Name}); err != nil {
 		return nil, nil, fmt.Errorf("list network attachment definitions: %w", err)
@@ -175,7 +183,7 @@ func (r *sliceReconciler) network(ctx context.Context,
 	if len(nads) == 0 {
 		return nil, nil, nil
 	}
-	slices.SortFunc(nads, func(a, b *v1alpha1.NetworkAttachmentDefinition) int {
+	slices.SortFunc(nads, func(a, b *multus.NetworkAttachmentDefinition) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	network, err = nads[0].Sliced()
@@ -186,9 +194,9 @@ func (r *sliceReconciler) network(ctx context.Context,
 //
 // Errors: with a reason, those that a user has to attend to; without one, all others.
 func (r *sliceReconciler) cut(ctx context.Context,
-	network *v1alpha1.SlicedNetwork,
+	network *multus.SlicedNetwork,
 ) (parts ranges.Slices, reason string, err error) {
-	var list v1alpha1.NetworkAttachmentDefinitionList
+	var list multus.NetworkAttachmentDefinitionList
 	if err := r.List(ctx, &list, client.MatchingFields{networkField: network.Name}, client.ReadOnly); err != nil {
 		return parts, "", fmt.Errorf("list network attachment definitions: %w", err)
 	}
@@ -213,7 +221,7 @@ func (r *sliceReconciler) cut(ctx context.Context,
 // is: the nodes continue to use their slices.
 func (r *sliceReconciler) abandoned(ctx context.Context, pool *v1alpha1.NodeSlicePool) (state, error) {
 	for _, owner := range pool.OwnerReferences {
-		nad := &v1alpha1.NetworkAttachmentDefinition{}
+		nad := &multus.NetworkAttachmentDefinition{}
 		if err := r.Get(ctx, client.ObjectKey{Namespace: pool.Namespace, Name: owner.Name},
 			nad); client.IgnoreNotFound(err) != nil {
 			return state{}, fmt.Errorf("get network attachment definition: %w", err)

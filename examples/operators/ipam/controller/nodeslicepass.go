@@ -8,6 +8,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/controllerutil"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -17,8 +18,8 @@ import (
 type slicePass struct {
 	*sliceReconciler
 	pool    *v1alpha1.NodeSlicePool
-	nads    []*v1alpha1.NetworkAttachmentDefinition
-	network *v1alpha1.SlicedNetwork
+	nads    []*multus.NetworkAttachmentDefinition
+	network *multus.SlicedNetwork
 	parts   ranges.Slices
 }
 
@@ -80,7 +81,7 @@ func (p *slicePass) own() error {
 	return nil
 }
 
-func isOwner(pool *v1alpha1.NodeSlicePool, nad *v1alpha1.NetworkAttachmentDefinition) bool {
+func isOwner(pool *v1alpha1.NodeSlicePool, nad *multus.NetworkAttachmentDefinition) bool {
 	for _, ref := range pool.OwnerReferences {
 		if ref.UID == nad.UID {
 			return true

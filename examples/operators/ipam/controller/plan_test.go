@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/informer"
@@ -254,10 +255,10 @@ func TestSlimLeavesOthersAlone(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}},
 		Spec:       corev1.PodSpec{NodeName: "n"},
 	}
-	pod.Annotations = map[string]string{v1alpha1.NetworkStatusAnnotation: "[]", "other": "x"}
+	pod.Annotations = map[string]string{multus.NetworkStatusAnnotation: "[]", "other": "x"}
 	thin, _ := slim(pod)
 	if text, _ := json.Marshal(thin); strings.Contains(string(text), "other") ||
-		strings.Contains(string(text), "nodeName") || thin.GetAnnotations()[v1alpha1.NetworkStatusAnnotation] != "[]" {
+		strings.Contains(string(text), "nodeName") || thin.GetAnnotations()[multus.NetworkStatusAnnotation] != "[]" {
 		t.Errorf("%s", text)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
@@ -44,7 +44,7 @@ type facts struct {
 func factsOf(pod *corev1.Pod) facts {
 	f := facts{
 		uid: pod.UID, phase: pod.Status.Phase, reason: pod.Status.Reason,
-		terminating: pod.DeletionTimestamp != nil, networks: pod.Annotations[v1alpha1.NetworkStatusAnnotation],
+		terminating: pod.DeletionTimestamp != nil, networks: pod.Annotations[multus.NetworkStatusAnnotation],
 	}
 	for _, c := range pod.Status.Conditions {
 		if isDisruption(c) {
@@ -80,8 +80,8 @@ func slim(obj informer.Object) (informer.Object, error) {
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		DeletionTimestamp: pod.DeletionTimestamp,
 	}}
-	if networks, found := pod.Annotations[v1alpha1.NetworkStatusAnnotation]; found {
-		kept.Annotations = map[string]string{v1alpha1.NetworkStatusAnnotation: networks}
+	if networks, found := pod.Annotations[multus.NetworkStatusAnnotation]; found {
+		kept.Annotations = map[string]string{multus.NetworkStatusAnnotation: networks}
 	}
 	kept.Status.Phase, kept.Status.Reason = pod.Status.Phase, pod.Status.Reason
 	for _, c := range pod.Status.Conditions {
@@ -133,7 +133,7 @@ func (o Options) judge(pod *corev1.Pod, ip netip.Addr, ifName string) verdict {
 	if v := o.judgePod(pod); v != inUse || !o.VerifyNetworkStatus || !ip.IsValid() {
 		return v
 	}
-	return judgeNetworks(pod.Annotations[v1alpha1.NetworkStatusAnnotation], ip, ifName)
+	return judgeNetworks(pod.Annotations[multus.NetworkStatusAnnotation], ip, ifName)
 }
 
 // bulk is how many Pods of one namespace are read one by one. More are listed.

@@ -43,6 +43,11 @@ func (r *reservationReconciler) setup(mgr *ctrl.Manager) error {
 		Complete(r)
 }
 
+// +kubebuilder:rbac:groups=whereabouts.cni.cncf.io,resources=overlappingrangeipreservations,verbs=list;watch;delete
+// +kubebuilder:rbac:groups=whereabouts.cni.cncf.io,resources=overlappingrangeipreservations/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
 // Reconcile implements ctrl.Reconciler.
 func (r *reservationReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var reservation v1alpha1.OverlappingRangeIPReservation

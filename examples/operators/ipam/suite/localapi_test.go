@@ -16,10 +16,10 @@ import (
 
 var operator = optest.Operator{
 	Namespace: "ipam-system", Name: controller.Name,
-	Prepare: suite.Prepare, Objects: manifests.Objects, RoleFile: "../manifests/role.yaml",
+	Prepare: suite.Prepare, Objects: manifests.Objects,
 }
 
-// TestScenarios plays them all. FLYBALL_UPDATE=1 writes the role.
+// TestScenarios plays them all.
 func TestScenarios(t *testing.T) {
 	var all []optest.Scenario
 	for _, s := range suite.Scenarios() {
@@ -42,9 +42,4 @@ func clusterFor(scenario string, admin, operator *rest.Config) suite.Cluster {
 		}
 	}
 	return cluster
-}
-
-func TestManifestIsRestricted(t *testing.T) {
-	operator.IsRestricted(t)
-	operator.IsServed(t)
 }

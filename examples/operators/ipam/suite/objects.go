@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/client/controllerutil"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
 
@@ -57,13 +58,13 @@ func (w *World) Phase(name string, phase corev1.PodPhase) {
 }
 
 // networkStatus returns an edit that writes the annotation.
-func networkStatus(entries ...v1alpha1.NetworkStatus) func(*corev1.Pod) {
-	text, _ := json.Marshal(append([]v1alpha1.NetworkStatus{}, entries...))
+func networkStatus(entries ...multus.NetworkStatus) func(*corev1.Pod) {
+	text, _ := json.Marshal(append([]multus.NetworkStatus{}, entries...))
 	return annotated(string(text))
 }
 
 func annotated(text string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Annotations = map[string]string{v1alpha1.NetworkStatusAnnotation: text} }
+	return func(pod *corev1.Pod) { pod.Annotations = map[string]string{multus.NetworkStatusAnnotation: text} }
 }
 
 // Gone deletes a Pod at once.
@@ -164,7 +165,7 @@ func (w *World) NoNode(name string) {
 // Network creates or changes a network attachment definition.
 func (w *World) Network(name, config string) {
 	w.Helper()
-	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
+	nad := &multus.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
 	_, err := controllerutil.CreateOrUpdate(w.ctx, w, nad, func() error {
 		nad.Spec.Config = config
 		return nil
@@ -225,7 +226,7 @@ func (w *World) Event(object, eventType, reason string) {
 func (w *World) clear() {
 	w.Helper()
 	for _, obj := range []client.Object{
-		&v1alpha1.NetworkAttachmentDefinition{}, &v1alpha1.NodeSlicePool{}, &v1alpha1.IPPool{},
+		&multus.NetworkAttachmentDefinition{}, &v1alpha1.NodeSlicePool{}, &v1alpha1.IPPool{},
 		&v1alpha1.OverlappingRangeIPReservation{}, &corev1.Pod{},
 	} {
 		w.must(w.DeleteAllOf(w.ctx, obj, client.InNamespace(w.NS)))

@@ -13,6 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
 
@@ -121,8 +122,8 @@ func poolTerminating(cleaned bool) func(*World) {
 // The network status lists the addresses of a running Pod, by interface. Addresses for which it has no information are
 // in use.
 func poolNetworkStatus(w *World) {
-	entry := func(interfaceName string, isDefault bool, ips ...string) v1alpha1.NetworkStatus {
-		return v1alpha1.NetworkStatus{Name: "n", Interface: interfaceName, IPs: ips, Default: isDefault}
+	entry := func(interfaceName string, isDefault bool, ips ...string) multus.NetworkStatus {
+		return multus.NetworkStatus{Name: "n", Interface: interfaceName, IPs: ips, Default: isDefault}
 	}
 	pods := map[string]string{}
 	for i, c := range []struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/suite"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/localapi"
@@ -202,7 +203,7 @@ func TestMetrics(t *testing.T) {
 		meta := metav1.ObjectMeta{Namespace: w.NS, Name: "p"}
 		for _, obj := range []client.Object{
 			&v1alpha1.IPPool{ObjectMeta: meta},
-			&v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: "nad"}},
+			&multus.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: "nad"}},
 		} {
 			if err := w.Delete(w.Context(), obj); err != nil {
 				w.Fatal(err)

@@ -14,10 +14,18 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &IPPool{}, &IPPoolList{}, &NodeSlicePool{}, &NodeSlicePoolList{},
 		&OverlappingRangeIPReservation{}, &OverlappingRangeIPReservationList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
-	scheme.AddKnownTypes(NetworkGroupVersion, &NetworkAttachmentDefinition{}, &NetworkAttachmentDefinitionList{})
-	metav1.AddToGroupVersion(scheme, NetworkGroupVersion)
 	return nil
 }
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=ipp
+// +kubebuilder:printcolumn:name=Range,type=string,JSONPath=.spec.range
+// +kubebuilder:printcolumn:name=Used,type=integer,JSONPath=.status.usedIPs
+// +kubebuilder:printcolumn:name=Free,type=integer,JSONPath=.status.freeIPs
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=.metadata.creationTimestamp
 
 // IPPool is a range of addresses and their allocations. The CNI plugin adds allocations; the operator removes those
 // whose Pod no longer needs them.
@@ -30,7 +38,8 @@ type IPPool struct {
 
 // IPPoolSpec is written by the CNI plugin.
 type IPPoolSpec struct {
-	// Range is a CIDR such as 10.0.0.0/24.
+	// Range is a CIDR such as 10.0.0.0/24. The CNI plugin writes it, so a malformed one is not refused, but reported in
+	// the condition Stalled.
 	Range string `json:"range"`
 	// Allocations maps the offset of an address in the range, in decimal, to its allocation.
 	Allocations map[string]IPAllocation `json:"allocations"`
@@ -52,14 +61,20 @@ type IPPoolStatus struct {
 	FirstIP string `json:"firstIP,omitempty"`
 	LastIP  string `json:"lastIP,omitempty"`
 	// TotalIPs is at most 2147483647, however large the range is.
+	// +optional
 	TotalIPs int32 `json:"totalIPs"`
-	UsedIPs  int32 `json:"usedIPs"`
-	FreeIPs  int32 `json:"freeIPs"`
+	// +optional
+	UsedIPs int32 `json:"usedIPs"`
+	// +optional
+	FreeIPs int32 `json:"freeIPs"`
 	// OrphanedIPs counts the allocations that nobody needs and that could not be released yet.
+	// +optional
 	OrphanedIPs int32 `json:"orphanedIPs"`
 	// PendingPods counts the allocations of Pods that do not run yet.
+	// +optional
 	PendingPods int32 `json:"pendingPods"`
 	// OverlappingReservations counts the reservations of addresses of this pool.
+	// +optional
 	OverlappingReservations int32              `json:"overlappingReservations"`
 	AllocatedIPs            []AllocatedIP      `json:"allocatedIPs,omitempty"`
 	Conditions              []metav1.Condition `json:"conditions,omitempty"`
@@ -72,12 +87,24 @@ type AllocatedIP struct {
 	IfName string `json:"ifName,omitempty"`
 }
 
+// +kubebuilder:object:root=true
+
 // IPPoolList is a list of IPPools.
 type IPPoolList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []IPPool `json:"items"`
 }
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=nsp
+// +kubebuilder:printcolumn:name=Range,type=string,JSONPath=.spec.range
+// +kubebuilder:printcolumn:name=Slices,type=integer,JSONPath=.status.totalSlices
+// +kubebuilder:printcolumn:name=Free,type=integer,JSONPath=.status.freeSlices
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=.metadata.creationTimestamp
 
 // NodeSlicePool is a network's range, cut into slices. Each node has one slice.
 type NodeSlicePool struct {
@@ -91,17 +118,21 @@ type NodeSlicePool struct {
 type NodeSlicePoolSpec struct {
 	Range string `json:"range"`
 	// SliceSize is the prefix length of a slice: "24" or "/24".
+	// +kubebuilder:validation:Pattern=`^/?[0-9]+$`
 	SliceSize string `json:"sliceSize"`
 }
 
 // NodeSlicePoolStatus lists the slices and their nodes.
 type NodeSlicePoolStatus struct {
 	// Allocations are the slices that have a node, sorted by address.
-	Allocations    []NodeSliceAllocation `json:"allocations,omitempty"`
-	TotalSlices    int32                 `json:"totalSlices"`
-	AssignedSlices int32                 `json:"assignedSlices"`
-	FreeSlices     int32                 `json:"freeSlices"`
-	Conditions     []metav1.Condition    `json:"conditions,omitempty"`
+	Allocations []NodeSliceAllocation `json:"allocations,omitempty"`
+	// +optional
+	TotalSlices int32 `json:"totalSlices"`
+	// +optional
+	AssignedSlices int32 `json:"assignedSlices"`
+	// +optional
+	FreeSlices int32              `json:"freeSlices"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // NodeSliceAllocation is one slice. Its node may be gone, if addresses of the slice are still in use.
@@ -110,12 +141,22 @@ type NodeSliceAllocation struct {
 	SliceRange string `json:"sliceRange"`
 }
 
+// +kubebuilder:object:root=true
+
 // NodeSlicePoolList is a list of NodeSlicePools.
 type NodeSlicePoolList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []NodeSlicePool `json:"items"`
 }
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=orip
+// +kubebuilder:printcolumn:name=Pod,type=string,JSONPath=.spec.podref
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=.metadata.creationTimestamp
 
 // OverlappingRangeIPReservation reserves one address across all pools: its name is the address, after the network's
 // name and a dash if the network has one. See [ReservationName].
@@ -129,14 +170,17 @@ type OverlappingRangeIPReservation struct {
 // OverlappingRangeIPReservationSpec names the holder of the address.
 type OverlappingRangeIPReservationSpec struct {
 	ContainerID string `json:"containerid,omitempty"`
-	PodRef      string `json:"podref"`
-	IfName      string `json:"ifname,omitempty"`
+	// PodRef is namespace/name of the Pod.
+	PodRef string `json:"podref"`
+	IfName string `json:"ifname,omitempty"`
 }
 
 // OverlappingRangeIPReservationStatus is the observed state of the reservation.
 type OverlappingRangeIPReservationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// +kubebuilder:object:root=true
 
 // OverlappingRangeIPReservationList is a list of OverlappingRangeIPReservations.
 type OverlappingRangeIPReservationList struct {

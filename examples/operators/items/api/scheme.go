@@ -25,8 +25,8 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-//go:embed crds/*.yaml
+//go:embed crds/*_*.yaml
 var crds embed.FS
 
 // CRDs returns the definitions of the resources.
-func CRDs() ([]manifest.Object, error) { return manifest.ReadFS(crds, "crds/*.yaml") }
+func CRDs() ([]manifest.Object, error) { return manifest.ReadFS(crds, "crds/*") }

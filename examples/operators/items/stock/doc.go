@@ -1,3 +1,6 @@
+//go:generate -command controller-gen go tool -modfile=../../../../tools/go.mod controller-gen
+//go:generate controller-gen rbac:roleName=items-manager paths=. output:rbac:dir=../deploy
+
 // Package stock has the two controllers of the stock-keeping tool. They do not depend on where they run: in the tool,
 // for a few seconds, on an API embedded in the process; or on a cluster, for months.
 //

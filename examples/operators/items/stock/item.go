@@ -37,6 +37,11 @@ type ItemReconciler struct {
 	Print  Printer // nil: labels are recorded, but not printed
 }
 
+// +kubebuilder:rbac:groups=stock.flyball.dev,resources=items;categories,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=stock.flyball.dev,resources=items/status;categories/status,verbs=update
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;update;delete
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
 // Reconcile implements ctrl.Reconciler.
 func (r *ItemReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var item api.Item

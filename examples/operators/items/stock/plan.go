@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
@@ -17,6 +18,7 @@ const (
 	ReasonWaiting         = "WaitingForNumber"
 	ReasonNumbered        = "Numbered"
 	ReasonShelved         = "Shelved"
+	ReasonNameTooLong     = "NameTooLong"
 	ReasonNoCategory      = "CategoryMissing"
 	ReasonCategoryGoing   = "CategoryGoing"
 	ReasonCategoryStalled = "CategoryStalled"
@@ -71,6 +73,11 @@ func planItem(item *api.Item, s itemState) (status api.ItemStatus, again time.Du
 // planNumber returns the SKU that the category gives the item, or "" if it has none yet or never will.
 func planNumber(item *api.Item, category *api.Category) (sku string, state conditions.State, reason, message string) {
 	name := item.Spec.Category
+	if len(item.Name) > validation.LabelValueMaxLength {
+		return "", conditions.IsStalled, ReasonNameTooLong, fmt.Sprintf(
+			"the name has %d bytes; a label refers to it, and may have %d", len(item.Name),
+			validation.LabelValueMaxLength)
+	}
 	if category == nil {
 		return "", conditions.IsStalled, ReasonNoCategory, fmt.Sprintf("there is no category %s", name)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +139,17 @@ func TestNumbersAreGivenOnce(t *testing.T) {
 				t.Fatalf("%d items, %+v", len(items), category.Status)
 			}
 		}
+	}
+}
+
+// TestNameThatIsTooLong: a label cannot refer to such an item.
+func TestNameThatIsTooLong(t *testing.T) {
+	item := itemOf("tools")
+	item.Name, item.Status.Phase = strings.Repeat("n", 64), api.Registered
+	status, _ := planItem(item, itemState{now: noon, category: categoryWith(map[string]int64{item.Name: 1})})
+	if c := conditions.Get(status.Conditions, conditions.Stalled); c == nil || c.Reason != ReasonNameTooLong ||
+		status.SKU != "" {
+		t.Errorf("%+v", status)
 	}
 }
 

@@ -1,3 +1,10 @@
-// Package api defines the operator's resources: Project, which users create, and ProjectControlPlane, with which the
-// operator requests an API server from an infrastructure provider.
+//go:generate -command controller-gen go tool -modfile=../../../../tools/go.mod controller-gen
+//go:generate controller-gen crd object paths=. output:crd:dir=../manifests/crds
+
+// +kubebuilder:object:generate=true
+// +groupName=resourcemanager.miloapis.com
+// +versionName=v1alpha1
+
+// Package api defines Project, which users create. The package infrastructure below it defines what the operator
+// creates for a Project. "make generate" makes their definitions (manifests/crds) and zz_generated.deepcopy.go.
 package api

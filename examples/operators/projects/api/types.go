@@ -6,18 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The groups and versions of the kinds in this package.
-var (
-	ResourceManagerGroup = schema.GroupVersion{Group: "resourcemanager.miloapis.com", Version: "v1alpha1"}
-	InfrastructureGroup  = schema.GroupVersion{Group: "infrastructure.miloapis.com", Version: "v1alpha1"}
-)
+// ResourceManagerGroup is the group and version of Project.
+var ResourceManagerGroup = schema.GroupVersion{Group: "resourcemanager.miloapis.com", Version: "v1alpha1"}
 
 // AddToScheme registers the types of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(ResourceManagerGroup, &Project{}, &ProjectList{})
-	scheme.AddKnownTypes(InfrastructureGroup, &ProjectControlPlane{}, &ProjectControlPlaneList{})
 	metav1.AddToGroupVersion(scheme, ResourceManagerGroup)
-	metav1.AddToGroupVersion(scheme, InfrastructureGroup)
 	return nil
 }
 
@@ -49,55 +44,48 @@ const (
 	ReasonCleanupComplete = "CleanupComplete"
 )
 
-// ControlPlaneReady is a condition of a ProjectControlPlane. It is True if the API server answers.
-const ControlPlaneReady = "ControlPlaneReady"
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name=Ready,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name=Reason,type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name=Age,type=date,JSONPath=.metadata.creationTimestamp
 
 // Project is a place to work in, with an API server of its own.
 type Project struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	Spec              ProjectSpec `json:"spec"`
-	Status            Status      `json:"status,omitzero"`
+	// +kubebuilder:default={conditions: {{type: Ready, status: Unknown, reason: Unknown, message: "The controller has not seen it yet.", lastTransitionTime: "1970-01-01T00:00:00Z"}}}
+	Status Status `json:"status,omitzero"`
 }
 
 // ProjectSpec names the owner.
 type ProjectSpec struct {
+	// OwnerRef names who owns the Project.
 	OwnerRef OwnerRef `json:"ownerRef"`
 }
 
 // OwnerRef names who owns a Project.
 type OwnerRef struct {
+	// +kubebuilder:validation:Enum=Organization
 	Kind string `json:"kind"`
+	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 }
 
-// Status is the status of both kinds.
+// Status is the observed state of a Project.
 type Status struct {
+	// +listType=map
+	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// +kubebuilder:object:root=true
 
 // ProjectList is a list of Projects.
 type ProjectList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Project `json:"items"`
-}
-
-// ProjectControlPlane requests the API server of the Project of the same name. The provider reports in the status when
-// the server answers, and removes the server when the ProjectControlPlane is gone.
-type ProjectControlPlane struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              ProjectControlPlaneSpec `json:"spec"`
-	Status            Status                  `json:"status,omitzero"`
-}
-
-// ProjectControlPlaneSpec has no fields.
-type ProjectControlPlaneSpec struct{}
-
-// ProjectControlPlaneList is a list of ProjectControlPlanes.
-type ProjectControlPlaneList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []ProjectControlPlane `json:"items"`
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/examples/operators/projects/purge"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
@@ -23,7 +24,7 @@ func (r *projectReconciler) cleanUp(ctx context.Context, p *api.Project) (ctrl.R
 	if !controllerutil.ContainsFinalizer(p, api.Finalizer) {
 		return ctrl.Result{}, nil
 	}
-	plane := &api.ProjectControlPlane{}
+	plane := &infrastructure.ProjectControlPlane{}
 	err := r.Get(ctx, client.ObjectKey{Name: p.Name}, plane)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("control plane: %w", err)
@@ -38,6 +39,9 @@ func (r *projectReconciler) cleanUp(ctx context.Context, p *api.Project) (ctrl.R
 		return ctrl.Result{}, r.release(ctx, p, plane, none)
 	}
 	if reason != "" && !none {
+		if exists, err := r.exists(ctx, p); !exists || err != nil {
+			return ctrl.Result{}, err // its event triggers another reconcile
+		}
 		if s.left, s.err = r.purge(ctx, p, plane, s.since); s.err != nil {
 			ctrl.LoggerFrom(ctx).Info("Control plane is not purged yet", "err", s.err)
 		}
@@ -60,8 +64,19 @@ func (r *projectReconciler) cleanUp(ctx context.Context, p *api.Project) (ctrl.R
 	return ctrl.Result{}, nil // the change of the condition triggers another reconcile
 }
 
+// exists asks the server whether the Project is still there. The cache of a process that has just started may be old.
+// If another Project has its name by now, the control plane at that address is the other one's, and must not be purged.
+func (r *projectReconciler) exists(ctx context.Context, p *api.Project) (bool, error) {
+	latest := &api.Project{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(p), latest, client.Live)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("ask for the project before its purge: %w", err)
+	}
+	return err == nil && latest.UID == p.UID, nil
+}
+
 // purge makes one pass over the content of the control plane.
-func (r *projectReconciler) purge(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane,
+func (r *projectReconciler) purge(ctx context.Context, p *api.Project, plane *infrastructure.ProjectControlPlane,
 	since time.Duration,
 ) (purge.Left, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(r.options.RequestTimeout, r.options.PurgeTimeout-since))
@@ -74,7 +89,7 @@ func (r *projectReconciler) purge(ctx context.Context, p *api.Project, plane *ap
 }
 
 // release deletes the control plane, and removes the Project's finalizer.
-func (r *projectReconciler) release(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane,
+func (r *projectReconciler) release(ctx context.Context, p *api.Project, plane *infrastructure.ProjectControlPlane,
 	none bool,
 ) error {
 	if !none && plane.DeletionTimestamp == nil {

@@ -1,3 +1,6 @@
+//go:generate -command controller-gen go tool -modfile=../../../../tools/go.mod controller-gen
+//go:generate controller-gen rbac:roleName=project-operator paths=. output:rbac:dir=../manifests
+
 // Package controller reconciles Projects, and the control plane of each Project:
 //
 //	Project ─▶ project.go ─▶ ProjectControlPlane ─▶ (an infrastructure provider) ─▶ an API server per Project

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/multicluster"
@@ -22,7 +23,7 @@ const Name = "project-operator"
 // NewScheme returns a scheme of the types that the operator reads and writes, in both places.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(corev1.AddToScheme(scheme), api.AddToScheme(scheme))
+	return scheme, errors.Join(corev1.AddToScheme(scheme), api.AddToScheme(scheme), infrastructure.AddToScheme(scheme))
 }
 
 // Operator is a manager of the cluster with the Projects, and the fleet of their control planes, which it runs.

@@ -8,23 +8,24 @@ import (
 
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/examples/operators/projects/purge"
 )
 
 // owns reports whether the control plane belongs to this Project, not to an earlier one of the same name.
-func owns(p *api.Project, plane *api.ProjectControlPlane) bool {
+func owns(p *api.Project, plane *infrastructure.ProjectControlPlane) bool {
 	return plane.Labels[api.ProjectUIDLabel] == string(p.UID)
 }
 
 // answers reports whether the control plane can be used, according to its provider.
-func answers(plane *api.ProjectControlPlane) bool {
+func answers(plane *infrastructure.ProjectControlPlane) bool {
 	return plane.DeletionTimestamp == nil &&
-		conditions.Is(plane.Status.Conditions, api.ControlPlaneReady, metav1.ConditionTrue)
+		conditions.Is(plane.Status.Conditions, infrastructure.ControlPlaneReady, metav1.ConditionTrue)
 }
 
 // readiness returns the condition Ready of a Project that is not being deleted. prepared is the error of preparing a
 // control plane that answers.
-func readiness(p *api.Project, plane *api.ProjectControlPlane, prepared error) metav1.Condition {
+func readiness(p *api.Project, plane *infrastructure.ProjectControlPlane, prepared error) metav1.Condition {
 	c := metav1.Condition{Type: api.Ready, Status: metav1.ConditionFalse, Reason: api.ReasonProvisioning}
 	switch {
 	case !owns(p, plane):

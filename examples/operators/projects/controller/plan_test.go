@@ -11,18 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/examples/operators/projects/purge"
 )
 
 func TestReadiness(t *testing.T) {
 	p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
-	plane := func(uid, ready string) *api.ProjectControlPlane {
-		c := &api.ProjectControlPlane{
+	plane := func(uid, ready string) *infrastructure.ProjectControlPlane {
+		c := &infrastructure.ProjectControlPlane{
 			ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{api.ProjectUIDLabel: uid}},
 		}
 		if ready != "" {
 			c.Status.Conditions = []metav1.Condition{
-				{Type: api.ControlPlaneReady, Status: metav1.ConditionStatus(ready)},
+				{Type: infrastructure.ControlPlaneReady, Status: metav1.ConditionStatus(ready)},
 			}
 		}
 		return c
@@ -31,7 +32,7 @@ func TestReadiness(t *testing.T) {
 	going.DeletionTimestamp = &metav1.Time{}
 	for _, c := range []struct {
 		what     string
-		plane    *api.ProjectControlPlane
+		plane    *infrastructure.ProjectControlPlane
 		prepared error
 		want     string
 	}{

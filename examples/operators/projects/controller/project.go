@@ -16,6 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/multicluster/providers/project"
@@ -38,10 +39,15 @@ func (r *projectReconciler) setup(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&api.Project{}).
 		// Same name as the Project, whoever owns it.
-		Watches(&api.ProjectControlPlane{}, handler.EnqueueObject[informer.Object]()).
+		Watches(&infrastructure.ProjectControlPlane{}, handler.EnqueueObject[informer.Object]()).
 		WithOptions(ctrl.ControllerOptions{Workers: workers}).
 		Complete(r)
 }
+
+// +kubebuilder:rbac:groups=resourcemanager.miloapis.com,resources=projects,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=resourcemanager.miloapis.com,resources=projects/status,verbs=patch
+// +kubebuilder:rbac:groups=infrastructure.miloapis.com,resources=projectcontrolplanes,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // Reconcile implements ctrl.Reconciler.
 func (r *projectReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -84,8 +90,8 @@ func (r *projectReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 
 // plane returns the control plane with the Project's name, which may belong to an earlier Project. If there is none, it
 // creates one.
-func (r *projectReconciler) plane(ctx context.Context, p *api.Project) (*api.ProjectControlPlane, error) {
-	plane := &api.ProjectControlPlane{}
+func (r *projectReconciler) plane(ctx context.Context, p *api.Project) (*infrastructure.ProjectControlPlane, error) {
+	plane := &infrastructure.ProjectControlPlane{}
 	err := r.Get(ctx, client.ObjectKey{Name: p.Name}, plane)
 	if !apierrors.IsNotFound(err) {
 		return plane, err
@@ -100,7 +106,9 @@ func (r *projectReconciler) plane(ctx context.Context, p *api.Project) (*api.Pro
 
 // prepare creates in a control plane what each one has. The control plane is not in the fleet yet, because that
 // requires Ready.
-func (r *projectReconciler) prepare(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane) error {
+func (r *projectReconciler) prepare(ctx context.Context, p *api.Project,
+	plane *infrastructure.ProjectControlPlane,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
 	defer cancel()
 	config, err := r.configFor(p, plane)
@@ -115,7 +123,7 @@ func (r *projectReconciler) prepare(ctx context.Context, p *api.Project, plane *
 }
 
 // configFor returns the configuration for the control plane, whether it is in the fleet or not.
-func (r *projectReconciler) configFor(p *api.Project, plane *api.ProjectControlPlane) (*rest.Config, error) {
+func (r *projectReconciler) configFor(p *api.Project, plane *infrastructure.ProjectControlPlane) (*rest.Config, error) {
 	var found runtime.Object = p
 	if r.options.Discovery.Kind.Kind == "ProjectControlPlane" {
 		found = plane

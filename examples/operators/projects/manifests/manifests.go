@@ -8,11 +8,11 @@ import (
 	"github.com/flyball-dev/flyball/client/manifest"
 )
 
-//go:embed *.yaml
+//go:embed crds/*.yaml operator.yaml role.yaml
 var files embed.FS
 
 // Objects returns the objects in the manifests.
-func Objects() ([]manifest.Object, error) { return manifest.ReadFS(files, "*.yaml") }
+func Objects() ([]manifest.Object, error) { return manifest.ReadFS(files, "crds/*", "*.yaml") }
 
 // Install creates the missing objects, and waits until the resources are served.
 func Install(ctx context.Context, c client.Client) error {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
-	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/storage"
@@ -48,7 +48,7 @@ func New() *Host {
 // Run serves the ProjectControlPlanes of a cluster until ctx is done. The servers continue after that, until Close.
 func (h *Host) Run(ctx context.Context, config *rest.Config) error {
 	scheme := runtime.NewScheme()
-	if err := api.AddToScheme(scheme); err != nil {
+	if err := infrastructure.AddToScheme(scheme); err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme})
@@ -56,7 +56,7 @@ func (h *Host) Run(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	r := &reconciler{Client: mgr.GetClient(), host: h}
-	if err := ctrl.NewControllerManagedBy(mgr).For(&api.ProjectControlPlane{}).Complete(r); err != nil {
+	if err := ctrl.NewControllerManagedBy(mgr).For(&infrastructure.ProjectControlPlane{}).Complete(r); err != nil {
 		return err
 	}
 	return mgr.Run(ctx)
@@ -141,7 +141,7 @@ type reconciler struct {
 
 // Reconcile implements ctrl.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	p := &api.ProjectControlPlane{}
+	p := &infrastructure.ProjectControlPlane{}
 	if err := r.Get(ctx, request.NamespacedName, p); err != nil {
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
@@ -152,10 +152,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	ready := metav1.Condition{
-		Type: api.ControlPlaneReady, Status: metav1.ConditionTrue, Reason: "Serving",
+		Type: infrastructure.ControlPlaneReady, Status: metav1.ConditionTrue, Reason: "Serving",
 		Message: "The API server answers.",
 	}
-	before := p.DeepCopyObject().(*api.ProjectControlPlane)
+	before := p.DeepCopyObject().(*infrastructure.ProjectControlPlane)
 	if !conditions.Set(&p.Status.Conditions, p.Generation, ready, conditions.OnStatus) {
 		return ctrl.Result{}, nil
 	}

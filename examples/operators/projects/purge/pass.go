@@ -1,6 +1,7 @@
 package purge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,6 +103,9 @@ func discover(ctx context.Context, config *rest.Config) ([]metav1.TypeMeta, erro
 			}
 		}
 	}
+	slices.SortFunc(kinds, func(a, b metav1.TypeMeta) int { // Discovery has them in the order of a map.
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
+	})
 	return kinds, nil
 }
 

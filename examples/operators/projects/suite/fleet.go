@@ -15,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
@@ -37,7 +38,7 @@ func ready(w *World) {
 	if c.Info().Identity != string(p.UID) {
 		w.Errorf("its identity is %s, want the project's UID %s", c.Info().Identity, p.UID)
 	}
-	plane := &api.ProjectControlPlane{}
+	plane := &infrastructure.ProjectControlPlane{}
 	w.must(w.Get(w.ctx, client.ObjectKey{Name: "a"}, plane))
 	if plane.Labels[api.ProjectNameLabel] != "a" || plane.Labels[api.ProjectUIDLabel] != string(p.UID) ||
 		!metav1.IsControlledBy(plane, p) {
@@ -174,10 +175,11 @@ func notReadyAnyMore(w *World) {
 	w.Live("a")
 	w.StopHost()
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionTrue} {
-		plane := &api.ProjectControlPlane{}
+		plane := &infrastructure.ProjectControlPlane{}
 		w.must(w.Get(w.ctx, client.ObjectKey{Name: "a"}, plane))
 		conditions.Set(&plane.Status.Conditions, plane.Generation,
-			metav1.Condition{Type: api.ControlPlaneReady, Status: status, Reason: "Test"}, conditions.OnStatus)
+			metav1.Condition{Type: infrastructure.ControlPlaneReady, Status: status, Reason: "Test"},
+			conditions.OnStatus)
 		w.must(w.Status().Update(w.ctx, plane))
 		if status == metav1.ConditionFalse {
 			w.Reason("a", api.ReasonProvisioning)

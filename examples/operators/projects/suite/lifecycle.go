@@ -13,6 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
@@ -21,7 +22,7 @@ const sequence = "True CleanupStarted, True CleanupAwaitingCompletion, False Cle
 
 // nameConflict: the control plane of an earlier Project is not taken over. When it is gone, the new one is created.
 func nameConflict(w *World) {
-	plane := &api.ProjectControlPlane{
+	plane := &infrastructure.ProjectControlPlane{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{api.ProjectUIDLabel: "another"}},
 	}
 	plane.Finalizers = []string{"example.com/hold"}
@@ -49,7 +50,8 @@ func deletedBeforeSeen(w *World) {
 	w.Start()
 	w.State("a", multicluster.Waiting)
 	w.Idle()
-	if err := w.Get(w.ctx, client.ObjectKey{Name: "a"}, &api.ProjectControlPlane{}); !apierrors.IsNotFound(err) {
+	err := w.Get(w.ctx, client.ObjectKey{Name: "a"}, &infrastructure.ProjectControlPlane{})
+	if !apierrors.IsNotFound(err) {
 		w.Errorf("there is a control plane: %v", err)
 	}
 	w.must(controllerutil.RetryOnConflict(w.ctx, w.Client, p, func() error {

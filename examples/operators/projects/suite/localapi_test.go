@@ -16,10 +16,10 @@ import (
 
 var operator = optest.Operator{
 	Namespace: "project-system", Name: controller.Name,
-	Prepare: suite.Prepare, Objects: manifests.Objects, RoleFile: "../manifests/role.yaml",
+	Prepare: suite.Prepare, Objects: manifests.Objects,
 }
 
-// TestScenarios plays them all. FLYBALL_UPDATE=1 writes the role, FLYBALL_ROUNDS is how often a Project comes and goes.
+// TestScenarios plays them all. FLYBALL_ROUNDS is how often a Project comes and goes.
 func TestScenarios(t *testing.T) {
 	rounds := optest.Rounds(t, "FLYBALL_ROUNDS", 5)
 	var all []optest.Scenario
@@ -43,9 +43,4 @@ func TestScenarios(t *testing.T) {
 			}})
 	}
 	operator.Play(t, all)
-}
-
-func TestManifestIsRestricted(t *testing.T) {
-	operator.IsRestricted(t)
-	operator.IsServed(t)
 }

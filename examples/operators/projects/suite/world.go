@@ -19,6 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
 	"github.com/flyball-dev/flyball/examples/operators/projects/planes"
@@ -292,7 +293,7 @@ func (w *World) Remove(name string) {
 func (w *World) IsGone(name string) {
 	w.Helper()
 	w.Eventually(func() string {
-		for _, obj := range []client.Object{&api.Project{}, &api.ProjectControlPlane{}} {
+		for _, obj := range []client.Object{&api.Project{}, &infrastructure.ProjectControlPlane{}} {
 			if err := w.Get(w.ctx, client.ObjectKey{Name: name}, obj); !apierrors.IsNotFound(err) {
 				return fmt.Sprintf("%T %s is still there: %v, %v", obj, name, err, obj)
 			}
