@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/demo"
+	"github.com/flyball-dev/flyball/cmd/flyball/live"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -22,8 +24,16 @@ the real controllers. The demo needs nothing and leaves nothing behind.
 If all goes well, the last line begins with "demo: ok" and the exit code is 0. If a step does not reach its expected
 outcome, the exit code is 1 and the last line says what was expected and what was found. Ctrl-C stops the demo; the exit
 code is then 130.`,
-		Args: noArgs,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && o.Page != "" {
+				return &usageError{fmt.Errorf("unexpected argument %q; --page=ADDRESS needs the equals sign", args[0])}
+			}
+			return noArgs(c, args)
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
+			if o.Step && o.Page == "" {
+				o.Page = live.DefaultAddress
+			}
 			if err := o.Validate(); err != nil {
 				return &usageError{err}
 			}
@@ -41,5 +51,11 @@ code is then 130.`,
 			"second")
 	c.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "the maximum duration of one step")
 	c.Flags().BoolVar(&o.Keep, "keep", false, "after the story, serve the API on a loopback port until Ctrl-C")
+	c.Flags().StringVar(&o.Page, "page", "",
+		"show the controllers from inside at this loopback address until Ctrl-C; --page alone means "+
+			live.DefaultAddress+". flyball trace and flyball top read it too")
+	c.Flags().Lookup("page").NoOptDefVal = live.DefaultAddress
+	c.Flags().BoolVar(&o.Step, "step", false,
+		"hold the controllers up before each event, change, reconcile and write, until the page lets it through")
 	return c
 }

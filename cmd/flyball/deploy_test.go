@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -22,9 +24,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/deploytest"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/manager"
@@ -35,13 +39,10 @@ import (
 // compares the requests they sent with the role that is shipped: it grants no less and no more. FLYBALL_UPDATE=1
 // writes it.
 func TestManifestsGrantWhatIsCalled(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/manager.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const selection = "deployment,replicaset,endpoint,endpointslice"
-	if !strings.Contains(string(text), "- --controllers="+selection+"\n") {
-		t.Errorf("deploy/manager.yaml does not run --controllers=%s", selection)
+	objects := deploytest.Render(t, manifests)
+	if args, _ := deploytest.Command(t, objects); !slices.Contains(args, "--controllers="+selection) {
+		t.Errorf("deploy/manager.yaml does not run --controllers=%s, but %q", selection, args)
 	}
 	recorder := rbac.NewRecorder()
 	synctest.Test(t, func(t *testing.T) { playEverything(t, recorder, strings.Split(selection, ",")) })
@@ -55,72 +56,100 @@ func TestManifestsGrantWhatIsCalled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	files, err := manifest.ReadFiles([]string{"../../deploy/role.yaml"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var want rbacv1.ClusterRole
-	find(t, "role.yaml", "ClusterRole", &want)
+	find(t, files, "ClusterRole", &want)
 	if diff := cmp.Diff(want.Rules, got.Rules); diff != "" {
 		t.Errorf("role.yaml (-) grants something else than is called (+); FLYBALL_UPDATE=1 writes it anew:\n%s", diff)
 	}
 	var lease rbacv1.Role
-	find(t, "manager.yaml", "Role", &lease)
+	find(t, objects, "Role", &lease)
 	if diff := cmp.Diff(lease.Rules, recorder.LeaseRole(lease.Name, lease.Namespace).Rules); diff != "" {
 		t.Errorf("the Role of the lease in manager.yaml (-) grants something else than is called (+):\n%s", diff)
 	}
 }
 
-// TestManifestIsRestricted holds the Deployment to the security checklist, and to the time that a stop takes.
+// manifests is the folder of the kustomization.
+const manifests = "../../deploy"
+
+// TestManifestIsRestricted holds the Deployment to the security checklist, and the policy and the command line to it.
 func TestManifestIsRestricted(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/manager.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := deploytest.Render(t, manifests)
+	deploytest.Restricted(t, objects)
 	var d appsv1.Deployment
-	find(t, "manager.yaml", "Deployment", &d)
-	pod := d.Spec.Template.Spec
-	if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace < 25*time.Second {
-		t.Errorf("%v are less than a stop may take: 10 s for work in flight, and 15 s more", grace)
-	}
-	if !*pod.SecurityContext.RunAsNonRoot ||
-		pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-		t.Errorf("pod: %+v", pod.SecurityContext)
-	}
-	c := pod.Containers[0]
-	if s := c.SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
-		!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
-		t.Errorf("container: %+v", s)
-	}
-	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || c.LivenessProbe == nil ||
-		c.ReadinessProbe == nil {
-		t.Errorf("container without limits or probes: %+v", c)
-	}
-	var account corev1.ServiceAccount
-	if find(t, "manager.yaml", "ServiceAccount", &account); account.AutomountServiceAccountToken == nil ||
-		*account.AutomountServiceAccountToken {
-		t.Error("every Pod with the service account gets its token")
-	}
+	find(t, objects, "Deployment", &d)
+	port := d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort
 	var allowed networkingv1.NetworkPolicy
-	find(t, "networkpolicy.yaml", "NetworkPolicy", &allowed)
-	if port := allowed.Spec.Ingress[0].Ports[0].Port.IntVal; port != c.Ports[0].ContainerPort ||
+	find(t, objects, "NetworkPolicy", &allowed)
+	if open := allowed.Spec.Ingress[0].Ports[0].Port.IntVal; open != port ||
 		!maps.Equal(allowed.Spec.PodSelector.MatchLabels, d.Spec.Selector.MatchLabels) {
-		t.Errorf("the policy is about port %d of %v", port, allowed.Spec.PodSelector)
+		t.Errorf("the policy is about port %d of %v", open, allowed.Spec.PodSelector)
 	}
+	args, _ := deploytest.Command(t, objects)
 	f := newManagerFlags()
 	set := pflag.NewFlagSet("manager", pflag.ContinueOnError)
-	if f.add(set); set.Parse(c.Args[1:]) != nil || f.validate(set) != nil {
-		t.Errorf("the command line is not understood: %q", c.Args)
+	if f.add(set); set.Parse(args[1:]) != nil || f.validate(set) != nil {
+		t.Errorf("the command line is not understood: %q", args)
 	}
-	if o := f.options(); !o.Serving.Review || !o.LeaderElection.Enabled || strings.Contains(string(text), "'*'") {
-		t.Errorf("served as %+v, elected as %+v", o.Serving, o.LeaderElection)
+	if o := f.options(); !o.Serving.Review || !o.LeaderElection.Enabled ||
+		o.LeaderElection.Namespace != d.Namespace || !strings.HasSuffix(o.HealthAddr, fmt.Sprintf(":%d", port)) {
+		t.Errorf("served at %s as %+v, elected as %+v", o.HealthAddr, o.Serving, o.LeaderElection)
 	}
 }
 
-// find reads the first object of a kind out of a file of ../../deploy.
-func find(t *testing.T, file, kind string, into any) {
-	t.Helper()
-	objects, err := manifest.ReadFiles([]string{"../../deploy/" + file}, nil)
-	if err == nil {
-		err = manifest.Find(objects, kind, into)
+// program is flyball manager, as it is deployed. It works when it has made the pods of its own Deployment.
+var program = deploytest.Program{
+	Manifests: manifests,
+	Run: func(ctx context.Context, args []string, stderr io.Writer) error {
+		if code := run(ctx, args, stderr, stderr); code != 0 {
+			return fmt.Errorf("exit code %d", code)
+		}
+		return nil
+	},
+	Does: func(t *testing.T, c *deploytest.Cluster) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			var pods corev1.PodList
+			if err := c.Admin.List(t.Context(), &pods, client.MatchingLabels{"app": "flyball-manager"}); err != nil {
+				t.Fatal(err)
+			}
+			if len(pods.Items) == 2 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("a minute without two pods: %v", pods.Items)
+			}
+		}
+	},
+}
+
+func TestDeployed(t *testing.T) { program.Works(t) }
+
+func TestDeployedElsewhere(t *testing.T) {
+	p := program
+	p.Manifests = "testdata/elsewhere"
+	p.Works(t)
+}
+
+func TestImage(t *testing.T) {
+	image := deploytest.Image(t, manifests)
+	if out, code := deploytest.Contained(t, image, "version"); code != 0 ||
+		!strings.HasPrefix(out, "flyball "+deploytest.Version(t)+",") {
+		t.Errorf("version: exit code %d, %q", code, out)
 	}
-	if err != nil {
+	if out, code := deploytest.Contained(t, image, "manager"); code != 2 ||
+		!strings.HasPrefix(out, "flyball: there is no kubeconfig") {
+		t.Errorf("without a cluster: exit code %d, %q", code, out)
+	}
+	program.WorksInContainer(t, image)
+}
+
+// find reads the first object of a kind.
+func find(t *testing.T, objects []manifest.Object, kind string, into any) {
+	t.Helper()
+	if err := manifest.Find(objects, kind, into); err != nil {
 		t.Fatal(err)
 	}
 }

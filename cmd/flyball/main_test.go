@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,6 +145,56 @@ func TestDemoKeeps(t *testing.T) {
 	}
 }
 
+// TestDemoPage: the page is there while the story runs and after it, until Ctrl-C.
+func TestDemoPage(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	told, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		defer out.Close()
+		code <- run(t.Context(), []string{"demo", "--speed", "50", "--timeout", "5m", "--page=127.0.0.1:0"}, out,
+			io.Discard)
+	}()
+	urls := regexp.MustCompile(`http://127\.0\.0\.1:\d+/inspect/`)
+	last := ""
+	shown := 0
+	for lines := bufio.NewScanner(told); lines.Scan(); {
+		last = lines.Text()
+		url := urls.FindString(last)
+		if url == "" {
+			continue
+		}
+		shown++
+		ready := get(t, url+"api/pipeline")["ready"]
+		if strings.Contains(last, "Ctrl-C") {
+			if ready != nil {
+				t.Errorf("the manager is not ready: %v", ready)
+			}
+			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if c := <-code; c != 0 || shown != 2 || !strings.HasPrefix(last, "demo: ok") {
+		t.Errorf("exit code %d, %d URLs, the last line is %q", c, shown, last)
+	}
+}
+
+// get reads a JSON object.
+func get(t *testing.T, url string) (answer map[string]any) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		t.Errorf("%s: %s: %v", url, response.Status, err)
+	}
+	return answer
+}
+
 // tripwire calls f when text is written to it.
 type tripwire struct {
 	text string
@@ -172,6 +225,11 @@ func TestWrongCommandLines(t *testing.T) {
 	if err := os.WriteFile(valid, []byte(deadKubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(config, []byte(`{apiVersion: flyball.dev/v1alpha1, kind: ManagerConfiguration,
+generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCSyncs: 0}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, says string }{
 		{"dem", `unknown command "dem"`},
 		{"demo extra", `unexpected argument "extra"`},
@@ -179,12 +237,27 @@ func TestWrongCommandLines(t *testing.T) {
 		{"demo --speed 0", "--speed 0: it must be more than 0"},
 		{"demo --speed NaN", "--speed NaN: it must be more than 0"},
 		{"demo --speed x", `invalid argument "x" for "--speed"`},
+		{"demo --page=0.0.0.0:1", "--page 0.0.0.0:1: it must be a loopback address"},
+		{"demo --page 127.0.0.1:1", `unexpected argument "127.0.0.1:1"; --page=ADDRESS needs the equals sign`},
+		{"demo --page=6060", "--page: address 6060: missing port in address"},
+		{"manager --inspect-address :6060", "--inspect-address :6060 is not loopback: give --tls-cert-file"},
+		{"trace deployment", "name one object as KIND/NAME, for example deployment/web"},
+		{"trace a/b/c", "name one object as KIND/NAME"},
+		{"trace a/b -o yaml", `--output "yaml": it must be text or json`},
+		{"trace a/b --token-file x --address http://y", "--token-file: the token would be sent without TLS"},
 		{"demo --timeout -1s", "--timeout -1s: it must be more than 0"},
 		{
 			"manager --controllers=deploymnt",
 			`"deploymnt" is not in the list of known controllers: deployment-controller (deployment)`,
 		},
 		{"manager --controllers=-deployment,-replicaset", "leaves no controller to run"},
+		{"manager --config /none", "--config: open /none: no such file or directory"},
+		{"manager --config " + valid, "--config " + valid + ": it must begin with apiVersion: flyball.dev/v1alpha1"},
+		{"manager --config " + config, "--concurrent-gc-syncs 0: it must be at least 1"},
+		{
+			"manager --concurrent-gc-syncs 1 --controllers=-deployment --config " + config,
+			"leaves no controller to run",
+		},
 		{"manager --port 70000", "--port 70000: it must be between 0 and 65535"},
 		{"manager --bind-address nowhere", `--bind-address "nowhere": it must be an IP address or localhost`},
 		{"run -f x --namespace A", `--namespace "A": a lowercase RFC 1123 label`},
@@ -279,6 +352,25 @@ func TestManagerTrimsItsCaches(t *testing.T) {
 	}
 }
 
+// TestManagerConfigFields: each field sets a flag, and each flag for a controller has a field.
+func TestManagerConfigFields(t *testing.T) {
+	set := newManager().Flags()
+	has := map[string]bool{}
+	for path, flag := range configFields {
+		has[flag] = true
+		if set.Lookup(flag) == nil {
+			t.Errorf("%s sets --%s, which does not exist", path, flag)
+		}
+	}
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	newManagerFlags().process.AddFlags(own)
+	set.VisitAll(func(flag *pflag.Flag) {
+		if own.Lookup(flag.Name) == nil && !has[flag.Name] {
+			t.Errorf("no field sets --%s", flag.Name)
+		}
+	})
+}
+
 // TestManagerCollectsEarly: unless the environment says when to collect, and then Go has done what it says.
 func TestManagerCollectsEarly(t *testing.T) {
 	for env, want := range map[string]int{"": heapGrowth, "70": 123} {
@@ -305,5 +397,61 @@ func TestHelpNamesTheCommands(t *testing.T) {
 	code, out, _ := flyball(t.Context())
 	if code != 0 || !strings.Contains(out, "demo") || !strings.Contains(out, "manager") {
 		t.Errorf("exit code %d, stdout %q", code, out)
+	}
+}
+
+// TestDemoStep lets single steps of the demo's controllers through, sets a fault, and then lets all of them through.
+func TestDemoStep(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	told, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		defer out.Close()
+		code <- run(t.Context(), []string{"demo", "--speed", "50", "--page=127.0.0.1:0", "--step"}, out, io.Discard)
+	}()
+	urls := regexp.MustCompile(`http://127\.0\.0\.1:\d+/inspect/`)
+	last, url := "", ""
+	for lines := bufio.NewScanner(told); lines.Scan(); {
+		last = lines.Text()
+		if found := urls.FindString(last); found != "" {
+			url = found + "api/tap?"
+		}
+		switch {
+		case strings.Contains(last, "are paused"):
+			go func() {
+				for range 4 {
+					for len(get(t, url)["waiting"].([]any)) == 0 {
+						continue // The controllers are about to do something.
+					}
+					post(t, url+"do=step")
+				}
+				post(t, url+"do=inject&fault=conflict")
+				post(t, url+"do=open")
+			}()
+		case strings.Contains(last, "Ctrl-C"):
+			if happened, _ := get(t, url)["happened"].([]any); len(happened) != 1 {
+				t.Errorf("faults that happened: %v", happened)
+			}
+			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if c := <-code; c != 0 || !strings.HasPrefix(last, "demo: ok") {
+		t.Errorf("exit code %d, the last line is %q", c, last)
+	}
+}
+
+func post(t *testing.T, url string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Post(url, "", nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("POST %s: %s", url, answer.Status)
 	}
 }

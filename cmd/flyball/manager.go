@@ -14,6 +14,7 @@ import (
 
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/flags"
 	"github.com/flyball-dev/flyball/manager/metrics"
@@ -28,7 +29,9 @@ type managerFlags struct {
 }
 
 func newManagerFlags() *managerFlags {
-	return &managerFlags{process: flags.New("flyball-manager"), controllers: []string{"*"}}
+	process := flags.New("flyball-manager")
+	process.Inspect = inspect.New(inspect.Options{})
+	return &managerFlags{process: process, controllers: []string{"*"}}
 }
 
 func newManager() *cobra.Command {
@@ -75,6 +78,24 @@ func (f *managerFlags) add(fs *pflag.FlagSet) {
 		"how long to batch changes of pods before writing Endpoints")
 	fs.DurationVar(&t.EndpointSlice.BatchPeriod, "endpointslice-updates-batch-period", 0,
 		"how long to batch changes of pods before writing EndpointSlices")
+	for path, flag := range configFields {
+		f.process.AddConfigField(path, flag)
+	}
+}
+
+// configFields are the fields of the file of --config that set the flags above.
+//
+// Source: k8s.io/kube-controller-manager v0.37.2 config/v1alpha1.
+var configFields = map[string]string{
+	"generic.controllers":                                    "controllers",
+	"deploymentController.concurrentDeploymentSyncs":         "concurrent-deployment-syncs",
+	"replicaSetController.concurrentRSSyncs":                 "concurrent-replicaset-syncs",
+	"endpointController.concurrentEndpointSyncs":             "concurrent-endpoint-syncs",
+	"endpointController.endpointUpdatesBatchPeriod":          "endpoint-updates-batch-period",
+	"endpointSliceController.concurrentServiceEndpointSyncs": "concurrent-service-endpoint-syncs",
+	"endpointSliceController.maxEndpointsPerSlice":           "max-endpoints-per-slice",
+	"endpointSliceController.endpointUpdatesBatchPeriod":     "endpointslice-updates-batch-period",
+	"garbageCollectorController.concurrentGCSyncs":           "concurrent-gc-syncs",
 }
 
 // run runs the manager until a signal arrives. If wrap is not nil, run calls it with the config before it creates a
@@ -90,6 +111,9 @@ func (f *managerFlags) run(c *cobra.Command, wrap func(*rest.Config)) error {
 	defer release()
 	err = m.Run(ctx)
 	if errors.Is(err, syscall.EADDRINUSE) {
+		if f.process.InspectAddress != "" {
+			return fmt.Errorf("%w; --port and --inspect-address choose other ones", err)
+		}
 		return fmt.Errorf("%w; --port chooses another one, 0 none", err)
 	}
 	return err
@@ -111,6 +135,9 @@ func spareMemory() (restore func()) {
 
 // build returns the manager with its controllers.
 func (f *managerFlags) build(c *cobra.Command, wrap func(*rest.Config)) (*manager.Manager, error) {
+	if err := f.validate(c.Flags()); err != nil {
+		return nil, err
+	}
 	f.tuning.Selection = f.controllers
 	enabled, err := controllers.Enabled(f.controllers)
 	if err != nil {
@@ -118,9 +145,6 @@ func (f *managerFlags) build(c *cobra.Command, wrap func(*rest.Config)) (*manage
 	}
 	if len(enabled) == 0 {
 		return nil, fmt.Errorf("--controllers=%s leaves no controller to run", strings.Join(f.controllers, ","))
-	}
-	if err := f.validate(c.Flags()); err != nil {
-		return nil, err
 	}
 	config, err := f.process.RESTConfig()
 	if err != nil {

@@ -35,6 +35,9 @@ The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command lin
 			if err := serve.CheckHosts(o.AllowedHosts); err != nil {
 				return &usageError{fmt.Errorf("--allowed-hosts: %w", err)}
 			}
+			if err := serve.CheckWebhookServices(o.WebhookServices); err != nil {
+				return &usageError{fmt.Errorf("--webhook-service: %w", err)}
+			}
 			if err := o.Store.Validate(); err != nil {
 				return &usageError{fmt.Errorf("--tenant: %w", err)}
 			}
@@ -68,6 +71,9 @@ The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command lin
 	addKubeletFlag(fs, &o.Kubelet)
 	fs.BoolVar(&o.RBAC, "rbac", false,
 		"authorize users by the roles bound to them; the user of the kubeconfig may do everything")
+	fs.StringToStringVar(&o.WebhookServices, "webhook-service", nil,
+		"where to call the webhooks of a Service instead of its Pods, which are not run: NAMESPACE/NAME=HOST:PORT, "+
+			"for a manager on this machine")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"},
 		"the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty "+
 			"means none. All controllers: "+strings.Join(knownNames(), ", "))

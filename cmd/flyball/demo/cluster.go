@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +22,11 @@ import (
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/inspect/tap"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/cel"
+	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -35,7 +40,11 @@ type cluster struct {
 	token   string // of the administrator, for clients that use the socket
 	nodes   *manager.Manager
 	manager *manager.Manager
-	client  kubernetes.Interface // of the user in the story
+	// inspector is nil if the manager does not show itself, and tap if nothing is to be held up.
+	inspector *inspect.Inspector
+	tap       *tap.Tap
+
+	client kubernetes.Interface // of the user in the story
 
 	names   []string // of the controllers
 	loops   []func() reconcile.Stats
@@ -53,21 +62,28 @@ type view struct {
 	slices      informer.Informer[*discoveryv1.EndpointSlice]
 }
 
-// newCluster builds a cluster without starting it.
-func newCluster(delay time.Duration) (*cluster, error) {
+// newCluster builds a cluster without starting it. Its manager shows itself at the address page, unless that is empty.
+// With step, what the manager does can be held up.
+func newCluster(delay time.Duration, page string, step bool) (*cluster, error) {
 	token := serve.NewToken()
-	server, err := localapi.New(localapi.Options{Tokens: serve.Tokens(token)})
+	c := &cluster{token: token, changed: make(chan struct{}, 1)}
+	o := localapi.Options{Tokens: serve.Tokens(token), CEL: cel.New()}
+	if step {
+		c.tap = tap.New(tap.Options{Match: ofControllers})
+		o.Gate = c.tap.Gate()
+	}
+	server, err := localapi.New(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{server: server, token: token, changed: make(chan struct{}, 1)}
-	if err := c.build(delay); err != nil {
+	c.server = server
+	if err := c.build(delay, page); err != nil {
 		return nil, errors.Join(err, server.Close())
 	}
 	return c, nil
 }
 
-func (c *cluster) build(delay time.Duration) error {
+func (c *cluster) build(delay time.Duration, page string) error {
 	config := c.config()
 	var err error
 	if c.client, err = kubernetes.NewForConfig(config); err != nil {
@@ -79,7 +95,16 @@ func (c *cluster) build(delay time.Duration) error {
 	if err := nodes.Add(c.nodes, kubelet.Options{Delay: delay, Spread: delay / 2, Seed: 1}); err != nil {
 		return err
 	}
-	if c.manager, err = manager.New(c.config(), manager.Options{}); err != nil {
+	o := manager.Options{}
+	if page != "" {
+		io := inspect.Options{}
+		if c.tap != nil {
+			io.Tap = c.tap
+		}
+		c.inspector = inspect.New(io)
+		o.DebugAddr, o.Inspect = page, c.inspector
+	}
+	if c.manager, err = manager.New(rest.AddUserAgent(c.config(), controllersAgent), o); err != nil {
 		return err
 	}
 	known, err := controllers.Enabled(nil)
@@ -98,6 +123,14 @@ func (c *cluster) build(delay time.Duration) error {
 		c.loops = append(c.loops, loops(controller)...)
 	}
 	return c.buildView()
+}
+
+// controllersAgent is in the user agent of the controllers' manager.
+const controllersAgent = "controllers"
+
+// ofControllers reports whether a request is one of the controllers' manager, and not an event that it records.
+func ofControllers(r *gate.Request) bool {
+	return strings.Contains(r.UserAgent, "/"+controllersAgent) && r.Resource != "events"
 }
 
 // loops returns the statistics functions of a controller's loops. The garbage collector has two loops.
@@ -196,11 +229,17 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 			}
 		})
 	}
+	if c.tap != nil {
+		c.tap.Attach(running, c.inspector.Recorder())
+	}
 	part(0, "kubelet", c.nodes)
 	part(1, "manager", c.manager)
 	err := c.manager.Informers().WaitForSync(ctx)
 	if err == nil {
 		err = play(ctx)
+	}
+	if c.tap != nil {
+		c.tap.Open(0)
 	}
 	end()
 	parts.Wait()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,11 @@ type Options struct {
 	Timeout time.Duration
 	// Keep serves the API on a loopback port after the story, until the context is done.
 	Keep bool
+	// Page is the address that shows the manager from inside, from the beginning until the context is done. Empty means
+	// none.
+	Page string
+	// Step holds the controllers up at each step, until the reader of the page lets it through. It needs Page.
+	Step bool
 	// Out receives the story, with live bars if it is a terminal.
 	Out io.Writer
 }
@@ -34,8 +40,23 @@ func (o Options) Validate() error {
 	if o.Timeout <= 0 {
 		return fmt.Errorf("--timeout %s: it must be more than 0", o.Timeout)
 	}
+	if o.Step && o.Page == "" {
+		return errors.New("--step needs --page")
+	}
+	if o.Page != "" {
+		host, _, err := net.SplitHostPort(o.Page)
+		if err != nil {
+			return fmt.Errorf("--page: %w", err)
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return fmt.Errorf("--page %s: it must be a loopback address", o.Page)
+		}
+	}
 	return nil
 }
+
+// aDay bounds a step of the story whose reader lets each step of the controllers through.
+const aDay = 24 * time.Hour
 
 // startDelay is how long the kubelet takes to start or stop a pod at speed 1.
 const startDelay = 400 * time.Millisecond
@@ -48,7 +69,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	delay := time.Duration(float64(startDelay) / o.Speed)
-	c, err := newCluster(delay)
+	c, err := newCluster(delay, o.Page, o.Step)
 	if err != nil {
 		return err
 	}
@@ -59,9 +80,18 @@ Behind each step: the watch events, queued keys and syncs that it took.
 
 `, wrap(c.names))
 	return c.run(ctx, func(ctx context.Context) error {
+		if o.Page != "" {
+			fmt.Fprintf(o.Out, "Watch it at http://%s/inspect/ from inside.\n\n", c.manager.DebugAddr())
+		}
+		timeout := o.Timeout
+		if c.tap != nil {
+			fmt.Fprint(o.Out, "The controllers are paused: let their steps through there.\n\n")
+			c.tap.Pause()
+			timeout = aDay
+		}
 		d := director{
 			client: c.client, look: c.view.look, changed: c.changed, counts: c.counts,
-			screen: newScreen(o.Out), timeout: o.Timeout,
+			screen: newScreen(o.Out), timeout: timeout,
 		}
 		err := d.play(ctx, story(quietFor(delay)))
 		if err != nil {
@@ -70,10 +100,14 @@ Behind each step: the watch events, queued keys and syncs that it took.
 		sum := c.counts()
 		ok := fmt.Sprintf("demo: ok: %d watch events, %d queued keys, %d syncs in %s\n",
 			sum.watch, sum.queue, sum.sync, time.Since(start).Round(10*time.Millisecond))
-		if o.Keep {
+		switch {
+		case o.Keep:
 			if err := keep(ctx, c, o.Out); err != nil {
 				return err
 			}
+		case o.Page != "":
+			fmt.Fprintf(o.Out, "\nhttp://%s/inspect/ stays until Ctrl-C.\n", c.manager.DebugAddr())
+			<-ctx.Done()
 		}
 		_, err = fmt.Fprint(o.Out, "\n", ok)
 		return err

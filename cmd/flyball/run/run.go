@@ -15,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/cel"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/localapi/storage"
 	flyball "github.com/flyball-dev/flyball/manager"
@@ -74,7 +75,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}()
 	ctx, release := store.UntilFailed(ctx, objects)
 	defer release()
-	server, err := localapi.New(localapi.Options{Storage: objects, Tenant: o.Store.Tenant})
+	server, err := localapi.New(localapi.Options{Storage: objects, Tenant: o.Store.Tenant, CEL: cel.New()})
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,13 @@ import (
 )
 
 // prepareKubeconfig writes the kubeconfig to path, or to a temporary file if path is empty. remove removes the
-// temporary file.
+// temporary file. written is absolute, because users set it in other folders too.
 func prepareKubeconfig(path string, s *Socket) (written string, remove func(), err error) {
 	if path != "" {
-		if err := mayOverwrite(path); err != nil {
+		if err = mayOverwrite(path); err != nil {
+			return "", nil, err
+		}
+		if path, err = filepath.Abs(path); err != nil {
 			return "", nil, err
 		}
 		return path, func() {}, s.WriteKubeconfig(path)

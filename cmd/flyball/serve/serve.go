@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/cel"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/manager"
@@ -34,6 +35,8 @@ type Options struct {
 	Kubelet bool
 	// RBAC authorizes users by their roles. The user of the kubeconfig may do everything.
 	RBAC bool
+	// WebhookServices are addresses of webhooks; see [localapi.Options].
+	WebhookServices map[string]string
 	// Store is where the objects are stored.
 	Store store.Options
 	// Out receives a message with the API's address.
@@ -59,6 +62,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	token := NewToken()
 	server, err := localapi.New(localapi.Options{
 		Storage: objects, Tenant: o.Store.Tenant, Tokens: Tokens(token), RBAC: o.RBAC, AllowedHosts: o.AllowedHosts,
+		WebhookServices: o.WebhookServices,
+		CEL:             cel.New(),
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 
@@ -26,6 +27,20 @@ func CheckHosts(names []string) error {
 	for _, name := range names {
 		if wrong := validation.NameIsDNSSubdomain(name, false); len(wrong) > 0 {
 			return fmt.Errorf("%q: it must be a name without scheme and port: %s", name, wrong[0])
+		}
+	}
+	return nil
+}
+
+// CheckWebhookServices validates the addresses of webhooks by Service.
+func CheckWebhookServices(services map[string]string) error {
+	for service, address := range services {
+		namespace, name, ok := strings.Cut(service, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return fmt.Errorf("%q: it must be NAMESPACE/NAME of a Service", service)
+		}
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("%q: it must be HOST:PORT: %w", address, err)
 		}
 	}
 	return nil

@@ -1,0 +1,133 @@
+package scaffold
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/flyball-dev/flyball/client/manifest"
+	"github.com/flyball-dev/flyball/internal/deploytest"
+)
+
+// createConversion converts a kind of the group webapp between versions.
+func createConversion(t *testing.T, dir, hub, kind string, spokes ...string) {
+	t.Helper()
+	o := WebhookOptions{
+		Dir: dir, Group: "webapp", Version: hub, Kind: kind, Conversion: true, Spokes: spokes, Out: &bytes.Buffer{},
+	}
+	if err := CreateWebhook(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestVersions: a kind with fields of the user gets further versions, and the webhook that converts them, before its
+// other webhooks or after them. All tests of the project pass, and what is deployed has the conversion.
+func TestVersions(t *testing.T) {
+	dir := newProjectDir(t, "v1alpha1/Guestbook", "v1/Category")
+	edit(t, dir, "api/v1alpha1/guestbook_types.go", "type GuestbookSpec struct {\n",
+		"type GuestbookSpec struct {\n\t// since is a field of the user.\n\t// +optional\n\tSince *metav1.Time "+
+			"`json:\"since,omitempty\"`\n\n")
+	const copied = "func (in *GuestbookSpec) DeepCopyInto(out *GuestbookSpec) {\n	*out = *in\n"
+	edit(t, dir, "api/v1alpha1/zz_generated.deepcopy.go", "	out.Spec = in.Spec\n",
+		"	in.Spec.DeepCopyInto(&out.Spec)\n", copied, copied+"	out.Since = in.Since.DeepCopy()\n")
+	createAPI(t, dir, "v1/Guestbook")
+	createAPI(t, dir, "v2/Guestbook")
+	createAPI(t, dir, "v2/Category")
+	createWebhook(t, dir, "v1alpha1/Guestbook", false, true)
+	createConversion(t, dir, "v1alpha1", "Guestbook", "v1", "v2")
+	createWebhook(t, dir, "v1alpha1/Guestbook", true, false)
+	createConversion(t, dir, "v1", "Category", "v2")
+	goIn(t, dir, "mod", "tidy")
+	goIn(t, dir, "vet", "./...")
+	goIn(t, dir, testFlags()...)
+	got := filesOf(t, dir)
+	goIn(t, dir, "tool", "controller-gen", "rbac:roleName=manager-role", "crd", "webhook", "paths=./...",
+		"output:crd:artifacts:config=config/crd/bases")
+	goIn(t, dir, "tool", "controller-gen", "object", "paths=./...")
+	for path, text := range filesOf(t, dir) {
+		if text != got[path] && !strings.Contains(path, "guestbook") && !strings.Contains(path, "api/") {
+			t.Errorf("controller-gen changes %s", path)
+		}
+	}
+	if !strings.Contains(got["api/v2/guestbook_types.go"], "Since *metav1.Time") ||
+		strings.Contains(got["api/v2/guestbook_types.go"], "storageversion") ||
+		!strings.Contains(got["api/v1alpha1/guestbook_types.go"], "root=true\n// +kubebuilder:storageversion\n") {
+		t.Errorf("%s\n%s", got["api/v1alpha1/guestbook_types.go"], got["api/v2/guestbook_types.go"])
+	}
+	if !strings.Contains(got["PROJECT"], "conversion: true\n    defaulting: true\n    spoke:\n    - v1\n    - v2\n") {
+		t.Errorf("%s", got["PROJECT"])
+	}
+	checkDeployed(t, dir, "guestbooks.webapp.example.com", "v1 v1alpha1* v2")
+	checkDeployed(t, dir, "categories.webapp.example.com", "v1* v2")
+}
+
+// checkDeployed compares the versions of a definition that is deployed, the stored one with a star, and its conversion.
+func checkDeployed(t *testing.T, dir, name, want string) {
+	t.Helper()
+	for _, o := range deploytest.Render(t, filepath.Join(dir, "config/default")) {
+		if o.GetName() != name {
+			continue
+		}
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := manifest.Find([]manifest.Object{o}, "CustomResourceDefinition", &d); err != nil {
+			t.Fatal(err)
+		}
+		var versions []string
+		for _, v := range d.Spec.Versions {
+			versions = append(versions, v.Name+map[bool]string{true: "*"}[v.Storage])
+		}
+		service := d.Spec.Conversion.Webhook.ClientConfig.Service
+		if got := strings.Join(versions, " "); got != want || service.Namespace != "guestbook-system" ||
+			service.Name != "guestbook-webhook-service" {
+			t.Errorf("%s: %s, converted by %s/%s", name, got, service.Namespace, service.Name)
+		}
+		return
+	}
+	t.Errorf("%s is not deployed", name)
+}
+
+// TestSpokes: what a conversion is refused for.
+func TestSpokes(t *testing.T) {
+	dir := newProjectDir(t, "v1/Guestbook", "v2/Guestbook", "v3/Guestbook")
+	createConversion(t, dir, "v1", "Guestbook", "v2")
+	for _, c := range []struct {
+		hub, spoke, want string
+	}{
+		{"v1", "", "--conversion and --spoke are needed together"},
+		{"v1", "v1", "no other version v1"},
+		{"v1", "v4", "no other version v4"},
+		{"v2", "v3", "the hub of Guestbook is version v1"},
+	} {
+		o := WebhookOptions{Dir: dir, Group: "webapp", Version: c.hub, Kind: "Guestbook", Conversion: true}
+		if c.spoke != "" {
+			o.Spokes = []string{c.spoke}
+		}
+		o.Out = &bytes.Buffer{}
+		if err := CreateWebhook(t.Context(), o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestSampleVersions: the second version in the folder project, by which its conversion is compiled and tested, is the
+// first one under another name.
+func TestSampleVersions(t *testing.T) {
+	for _, file := range []string{"doc.go", "groupversion_info.go", "gizmo_types.go", "zz_generated.deepcopy.go"} {
+		first, err := os.ReadFile("project/api/v1alpha1/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := os.ReadFile("project/api/v1beta7/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := finish(file, strings.ReplaceAll(fence.ReplaceAllString(string(first), ""), "v1alpha1", "v1beta7"))
+		if err != nil || string(second) != string(want) {
+			t.Errorf("%s of v1beta7 is not that of v1alpha1 (%v)", file, err)
+		}
+	}
+}

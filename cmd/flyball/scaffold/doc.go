@@ -1,0 +1,18 @@
+//go:generate -command controller-gen go tool -modfile=../../../tools/go.mod controller-gen
+//go:generate controller-gen rbac:roleName=manager-role paths=./project/... output:rbac:dir=project/config/rbac
+//go:generate controller-gen crd object paths=./project/... output:crd:dir=project/config/crd/bases
+//go:generate controller-gen webhook paths=./project/... output:webhook:dir=project/config/webhook
+
+// Package scaffold writes the project of an operator: [Init] an empty one, [CreateAPI] a kind with its controller,
+// [CreateWebhook] webhooks of a kind. [CreateAPI] also adds a version to a kind, and [CreateWebhook] the conversion
+// between versions. [Migrate] moves a project of kubebuilder to this framework.
+//
+// What it writes is the operator in the folder project, with other names. That operator is a part of this module: it
+// is compiled, vetted and tested like everything else, so the templates cannot rot.
+//
+// template.go turns its files into those of a user, and names.go checks the user's names. change.go collects changes of
+// files and makes all of them or none. project.go is the file PROJECT, which records what was created. merge.go extends
+// the files that controller-gen writes, as controller-gen would. init.go, api.go with version.go, webhook.go with
+// conversion.go, and migrate.go have the commands. rewrites.go and deployment.go are what migrate does to Go files and
+// to the Deployment.
+package scaffold

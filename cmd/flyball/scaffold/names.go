@@ -1,0 +1,185 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// names are what a user gives a name to. The names of the operator in the folder project are those that replacer
+// replaces.
+type names struct {
+	module, project      string
+	group, version, kind string // group is the full one, with the domain
+	shortGroup, plural   string
+	spoke                string // another version, which is converted to version and from it; may be empty
+}
+
+// replacer replaces the names of the operator in the folder project. Longer names come first.
+func (n names) replacer() *strings.Replacer {
+	lower := strings.ToLower(n.kind)
+	replaced := []string{
+		"github.com/flyball-dev/flyball/cmd/flyball/scaffold/project", n.module,
+		"sample-operator", n.project,
+		"sample_v1alpha1_gizmo", n.shortGroup + "_" + n.version + "_" + lower,
+		"sample-flyball-example", strings.ReplaceAll(n.group, ".", "-"),
+		"sample.flyball.example", n.group,
+		"samplev1alpha1", aliasOf(n.shortGroup, n.version),
+		"v1alpha1", n.version,
+		"Gizmos", n.kinds(),
+		"Gizmo", n.kind,
+		"gizmos", n.plural,
+		"gizmo", lower,
+	}
+	if n.spoke != "" {
+		replaced = append(replaced, "samplev1beta7", aliasOf(n.shortGroup, n.spoke), "v1beta7", n.spoke,
+			"V1beta7", "V"+n.spoke[1:])
+	}
+	return strings.NewReplacer(replaced...)
+}
+
+// aliasOf is the name under which the package of the types of a group in a version is imported.
+func aliasOf(group, version string) string {
+	alias := strings.NewReplacer("-", "", ".", "").Replace(group) + version
+	if slices.Contains([]string{"corev1", "metav1", "rbacv1"}, alias) || alias[0] <= '9' {
+		return "api" + alias
+	}
+	return alias
+}
+
+// kinds is the plural of the kind, for prose.
+func (n names) kinds() string {
+	same := 0
+	for lower := strings.ToLower(n.kind); same < len(lower) && same < len(n.plural) && lower[same] == n.plural[same]; {
+		same++
+	}
+	return n.kind[:same] + n.plural[same:]
+}
+
+// pluralOf returns the English plural of a kind, in lower case.
+func pluralOf(kind string) string {
+	word := strings.ToLower(kind)
+	ends := func(endings ...string) bool {
+		return slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(word, e) })
+	}
+	switch {
+	case ends("s", "x", "z", "ch", "sh"):
+		return word + "es"
+	case ends("y") && !ends("ay", "ey", "iy", "oy", "uy"):
+		return strings.TrimSuffix(word, "y") + "ies"
+	default:
+		return word + "s"
+	}
+}
+
+var (
+	modulePath = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._~]*(/[A-Za-z0-9][-A-Za-z0-9._~]*)*$`)
+	versioned  = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+	camelCase  = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	majorPath  = regexp.MustCompile(`^v[0-9]+$`)
+)
+
+func checkModule(module string) error {
+	switch {
+	case module == "":
+		return errors.New("--module is needed: the path of the Go module, such as example.com/guestbook")
+	case !modulePath.MatchString(module):
+		return fmt.Errorf("--module %q: a module path is letters, digits and -._~, in elements with / between them, "+
+			"such as example.com/guestbook", module)
+	}
+	return nil
+}
+
+// projectName derives the name of the project from its module.
+func projectName(module string) string {
+	if base := path.Base(module); !majorPath.MatchString(base) {
+		return strings.ToLower(base)
+	}
+	return strings.ToLower(path.Base(path.Dir(module)))
+}
+
+// maxProject leaves room for the longest name that is made of the project's name.
+const maxProject = 63 - len("-controller-manager-metrics-service")
+
+func checkProject(name string) error {
+	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
+		return fmt.Errorf("--project-name %q: it begins the names of the objects in the cluster: %s", name, wrong[0])
+	}
+	var value any
+	if err := yaml.Unmarshal([]byte(name), &value); err != nil || value != name || name[0] <= '9' {
+		return fmt.Errorf("--project-name %q: it becomes a label and begins names of objects: it must begin with a "+
+			"letter, and not be a word that YAML reads as something other than text", name)
+	}
+	if len(name) > maxProject {
+		return fmt.Errorf("--project-name %q: it has more than %d characters, and begins longer names", name,
+			maxProject)
+	}
+	return nil
+}
+
+// hosts serve the code of many. None of their users may name an API group after them.
+var hosts = []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "gopkg.in"}
+
+// domainOf derives the domain from the module, if the module is named after one.
+func domainOf(module string) (string, error) {
+	host, _, _ := strings.Cut(module, "/")
+	if strings.Contains(host, ".") && !slices.Contains(hosts, host) {
+		return host, checkDomain(host)
+	}
+	return "", fmt.Errorf("--domain is needed: the API groups end in a domain of yours, and the module %s does not "+
+		"begin with one", module)
+}
+
+func checkDomain(domain string) error {
+	if wrong := validation.IsDNS1123Subdomain(domain); len(wrong) > 0 {
+		return fmt.Errorf("--domain %q: %s", domain, wrong[0])
+	}
+	if reserved(domain) {
+		return fmt.Errorf("--domain %q: k8s.io and kubernetes.io belong to Kubernetes, and API servers reject "+
+			"definitions there that it has not approved", domain)
+	}
+	return nil
+}
+
+func reserved(domain string) bool {
+	return slices.ContainsFunc([]string{"k8s.io", "kubernetes.io"}, func(theirs string) bool {
+		return domain == theirs || strings.HasSuffix(domain, "."+theirs)
+	})
+}
+
+// checkKind checks what names one kind.
+func checkKind(n names) error {
+	switch {
+	case n.shortGroup == "" || n.version == "" || n.kind == "":
+		return errors.New("--group, --version and --kind are needed, such as --group webapp --version v1 " +
+			"--kind Guestbook")
+	case len(validation.IsDNS1123Subdomain(n.group)) > 0:
+		return fmt.Errorf("--group %q: %s", n.shortGroup, validation.IsDNS1123Subdomain(n.group)[0])
+	case strings.NewReplacer("-", "", ".", "").Replace(n.shortGroup) == "webhook":
+		return fmt.Errorf("--group %q: the package of the webhooks is imported by the name that the types of this "+
+			"group would have: use another one, such as hooks", n.shortGroup)
+	case !versioned.MatchString(n.version):
+		return fmt.Errorf("--version %q: a version is v1, v1beta1 or v1alpha1, with any numbers from 1", n.version)
+	case !camelCase.MatchString(n.kind):
+		return fmt.Errorf("--kind %q: a kind is CamelCase, letters and digits that begin with a capital letter, such "+
+			"as Guestbook", n.kind)
+	case len(n.kind) > 63:
+		return fmt.Errorf("--kind %q: it has more than 63 characters", n.kind)
+	case strings.HasSuffix(n.kind, "List"):
+		return fmt.Errorf("--kind %q: a kind that ends in List is a list of others", n.kind)
+	case n.kind == "Main":
+		return fmt.Errorf("--kind %q: its test would be TestMain, which means something else to Go", n.kind)
+	case slices.Contains([]string{"GroupVersion", "SchemeBuilder", "AddToScheme"}, n.kind):
+		return fmt.Errorf("--kind %q: a package of types has something else by this name", n.kind)
+	}
+	if wrong := validation.IsDNS1035Label(n.plural); len(wrong) > 0 {
+		return fmt.Errorf("--plural %q: %s", n.plural, wrong[0])
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/simtest"
+
+	samplev1alpha1 "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/api/v1alpha1"
+)
+
+func setupGizmo(mgr *ctrl.Manager) error {
+	return (&GizmoReconciler{
+		Client:   mgr.GetClient(),
+		Recorder: mgr.GetEventRecorderFor("gizmo-controller"),
+	}).SetupWithManager(mgr)
+}
+
+// TestGizmo follows a Gizmo through its life: created, changed, deleted.
+func TestGizmo(t *testing.T) {
+	run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+		obj := &samplev1alpha1.Gizmo{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
+			Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
+		}
+		key := client.ObjectKeyFromObject(obj)
+		for _, message := range []string{"hello", "hello again"} {
+			// Another client may have changed the object since it was read: RetryOnConflict reads it again.
+			var err error
+			if obj.UID == "" {
+				err = c.Create(ctx, obj)
+			} else {
+				err = controllerutil.RetryOnConflict(ctx, c, obj, func() error {
+					obj.Spec.Message = message
+					return nil
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if err := c.Get(ctx, key, obj); err != nil {
+				t.Fatal(err)
+			}
+			if !conditions.Is(obj.Status.Conditions, conditions.Ready, metav1.ConditionTrue) {
+				t.Errorf("conditions are %+v, want Ready", obj.Status.Conditions)
+			}
+			configMap := &corev1.ConfigMap{}
+			owned := client.ObjectKey{Namespace: key.Namespace, Name: obj.Status.ConfigMap}
+			if err := c.Get(ctx, owned, configMap); err != nil {
+				t.Fatal(err)
+			}
+			if got := configMap.Data["message"]; got != message {
+				t.Errorf("the ConfigMap has %q, want %q", got, message)
+			}
+		}
+		if err := c.Delete(ctx, obj); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := c.Get(ctx, key, obj); !apierrors.IsNotFound(err) {
+			t.Errorf("after it was deleted: %v, want NotFound", err)
+		}
+	})
+}
+
+// TestGizmoUnderFaults does the same with every fault at every write: the process is killed, answers are lost, watches
+// are late. In the end the cluster must look as it does without faults.
+func TestGizmoUnderFaults(t *testing.T) {
+	obj := &samplev1alpha1.Gizmo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
+		Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
+	}
+	prove(t, setupGizmo, func(u *simtest.User) {
+		u.Create(obj)
+		u.Settle()
+		simtest.Update(u, obj, func(g *samplev1alpha1.Gizmo) { g.Spec.Message = "hello again" })
+		u.Settle()
+		u.Delete(obj)
+	})
+}
+
+// TestInvalidGizmo: the server rejects what the markers in gizmo_types.go forbid.
+func TestInvalidGizmo(t *testing.T) {
+	run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+		obj := &samplev1alpha1.Gizmo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "empty"}}
+		if err := c.Create(ctx, obj); !apierrors.IsInvalid(err) {
+			t.Errorf("without a message: %v, want Invalid", err)
+		}
+	})
+}

@@ -1,0 +1,192 @@
+package scaffold
+
+import (
+	"embed"
+	"fmt"
+	"go/format"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// source is the operator that the templates are made of. Its names are those that replacer replaces.
+//
+//go:embed all:project
+var source embed.FS
+
+// A part of the project. Lines between "flyball:part" and "flyball:end" in a file belong to that part only; the files
+// themselves belong to a part by their paths.
+const (
+	partAPI        = "api"
+	partWebhook    = "webhook"
+	partDefaulting = "defaulting" // of the file of webhooks
+	partValidation = "validation" // likewise
+	partAdmission  = "admission"  // likewise, of both
+	partConversion = "conversion" // of a kind with several versions
+)
+
+// fence matches the lines of one part, with the lines around it. Its groups are the part and the lines.
+var fence = regexp.MustCompile(`(?ms)^[ \t]*(?://|#) flyball:([a-z]+)\n(.*?)^[ \t]*(?://|#) flyball:end\n`)
+
+// marker matches the comment above which the lines of further kinds are inserted. Its group is the name.
+var marker = regexp.MustCompile(`(?m)^[ \t]*(?://|#) \+kubebuilder:scaffold:([a-z]+)$`)
+
+// templates returns the paths in the project of the files below dirs, and of the files among dirs, in order.
+func templates(dirs ...string) (paths []string) {
+	for _, dir := range dirs {
+		err := fs.WalkDir(source, path.Join("project", dir), func(p string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				paths = append(paths, strings.TrimPrefix(p, "project/"))
+			}
+			return err
+		})
+		if err != nil {
+			panic(err) // the embedded files are what this package was compiled with
+		}
+	}
+	return paths
+}
+
+// template returns the text of a file of the project.
+func template(path string) string {
+	text, err := source.ReadFile("project/" + path)
+	if err != nil {
+		panic(err) // as above
+	}
+	return string(text)
+}
+
+// render returns the text of a file with the user's names and the lines of the given parts.
+func render(path string, n names, parts ...string) ([]byte, error) {
+	text := fence.ReplaceAllStringFunc(template(path), func(block string) string {
+		m := fence.FindStringSubmatch(block)
+		for _, part := range parts {
+			if m[1] == part {
+				return m[2]
+			}
+		}
+		return ""
+	})
+	return finish(path, n.replacer().Replace(text))
+}
+
+// finish formats what is Go. Names change the order of imports and the columns of comments.
+func finish(path, text string) ([]byte, error) {
+	if !strings.HasSuffix(path, ".go") {
+		return []byte(text), nil
+	}
+	formatted, err := format.Source([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return formatted, nil
+}
+
+// fragment is the lines of a part in front of a marker.
+type fragment struct {
+	marker string
+	lines  string
+}
+
+// fragments returns the lines of a part in a file of the project, with the user's names.
+func fragments(path, part string, n names) (all []fragment) {
+	text := template(path)
+	for _, at := range fence.FindAllStringSubmatchIndex(text, -1) {
+		if text[at[2]:at[3]] != part {
+			continue
+		}
+		next := marker.FindStringSubmatch(text[at[1]:])
+		if next == nil {
+			continue // a part that only whole files have
+		}
+		all = append(all, fragment{next[1], n.replacer().Replace(text[at[4]:at[5]])})
+	}
+	return all
+}
+
+// insert puts the lines in front of the marker in text. What is there already is left out: see units. The entries of a
+// list that text has go to its beginning instead, so that its key stands there once. ok is false if text has no such
+// marker; missing is what should have been inserted.
+func (f fragment) insert(text string) (result, missing string, ok bool) {
+	units := f.units()
+	list := listKey(units[0])
+	if list != "" {
+		text = regexp.MustCompile(`(?m)^`+list+` \[\][ \t]*$`).ReplaceAllLiteralString(text, list)
+	}
+	at := lineOf(text, list)
+	for i, unit := range units {
+		isKey := i == 0 && list != ""
+		first, _, _ := strings.Cut(strings.TrimSpace(unit), "\n")
+		if !isKey && lineOf(text, first) < 0 {
+			missing += unit
+		}
+	}
+	switch {
+	case missing == "":
+		return text, "", true
+	case list != "" && at >= 0:
+		return insertEntries(text, at, missing), missing, true
+	case list != "":
+		missing = list + "\n" + missing
+	}
+	for _, at := range marker.FindAllStringSubmatchIndex(text, -1) {
+		if text[at[2]:at[3]] == f.marker {
+			return text[:at[0]] + missing + text[at[0]:], missing, true
+		}
+	}
+	return text, missing, false
+}
+
+// units returns the parts of the lines that are inserted as a whole: a statement of several lines, an entry of a list,
+// or one line. A file has a unit if it has its first line, outside of comments.
+func (f fragment) units() (all []string) {
+	if strings.Contains(f.lines, "{\n") {
+		return []string{f.lines}
+	}
+	for line := range strings.Lines(f.lines) {
+		switch {
+		case strings.TrimSpace(line) == "":
+		case strings.HasPrefix(line, "  ") && len(all) > 0:
+			all[len(all)-1] += line
+		default:
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// listKey returns the line of a key in YAML whose list follows, or "".
+func listKey(unit string) string {
+	if line := strings.TrimSuffix(unit, "\n"); strings.HasSuffix(line, ":") && !strings.ContainsAny(line, " \t\n") {
+		return line
+	}
+	return ""
+}
+
+// lineOf returns the end of the first line that is want, but for spaces around it and a comment behind it, or -1.
+func lineOf(text, want string) int {
+	end := 0
+	for line := range strings.Lines(text) {
+		end += len(line)
+		line = strings.TrimSpace(line)
+		for _, comment := range []string{" // ", " # "} {
+			code, _, _ := strings.Cut(line, comment)
+			line = strings.TrimSpace(code)
+		}
+		if line == want && want != "" {
+			return end
+		}
+	}
+	return -1
+}
+
+// insertEntries inserts entries of a list in YAML, at the end of the line of its key, as far indented as those that it
+// has.
+func insertEntries(text string, at int, entries string) string {
+	indent := regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\n)*( *)- `).FindStringSubmatch(text[at:])
+	if indent != nil {
+		entries = regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(entries, indent[1]+"${1}")
+	}
+	return text[:at] + entries + text[at:]
+}

@@ -1,0 +1,230 @@
+package scaffold
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	typesPath    = "api/v1alpha1/gizmo_types.go"
+	deepCopyPath = "api/v1alpha1/zz_generated.deepcopy.go"
+	crdPath      = "config/crd/bases/sample.flyball.example_gizmos.yaml"
+)
+
+// addVersion adds a version to a kind that the project has in the version first. It begins as a copy of that: its type,
+// its functions to copy objects, and its part of the definition. The kind is stored in the version in which it was,
+// and has the controller that it has.
+func addVersion(c *change, n names, first string) error {
+	was := n
+	was.version = first
+	if err := copyTypes(c, was, n); err != nil {
+		return err
+	}
+	for _, path := range []string{"api/v1alpha1/doc.go", "api/v1alpha1/groupversion_info.go"} {
+		if err := addOnce(c, n, path); err != nil {
+			return err
+		}
+	}
+	if err := copyDefinition(c, was, n); err != nil {
+		return err
+	}
+	for _, path := range []string{"cmd/main.go", "internal/controller/run_test.go"} {
+		of := slices.DeleteFunc(fragments(path, partAPI, n), func(f fragment) bool {
+			return f.marker != "imports" && f.marker != "scheme"
+		})
+		if err := c.insert(path, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	// declared matches the declaration of a type. Its group is the name.
+	declared = regexp.MustCompile(`(?m)^type ([A-Za-z0-9_]+) `)
+	// packageClause matches the package clause of a file.
+	packageClause = regexp.MustCompile(`(?m)^package .*$`)
+	// rooted matches the marker of a kind's type, down to the declaration. Its groups are the marker and the kind.
+	rooted = regexp.MustCompile(`(?m)^(// \+kubebuilder:object:root=true\n)(?://.*\n)*type ([A-Za-z0-9]+) struct`)
+)
+
+const storageMarker = "// +kubebuilder:storageversion\n"
+
+// copyTypes copies the type of a kind from one version to another, and marks the former as the one that is stored.
+func copyTypes(c *change, from, to names) error {
+	path := from.replacer().Replace(typesPath)
+	text, exists, err := c.read(path)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		return fmt.Errorf("there is no %s, of which the other version would begin as a copy", path)
+	}
+	clause := []byte("package " + to.version)
+	types := packageClause.ReplaceAll(bytes.ReplaceAll(text, []byte(storageMarker), nil), clause)
+	if err := c.create(to.replacer().Replace(typesPath), types); err != nil {
+		return err
+	}
+	if marked := markStored(text, from.kind); marked == nil {
+		c.notes = append(c.notes, fmt.Sprintf("%s: the type %s has no comment with +kubebuilder:object:root=true: "+
+			"mark the version that is stored by +kubebuilder:storageversion yourself", path, from.kind))
+	} else {
+		c.extend(path, text, marked)
+	}
+	return copyFunctions(c, from, to, types)
+}
+
+// markStored marks a kind's version as the one that is stored, unless it is. It returns nil if it cannot.
+func markStored(text []byte, kind string) []byte {
+	for _, at := range rooted.FindAllSubmatchIndex(text, -1) {
+		switch {
+		case string(text[at[4]:at[5]]) != kind:
+		case bytes.Contains(text[at[0]:at[1]], []byte(storageMarker)):
+			return text
+		default:
+			return slices.Concat(text[:at[3]], []byte(storageMarker), text[at[3]:])
+		}
+	}
+	return nil
+}
+
+// copyFunctions copies the generated functions of types to the package of another version.
+func copyFunctions(c *change, from, to names, types []byte) error {
+	all, _, err := c.read(from.replacer().Replace(deepCopyPath))
+	if err != nil {
+		return err
+	}
+	path := to.replacer().Replace(deepCopyPath)
+	old, exists, err := c.read(path)
+	if err != nil {
+		return err
+	}
+	head, functions := splitFunctions(string(all))
+	var names []string
+	for _, m := range declared.FindAllStringSubmatch(string(types), -1) {
+		names = append(names, m[1])
+	}
+	body := ""
+	for key, text := range functions {
+		if slices.Contains(names, key[0]) {
+			body += "\n\n" + text
+		}
+	}
+	head = packageClause.ReplaceAllString(head, "package "+to.version)
+	text := mergeDeepCopy([]byte(nameMeta(head+body, to.version)), nil)
+	if exists {
+		c.extend(path, old, mergeDeepCopy(mergeImports(old, text), text))
+		return nil
+	}
+	c.put(path, mergeImports(text, nil), "create")
+	return nil
+}
+
+// nameMeta makes a generated file import the package of the metadata as controller-gen does: as v1, unless that is the
+// name of the file's own package.
+func nameMeta(text, version string) string {
+	const path = `"k8s.io/apimachinery/pkg/apis/meta/v1"`
+	if version == "v1" {
+		text = strings.Replace(text, "\t"+path, "\tmetav1 "+path, 1)
+		return regexp.MustCompile(`\bv1\.`).ReplaceAllString(text, "metav1.")
+	}
+	text = strings.Replace(text, "\tmetav1 "+path, "\t"+path, 1)
+	return regexp.MustCompile(`\bmetav1\.`).ReplaceAllString(text, "v1.")
+}
+
+// importLine matches a line of an import declaration. Its groups are the name, if it has one, and the path.
+var importLine = regexp.MustCompile(`(?m)^\t(?:([a-z0-9A-Z_]+) )?"([^"]+)"\n`)
+
+// mergeImports returns a generated file with its imports and those of more, without those that neither needs.
+func mergeImports(text, more []byte) []byte {
+	lines := map[string]bool{}
+	var all []string
+	for _, m := range importLine.FindAllSubmatch(slices.Concat(text, more), -1) {
+		name := string(m[1])
+		if name == "" {
+			name = string(m[2][bytes.LastIndexByte(m[2], '/')+1:])
+		}
+		_, body, _ := bytes.Cut(slices.Concat(text, more), []byte("\n)\n"))
+		used := regexp.MustCompile(`\b` + name + `\.[A-Z]`).Match(body)
+		if line := string(m[0]); used && !lines[line] {
+			lines[line], all = true, append(all, line)
+		}
+	}
+	begin, rest, found := strings.Cut(string(text), "import (\n")
+	_, rest, closed := strings.Cut(rest, ")\n")
+	if !found || !closed {
+		return text
+	}
+	return []byte(begin + "import (\n" + strings.Join(all, "") + ")\n" + rest)
+}
+
+// copyDefinition copies a version in the definition of a kind to another one, which is served but not stored.
+func copyDefinition(c *change, from, to names) error {
+	path := to.replacer().Replace(crdPath)
+	old, exists, err := c.read(path)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		c.notes = append(c.notes, path+" does not exist: make manifests writes it")
+		return nil
+	}
+	text, err := editVersions(old, func(versions []map[string]any) []map[string]any {
+		for _, v := range versions {
+			if v["name"] == from.version {
+				added := map[string]any{}
+				for key, value := range v {
+					added[key] = value
+				}
+				added["name"], added["storage"] = to.version, false
+				versions = append(versions, added)
+			}
+		}
+		return versions
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	c.extend(path, old, text)
+	return nil
+}
+
+// editVersions changes the versions of a definition in controller-gen's form. They are sorted by name.
+func editVersions(text []byte, edit func([]map[string]any) []map[string]any) ([]byte, error) {
+	var definition struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   any    `json:"metadata"`
+		Spec       struct {
+			Conversion any                                           `json:"conversion,omitempty"`
+			Group      string                                        `json:"group"`
+			Names      apiextensionsv1.CustomResourceDefinitionNames `json:"names"`
+			Scope      string                                        `json:"scope"`
+			Versions   []map[string]any                              `json:"versions"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(text, &definition); err != nil {
+		return nil, err
+	}
+	versions := edit(definition.Spec.Versions)
+	slices.SortStableFunc(versions, func(a, b map[string]any) int {
+		return strings.Compare(fmt.Sprint(a["name"]), fmt.Sprint(b["name"]))
+	})
+	definition.Spec.Versions = versions
+	written, err := yaml.Marshal(definition)
+	return append([]byte("---\n"), written...), err
+}
+
+// renderDefinition returns the definition of a kind with one version.
+func renderDefinition(n names) ([]byte, error) {
+	text, err := editVersions([]byte(template(crdPath)), func(all []map[string]any) []map[string]any {
+		return slices.DeleteFunc(all, func(v map[string]any) bool { return v["name"] != "v1alpha1" })
+	})
+	return []byte(n.replacer().Replace(string(text))), err
+}
