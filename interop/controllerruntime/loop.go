@@ -38,6 +38,9 @@ type loop struct {
 	// asked is set when a worker has called Get for the first time.
 	asked atomic.Bool
 
+	// alive is the context for reconciles. It is set by Run, before the first.
+	alive context.Context
+
 	// warmed is closed when the sources have been started without leadership. It is nil if they start with it.
 	warmed chan struct{}
 
@@ -182,7 +185,24 @@ func (l *loop) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+	alive, release := workctx.From(ctx, 0)
+	defer release()
+	l.alive = alive
 	return l.manager.run(ctx, l.name, l.peer.Start)
+}
+
+// lasting is a context that ends with the embedded one and has the values of another.
+type lasting struct {
+	context.Context
+	values context.Context
+}
+
+// Value looks in values first. They must not end: context.WithCancel finds by Value what ends a context.
+func (l lasting) Value(key any) any {
+	if value := l.values.Value(key); value != nil {
+		return value
+	}
+	return l.Context.Value(key)
 }
 
 // Enqueue adds a request to the queue.
@@ -197,10 +217,14 @@ func (l *loop) Enqueue(r own.Request) {
 	l.waiting = append(l.waiting, request)
 }
 
-// Reconcile calls the reconciler with a context that outlives the stop, and records the outcome.
+// Reconcile calls the reconciler with a context that outlives the stop, and records the outcome. Unless reconciles have
+// a timeout, the context does not end with the reconcile: controller-runtime's does not, and there are providers of
+// clusters whose reconciler starts a cluster with it.
 func (l *loop) Reconcile(ctx context.Context, r reconcile.Request) (result reconcile.Result, err error) {
-	alive, release := workctx.From(ctx, 0)
-	defer release()
+	alive := ctx
+	if l.alive != nil {
+		alive = lasting{l.alive, context.WithoutCancel(ctx)}
+	}
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		alive, cancel = context.WithDeadlineCause(alive, deadline, context.DeadlineExceeded)

@@ -46,13 +46,16 @@ type Manager struct {
 	// metrics is nil when the address is "0".
 	metrics  server.Server
 	registry conversion.Registry
-	series   *series
+	// sink connects Options.EventBroadcaster with the API server.
+	sink sync.Once
 	// first has the servers, webhooks and caches, which everything else needs.
 	first first
 	// synced is closed when the caches that existed at the start have synced; elected, when this process leads.
 	// Everything that is not in first waits for synced.
 	synced, elected chan struct{}
 	started         atomic.Bool
+	// converts reports whether a conversion webhook is served; see own.Options.ServesConversion.
+	converts atomic.Bool
 	// fail stops the manager with an error. It is set before anything runs.
 	fail context.CancelCauseFunc
 
@@ -93,9 +96,6 @@ func NewManager(config *rest.Config, o manager.Options) (*Manager, error) {
 	m.config = m.core.GetConfig()
 	m.config.ContentType, m.config.AcceptContentTypes = config.ContentType, config.AcceptContentTypes // Chosen by kind.
 	if m.http, err = rest.HTTPClientFor(m.config); err != nil {
-		return nil, err
-	}
-	if m.series, err = newSeries(config, m.o.Cache.Scheme); err != nil {
 		return nil, err
 	}
 	if err := m.makeCache(config); err != nil {
@@ -163,7 +163,10 @@ const (
 )
 
 func (m *Manager) coreOptions(election own.LeaderElection) own.Options {
-	o := own.Options{Informers: informers(m.o.Cache), LeaderElection: election, GracefulTimeout: m.grace()}
+	o := own.Options{
+		Informers: informers(m.o.Cache), LeaderElection: election, GracefulTimeout: m.grace(),
+		ServesConversion: m.converts.Load,
+	}
 	o.Informers.StandardDecoding = !is(m.o.NewCache, NewLeanCache)
 	o.GracefulTimeout = cmp.Or(o.GracefulTimeout, -1) // For the core, 0 is the default.
 	return o
@@ -264,6 +267,7 @@ func (m *Manager) during(ctx context.Context, run func(context.Context) error) e
 	if m.started.Swap(true) {
 		return errors.New("manager already started")
 	}
+	m.serveConversion()
 	ctx, fail := context.WithCancelCause(m.logged(ctx))
 	defer fail(nil)
 	var mu sync.Mutex
@@ -293,7 +297,6 @@ func (m *Manager) during(ctx context.Context, run func(context.Context) error) e
 		err := run(ctx)
 		fail(nil)
 		sync.Wait()
-		m.series.end()
 		if errors.Is(err, leader.ErrLost) {
 			err = fmt.Errorf("leader election lost: %w", err) // controller-runtime's wording, which scripts search for.
 		}

@@ -127,6 +127,30 @@ func (p *process) controls(f func(ctx context.Context, name string) (reconcile.R
 		})))
 }
 
+// TestContextOutlivesTheReconcile: what a reconciler starts with its context goes on until the manager ends.
+func TestContextOutlivesTheReconcile(t *testing.T) {
+	bothManagers(t, manager.Options{}, func(p *process) {
+		given := make(chan context.Context, 1)
+		p.controls(func(ctx context.Context, _ string) (reconcile.Result, error) {
+			given <- ctx
+			return reconcile.Result{}, nil
+		})
+		p.start()
+		ctx := <-given
+		child, cancel := context.WithCancel(ctx)
+		defer cancel()
+		later(time.Hour)
+		if ctx.Err() != nil || child.Err() != nil || controller.ReconcileIDFromContext(ctx) == "" {
+			p.t.Errorf("after the reconcile: %v, %v", ctx.Err(), child.Err())
+		}
+		p.stop()
+		synctest.Wait()
+		if ctx.Err() == nil || child.Err() == nil {
+			p.t.Errorf("after the manager: %v, %v", ctx.Err(), child.Err())
+		}
+	}, namespace("a"), configMap("a", "one", nil))
+}
+
 // TestPriorityOfEvents: initial objects and resyncs have a lower priority than changes. So have their retries.
 func TestPriorityOfEvents(t *testing.T) {
 	o := manager.Options{Cache: cache.Options{SyncPeriod: new(time.Minute)}}

@@ -8,12 +8,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	ours "github.com/flyball-dev/flyball/manager/webhook"
 )
 
 // AddHealthzCheck adds a liveness check.
@@ -118,6 +121,20 @@ func (m *Manager) GetWebhookServer() webhook.Server {
 		}
 	}
 	return m.o.WebhookServer
+}
+
+// serveConversion notes whether a conversion webhook was registered. It is called before the server of webhooks runs:
+// controller-runtime's must not be asked for its handlers while it starts.
+func (m *Manager) serveConversion() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.webhooksAdded {
+		return
+	}
+	if mux := m.o.WebhookServer.WebhookMux(); mux != nil { // nil before the first webhook
+		_, pattern := mux.Handler(&http.Request{URL: &url.URL{Path: ours.ConvertPath}})
+		m.converts.Store(pattern == ours.ConvertPath)
+	}
 }
 
 // AddMetricsServerExtraHandler adds a handler to the server of metrics. If metrics are not served, it only logs that.

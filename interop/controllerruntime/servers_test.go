@@ -42,6 +42,8 @@ func (h *hooks) Start(ctx context.Context) error {
 	return nil
 }
 
+func (*hooks) WebhookMux() *http.ServeMux { return nil }
+
 // key is the key of a value in the base context.
 type key struct{}
 
