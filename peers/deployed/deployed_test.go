@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -22,12 +21,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/manifest"
+	"github.com/flyball-dev/flyball/internal/deploytest"
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
@@ -48,7 +48,7 @@ func TestManifestsOnTheRealServer(t *testing.T) {
 		}
 	})
 	admin := administrator(t, plane)
-	args := admin.apply("../../deploy/role.yaml", "../../deploy/manager.yaml")
+	args := admin.apply("../../deploy")
 	binary := build(t)
 	kubeconfig, err := plane.WriteKubeconfig("flyball-manager", admin.token("flyball-manager"))
 	if err != nil {
@@ -107,31 +107,14 @@ func administrator(t *testing.T, plane *upstream.ControlPlane) *person {
 	return &person{c, t, kubernetes.NewForConfigOrDie(config)}
 }
 
-// apply creates the objects in the files, and returns the command line of their Deployment.
-func (p *person) apply(files ...string) (args []string) {
+// apply creates the objects of the kustomization, and returns the command line of their Deployment.
+func (p *person) apply(kustomization string) (args []string) {
 	p.t.Helper()
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		for document := range strings.SplitSeq(string(text), "\n---\n") {
-			obj := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(document), &obj.Object); err != nil {
-				p.t.Fatal(err)
-			}
-			if err := p.Create(p.t.Context(), obj); err != nil {
-				p.t.Fatalf("%s: %v", file, err)
-			}
-			if obj.GetKind() == "Deployment" {
-				var d appsv1.Deployment
-				if err := yaml.Unmarshal([]byte(document), &d); err != nil {
-					p.t.Fatal(err)
-				}
-				args = d.Spec.Template.Spec.Containers[0].Args
-			}
-		}
+	objects := deploytest.Render(p.t, kustomization)
+	if err := manifest.Install(p.t.Context(), p, objects); err != nil {
+		p.t.Fatal(err)
 	}
+	args, _ = deploytest.Command(p.t, objects)
 	return args
 }
 

@@ -46,7 +46,8 @@
 //
 //	go test ./localapi -run TestRecordTraffic -record=go,kubectl-1.37=/bin/kubectl,helm-4.3=/bin/helm,python=/usr/bin/python3
 //
-// TestGenerated plays sequences that chance made of a seed in the same way.
+// TestGenerated plays sequences that chance made of a seed in the same way, and TestGeneratedExpressions definitions
+// and policies with generated expressions in CEL.
 //
 // TestDiscovery compares what both say of themselves, TestDeleteOptions what they make of the bodies of deletes,
 // TestAuthorization what users may do, by asking and by doing. The benchmarks measure both:

@@ -145,6 +145,8 @@ func perform(ctx context.Context, s *side, st *step) (a answer, err error) {
 	case "END":
 		a, err = s.endWatch(st)
 		s.names.keepEvents(&a)
+	case "MUTATING", "VALIDATING":
+		a, err = s.configure(ctx, st)
 	default:
 		a, err = s.send(ctx, st)
 		for err == nil && st.retry && a.code != st.code && ctx.Err() == nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/cel"
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
@@ -56,7 +57,7 @@ func realSide(t *testing.T, s *script) *side {
 // ourSide is a new server of ours.
 func ourSide(t *testing.T, s *script) *side {
 	t.Helper()
-	server, err := localapi.New(localapi.Options{})
+	server, err := localapi.New(localapi.Options{CEL: cel.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

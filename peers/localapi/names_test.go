@@ -223,7 +223,7 @@ var (
 	generateName = regexp.MustCompile(`generateName: *"?([^\s",}]+)`)
 	moment       = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z`)
 	inMessage    = regexp.MustCompile(
-		`([rR]esourceVersion[^:]*: |[rR]esource version[^:]*: |current: |ResourceVersion in (?:the precondition|record) \(|resourceVersion\\?":\\?")([0-9]+)`,
+		`([rR]esourceVersion[^:]*: |[rR]esource version[^:]*: |current: |revision=|ResourceVersion in (?:the precondition|record) \(|resourceVersion\\?":\\?")([0-9]+)`,
 	)
 )
 

@@ -96,6 +96,12 @@ func parseScript(name, text string) (*script, error) {
 // rewrite stores the script with the codes that its steps have now.
 func (s *script) rewrite(t *testing.T) {
 	t.Helper()
+	s.rewriteIn(t, "testdata")
+}
+
+// rewriteIn is rewrite for a script in a folder.
+func (s *script) rewriteIn(t *testing.T, dir string) {
+	t.Helper()
 	lines := strings.Split(s.text, "\n")
 	for _, st := range s.steps {
 		request, answer, _ := strings.Cut(lines[st.line-1], " -> ")
@@ -104,7 +110,7 @@ func (s *script) rewrite(t *testing.T) {
 			lines[st.line-1] += " closed"
 		}
 	}
-	if err := os.WriteFile(filepath.Join("testdata", s.name+".txt"), []byte(strings.Join(lines, "\n")),
+	if err := os.WriteFile(filepath.Join(dir, s.name+".txt"), []byte(strings.Join(lines, "\n")),
 		0o644); err != nil {
 		t.Error(err)
 	}

@@ -32,6 +32,9 @@ type side struct {
 	names   *names
 	kept    map[string]any    // answers by the name they were kept under
 	watches map[string]*watch // by name
+
+	generation int  // of the webhooks that the script has configured
+	everything bool // the webhooks are for everything
 }
 
 func newSide(name, base string, client *http.Client, s *script) *side {

@@ -28,9 +28,7 @@ import (
 
 // absent are the metrics that controller-runtime serves and we do not; docs/divergence.md says why.
 var absent = []string{
-	"certwatcher_read_certificate_total", "certwatcher_read_certificate_errors_total",
 	"controller_runtime_client_consistency_wait_duration_seconds",
-	"controller_runtime_conversion_webhook_panics_total", "controller_runtime_webhook_panics_total",
 	"rest_client_dns_resolution_duration_seconds", "rest_client_request_retries_total",
 	"rest_client_request_size_bytes", "rest_client_response_size_bytes",
 }

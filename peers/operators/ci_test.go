@@ -55,7 +55,7 @@ func TestCI(t *testing.T) {
 	}
 	operators := map[string]*rest.Config{
 		scenario.HubName:   granted(t, admins[scenario.HubName], s.Hub, "hub-role.yaml"),
-		scenario.BuildName: granted(t, there, s.Build, "build-role.yaml"),
+		scenario.BuildName: granted(t, there, s.Build, "build/role.yaml"),
 	}
 	operating, standIns := scenario.Options(s.Dir), scenario.Options(s.Dir)
 	operating.Controllers = []string{

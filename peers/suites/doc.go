@@ -6,8 +6,8 @@
 // kube-apiserver is the baseline: a spec that fails there fails for reasons of its own.
 //
 // Nothing of the suites is copied into this repository. They are compiled from the module cache; where parts are
-// swapped, from a copy of it that is made at the time of the test, in which calls of constructors are replaced. A
-// replacement that does not match any more fails the test.
+// swapped, from a copy of it that is made at the time of the test, in which calls of constructors are replaced, or the
+// constructors themselves. A replacement that does not match any more fails the test.
 //
 // testdata/exceptions.yaml lists the specs that are expected to fail, each with its reason. It is checked both ways:
 // a failure that is not listed fails the test, and so does an exception that passes.

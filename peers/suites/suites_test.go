@@ -36,12 +36,13 @@ func (s *suite) name() string { return strings.ReplaceAll(s.path, "/", "-") }
 var (
 	caches  = []string{parts.Cache, parts.Lean}
 	managed = []string{parts.Cache, parts.Lean, parts.Manager}
+	hooked  = []string{parts.Cache, parts.Lean, parts.Manager, parts.Webhooks}
 )
 
 // suites are those that need a server, or construct what Flyball has a part for.
 var suites = []suite{
 	{
-		path: "builder", parts: managed,
+		path: "builder", parts: hooked,
 		swaps: []swap{{file: "controller_test.go", of: "manager"}, {file: "webhook_test.go", of: "manager"}},
 	},
 	{
@@ -85,17 +86,18 @@ var suites = []suite{
 		},
 	},
 	{
-		path: "manager/internal/integration", parts: managed,
+		path: "manager/internal/integration", parts: hooked,
 		swaps: []swap{{file: "manager_test.go", of: "manager", shell: true}},
 	},
 	{path: "metrics/filters", parts: managed, swaps: []swap{{file: "filters_test.go", of: "manager", shell: true}}},
 	{path: "reconcile"},
 	{path: "source", parts: caches, swaps: []swap{{file: "source_suite_test.go", of: "cache"}}},
 	{
-		path: "webhook", parts: managed, slow: true, metrics: true,
+		path: "webhook", parts: hooked, slow: true, metrics: true,
 		swaps: []swap{{file: "webhook_integration_test.go", of: "manager"}},
 	},
-	{path: "webhook/admission"},
+	{path: "webhook/admission", parts: []string{parts.Webhooks}},
+	{path: "webhook/conversion", parts: []string{parts.Webhooks}},
 }
 
 // run is a suite on a server with a set of parts.
@@ -110,7 +112,7 @@ func (r run) String() string { return r.suite.path + " on " + r.server + " with 
 // runs are those to do: the baseline first, so that a failure elsewhere can be told apart.
 func runs(all bool) []run {
 	var out []run
-	for _, set := range []string{theirs, parts.Cache, parts.Lean, parts.Writes, parts.Manager} {
+	for _, set := range []string{theirs, parts.Cache, parts.Lean, parts.Writes, parts.Manager, parts.Webhooks} {
 		for _, server := range []string{apiserver, local} {
 			for i := range suites {
 				s := &suites[i]

@@ -45,7 +45,8 @@ var hooks = map[string]string{
 		"/client\"\n)\n\n" +
 		"var (\n\tFlyballNewCache cache.NewCacheFunc = cache.New\n\tFlyballNewClient client.NewClientFunc = " +
 		"client.New\n)\n",
-	"controller/flyball.go": "package controller\n\nvar FlyballNewQueue any\n",
+	"controller/flyball.go":        "package controller\n\nvar FlyballNewQueue any\n",
+	"webhook/admission/flyball.go": admissionHooks,
 }
 
 // module is the path of controller-runtime's packages.
@@ -54,7 +55,7 @@ const module = "sigs.k8s.io/controller-runtime/pkg"
 // change makes the edits of all suites in a copy of controller-runtime. Folder is that of the copy's packages. (go
 // test -overlay would spare the copy, but it refuses files of the module cache.)
 func change(folder string) error {
-	edits, files := slices.Concat(defaults, shellEdits), maps.Clone(hooks)
+	edits, files := slices.Concat(defaults, shellEdits, webhookEdits), maps.Clone(hooks)
 	files["manager/flyball.go"] = shell
 	for i := range suites {
 		if len(suites[i].parts) == 0 {
@@ -108,12 +109,20 @@ func (s *suite) edits(folder string) ([]edit, map[string]string, error) {
 	inner, external := goFile{name: name}, goFile{name: name + "_test", imports: []string{
 		"inner " + strconv.Quote(module+"/"+s.path), "theirCluster " + strconv.Quote(module+"/cluster"),
 		"theirController " + strconv.Quote(module+"/controller"),
+		"theirWebhook " + strconv.Quote(module+"/webhook"),
+		"theirConversion " + strconv.Quote(module+"/webhook/conversion"),
 		strconv.Quote("github.com/flyball-dev/flyball/peers/suites/parts"),
 	}}
 	set := []string{
 		"theirCluster.FlyballNewCache, theirCluster.FlyballNewClient = parts.NewCache, parts.NewClient",
 		"theirController.FlyballNewQueue = parts.Queue()",
+		"theirWebhook.FlyballNewServer = parts.WebhookServer()",
+		"theirConversion.FlyballNewHandler = parts.ConversionHandler()",
+		"theirConversion.FlyballIsConvertible = parts.IsConvertible()",
 		"inner.FlyballIsHere = true",
+	}
+	if s.path == "webhook/admission" {
+		set = append(set, setAdmission)
 	}
 	inManager := "inner"
 	if s.path != "manager" && slices.ContainsFunc(s.swaps, func(w swap) bool { return w.shell }) {

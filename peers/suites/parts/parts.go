@@ -29,6 +29,8 @@ const (
 	Writes = "writes"
 	// Manager is NewManager.
 	Manager = "NewManager"
+	// Webhooks is NewWebhookServer and NewConversionHandler, and in the suite of package admission our handlers.
+	Webhooks = "NewWebhookServer"
 )
 
 // The variables of the environment: Env names the set, and EnvUsed a file that is made when one of its constructors
