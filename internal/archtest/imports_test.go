@@ -11,9 +11,9 @@ import (
 // pipeline is the order of the packages: each may import only those before it, and the packages of internal that are
 // not listed here. Those import no other.
 var pipeline = []string{
-	"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile", "internal/idle", "manager",
-	"multicluster", "controllers", "localapi", "simtest", "inspect",
-	"cmd", "examples",
+	"workqueue", "internal/trace", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile",
+	"internal/idle", "manager", "multicluster", "controllers", "localapi", "simtest", "inspect",
+	"internal/deploytest", "internal/seededtest", "internal/simulated", "cmd", "examples",
 }
 
 // replaced are the packages whose work Flyball does itself. Adapters may implement their interfaces.
@@ -37,16 +37,16 @@ var adapters = []string{"workqueue/clientgo", "informer/clientgo"}
 
 // framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
 var framework = []string{
-	"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile",
+	"workqueue", "internal/trace", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile",
 	"internal/idle", "manager", "multicluster",
 }
 
-// kubernetesLibraries are what framework packages may import. The last is client-go's own limiter, which every
-// user of client-go has already.
+// kubernetesLibraries are what framework packages may import. The last two are client-go's limiter and apimachinery's
+// JSON patches, which every user of those has already.
 var kubernetesLibraries = []string{
 	"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "k8s.io/utils", "k8s.io/kube-openapi",
 	"sigs.k8s.io",
-	"golang.org/x/time/rate",
+	"golang.org/x/time/rate", "gopkg.in/evanphx/json-patch.v4",
 }
 
 // confined libraries appear only below the given folders.
@@ -68,6 +68,18 @@ var confined = []struct {
 		},
 		"metrics are an interface; prometheus is one implementation",
 	},
+	{"k8s.io/apiserver", []string{"localapi/cel"}, "who embeds an API does not want the machinery of the real one"},
+	{"github.com/google/cel-go", []string{"localapi/cel"}, "who embeds an API does not want a compiler in it"},
+	{
+		"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel",
+		[]string{"localapi/cel"},
+		"it brings cel-go",
+	},
+	{
+		"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting",
+		[]string{"localapi/cel"},
+		"it brings cel-go",
+	},
 	{"github.com/spf13/cobra", []string{"cmd", "examples"}, "flags are the binary's business"},
 	{"github.com/spf13/pflag", []string{"manager/flags", "cmd", "examples"}, "flags are the binary's business"},
 	{"golang.org/x/term", []string{"cmd", "examples"}, "terminal output is the binary's business"},
@@ -75,6 +87,9 @@ var confined = []struct {
 
 // onDisk brings a storage engine.
 const onDisk = "localapi/storage/pebble"
+
+// expressions brings a compiler for CEL, and much else.
+const expressions = "localapi/cel"
 
 // TestImports holds every non-test file to the rules above.
 func TestImports(t *testing.T) {
@@ -108,6 +123,9 @@ func judge(dir, path string) []string {
 		}
 		if under(own, onDisk) && !underAny(dir, onDisk, "cmd", "examples") {
 			wrong = append(wrong, "who embeds a controller, or an API, does not want a storage engine")
+		}
+		if under(own, expressions) && !underAny(dir, expressions, "localapi/envtest", "cmd", "examples") {
+			wrong = append(wrong, "who embeds an API does not want a compiler in it: callers pass it in Options.CEL")
 		}
 		return wrong
 	}
@@ -160,6 +178,12 @@ func TestJudge(t *testing.T) {
 		{"localapi/storage/memory", "github.com/cockroachdb/pebble", true},
 		{"localapi", module + "/localapi/storage/pebble", true},
 		{"cmd/flyball/run", module + "/localapi/storage/pebble", false},
+		{"localapi/internal/crd", "k8s.io/apiserver/pkg/cel", true},
+		{"localapi", "github.com/google/cel-go/cel", true},
+		{"localapi/cel", "github.com/google/cel-go/cel", false},
+		{"localapi/internal/customresource", "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting", true},
+		{"localapi", module + "/localapi/cel", true},
+		{"localapi/envtest", module + "/localapi/cel", false},
 		{"controllers/deployment", "github.com/spf13/cobra", true},
 		{"cmd/flyball", "github.com/spf13/cobra", false},
 		{"manager", "github.com/spf13/pflag", true},
