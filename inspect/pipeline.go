@@ -21,6 +21,8 @@ type Pipeline struct {
 	Resources   []ResourceView   `json:"resources"`
 	Controllers []ControllerView `json:"controllers"`
 	Flows       []FlowView       `json:"flows"`
+	// Tap reports whether the Inspector has a tap, which holds steps up.
+	Tap bool `json:"tap,omitempty"`
 	// Steps, Subjects and Forgotten count what the Inspector has recorded.
 	Steps     uint64 `json:"steps"`
 	Subjects  int    `json:"subjects"`
@@ -107,6 +109,7 @@ func (i *Inspector) Pipeline(m *manager.Manager, limit int) Pipeline {
 	p := Pipeline{
 		Time: time.Now(), Steps: recorded.Steps, Subjects: recorded.Subjects, Forgotten: recorded.Evicted,
 		Resources: []ResourceView{}, Controllers: []ControllerView{}, Flows: i.flows(),
+		Tap: i.tap != nil,
 	}
 	if err := m.Ready(); err != nil {
 		p.Ready = err.Error()

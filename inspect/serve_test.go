@@ -572,5 +572,8 @@ func TestTap(t *testing.T) {
 		if answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), `"paused":true`) {
 			t.Errorf("%d %s", answer.Code, answer.Body)
 		}
+		if p := serve(h, http.MethodGet, "/inspect/api/pipeline").Body.String(); !strings.Contains(p, `"tap":true`) {
+			t.Errorf("the page does not learn of the tap: %s", p)
+		}
 	})
 }

@@ -8,12 +8,14 @@ import {PipelineView} from './pipeline.js';
 import {QueuesView} from './queues.js';
 import {ObjectView} from './object.js';
 import {CachesView} from './caches.js';
+import {TapPanel} from './tap.js';
 
 const views = {pipeline: PipelineView, queues: QueuesView, object: ObjectView, caches: CachesView};
 const samples = new Samples();
 const main = document.getElementById('main');
 const lost = document.getElementById('lost');
 const connection = document.getElementById('connection');
+const tap = new TapPanel(document.getElementById('tap'));
 let view = null;
 let answered = false; // whether the process has ever answered
 
@@ -25,6 +27,7 @@ const stream = new Stream({
   pipeline(sample) {
     answered = true;
     samples.add(sample);
+    tap.offer(Boolean(sample.tap));
     view?.update?.(samples);
   },
   steps(changes) {

@@ -159,8 +159,8 @@ export function query(object) {
 }
 
 /** get asks the process. Its errors are those of the process, in words. */
-export async function get(path, signal) {
-  const answer = await fetch('api/' + path, {signal});
+export async function get(path, signal, method = 'GET') {
+  const answer = await fetch('api/' + path, {signal, method});
   if (!answer.ok) {
     throw new Error((await answer.text()).trim() || answer.statusText);
   }

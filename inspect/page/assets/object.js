@@ -25,9 +25,8 @@ export class ObjectView {
     this.order = el('button', {type: 'button', click: () => this.turn()}, 'Oldest first');
     this.rows = el('tbody', {});
     this.root = el('div', {class: 'object'}, this.problem,
-      el('section', {class: 'why'}, el('h2', {}, 'Why is nothing happening?'), this.answers,
-        el('p', {class: 'note'}, 'If something is happening, this says what. ',
-          el('a', {href: objectAddress(this.object, 'caches')}, 'Compare the cache with the server'))),
+      el('section', {class: 'why'}, el('h2', {}, 'What is happening, or why nothing is'), this.answers,
+        el('p', {class: 'note'}, el('a', {href: objectAddress(this.object, 'caches')}, 'Compare the cache with the server'))),
       el('section', {},
         el('div', {class: 'head'}, el('h2', {}, 'Timeline'), this.order), this.number,
         el('table', {class: 'timeline'},
@@ -48,7 +47,8 @@ export class ObjectView {
     try {
       const objects = await get('objects', this.asked.signal);
       found.append(...objects.map((o) => el('li', {}, el('a', {href: objectAddress(o)},
-        el('span', {class: 'kind'}, o.resource), ' ', el('bdi', {}, nameOf(o))))));
+        el('span', {class: 'kind'}, o.resource), el('bdi', {}, nameOf(o))))));
+      show(found, objects.length > 0);
       if (objects.length === 0) {
         this.fail('Nothing has been recorded yet.');
       }

@@ -105,7 +105,7 @@ export function drawComplaints(node, well, p) {
 }
 
 /** stage returns a box of a card: a name, a number, and words. */
-function stage(name) {
+export function stage(name) {
   const value = el('b', {});
   const words = el('span', {});
   const box = el('div', {class: 'stage'}, el('i', {}, name), value, words);
@@ -122,9 +122,11 @@ function sparkline() {
   const line = svg('polyline');
   const node = svg('svg', {class: 'spark', viewBox: '0 0 60 16', 'aria-hidden': 'true', preserveAspectRatio: 'none'}, line);
   node.set = (points) => {
-    const top = Math.max(1, ...points);
+    const top = Math.max(...points);
+    // A line of nothing, or of one sample, tells nothing.
+    node.classList.toggle('none', points.length < 2 || top === 0);
     line.setAttribute('points', points.map((p, n) =>
-      `${60 - points.length + n} ${(15 - 13 * p / top).toFixed(1)}`).join(' '));
+      `${60 - points.length + n} ${(15 - 13 * p / (top || 1)).toFixed(1)}`).join(' '));
   };
   return node;
 }

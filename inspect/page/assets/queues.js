@@ -1,6 +1,7 @@
 // The queue of each controller: what is ready, in work, delayed and failing.
 
 import {address, count, duration, el, list, many, perSecond, say, show} from './dom.js';
+import {stage} from './pipeline.js';
 import {slow, stuck} from './state.js';
 
 /** QueuesView shows one controller, or all of them. */
@@ -61,21 +62,27 @@ function causes(k) {
 
 class Queue {
   constructor(c, alone) {
-    this.summary = el('p', {class: 'summary'});
+    this.numbers = ['Ready', 'In work', 'Delayed', 'Failing', 'Added', 'Reconciled'].map(stage);
+    this.summary = el('p', {class: 'note'});
     this.problem = el('p', {class: 'problem', hidden: true});
     this.tables = tables.map((t) => new Table(t));
     this.root = el('section', {class: 'queue'},
       alone ? null : el('h2', {}, el('a', {href: address('queues', c.name)}, c.name)),
-      this.summary, this.problem, this.tables.map((t) => t.root));
+      el('div', {class: 'stages six'}, this.numbers), this.summary, this.problem, this.tables.map((t) => t.root));
     this.root.queue = this;
   }
 
   update(c, samples) {
-    say(this.summary, `${c.inFlight} of ${many(c.workers, 'worker')} busy, ${count(c.queued)} ready, ` +
-      `${count(c.delayed)} delayed, ${count(c.failing)} failing. ` +
-      `${perSecond(samples.controllerRate(c, 'adds'))} added, ` +
-      `${perSecond(samples.controllerRate(c, 'reconciles'))} reconciled; in all ${many(c.reconciles, 'reconcile')}, ` +
-      `${many(c.errors, 'error')}, ${count(c.stale)} put off until the cache had an own write.`);
+    const [ready, work, delayed, failing, added, reconciled] = this.numbers;
+    ready.set(count(c.queued), c.queued === 1 ? 'key' : 'keys');
+    work.set(`${c.inFlight} of ${c.workers}`, 'workers are busy');
+    delayed.set(count(c.delayed), c.delayed === 1 ? 'key' : 'keys');
+    failing.set(count(c.failing), c.failing === 1 ? 'key' : 'keys', c.failing > 0 ? 'bad' : '');
+    added.set(perSecond(samples.controllerRate(c, 'adds')), count(c.adds) + ' in all');
+    reconciled.set(perSecond(samples.controllerRate(c, 'reconciles')),
+      `${count(c.reconciles)} in all, ${many(c.errors, 'error')}`);
+    say(this.summary, `${many(c.stale, 'reconcile was', 'reconciles were')} put off until the cache had an own write.`);
+    show(this.summary, c.stale > 0);
     say(this.problem, c.problem ?? '');
     show(this.problem, Boolean(c.problem));
     this.tables.forEach((t) => t.update(c));
