@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"iter"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -34,22 +35,32 @@ type stage struct {
 // explore tries plans until the deadline or the first finding.
 func (c *checker) explore(deadline time.Time) {
 	singles := c.atWrites("one fault at each write", single...)
-	stages := []func() stage{
-		c.pausedLeaders,
-		func() stage { return singles },
-		c.staleRestarts,
-		c.hiddenStates,
-		func() stage { return c.atReads("one fault at each read", ReadExpired, ReadError, ReadReset) },
-		func() stage { return c.atEvents("one fault at each event", EventExpired, EventClose, EventGarbage) },
-		func() stage { return c.atWrites("a slow watch from each write", SlowWatch) },
-		func() stage { return c.atWrites("ten minutes of standstill at each write", Stall) },
-	}
-	for _, next := range stages {
-		if !c.work(next(), deadline) {
-			return
+	goesOn := true
+	for _, s := range []stage{
+		singles,
+		c.staleRestarts(),
+		c.hiddenStates(),
+		c.atReads("one fault at each read", ReadExpired, ReadError, ReadReset),
+		c.atEvents("one fault at each event", EventExpired, EventClose, EventGarbage),
+		c.pausedLeaders(),
+		c.atWrites("a slow watch from each write", SlowWatch),
+		c.atWrites("ten minutes of standstill at each write", Stall),
+	} {
+		if !goesOn {
+			c.leave(s.name, len(s.plans))
+			continue
 		}
+		goesOn = c.work(s, deadline)
 	}
-	if !c.work(c.pairs(singles.plans), deadline) {
+	if !goesOn {
+		n := 0
+		for range pairs(singles.plans) {
+			n++
+		}
+		c.leave(twoFaults, n)
+		return
+	}
+	if !c.work(allPairs(singles.plans), deadline) {
 		return
 	}
 	random := rand.New(rand.NewPCG(firstSeed, 3))
@@ -59,6 +70,12 @@ func (c *checker) explore(deadline time.Time) {
 		}
 	}
 }
+
+// twoFaults is the name of the stage of [pairs].
+const twoFaults = "two faults"
+
+// leave notes, for the report, that no plan of a stage is tried.
+func (c *checker) leave(name string, plans int) { c.tried = append(c.tried, tried{name: name, all: plans}) }
 
 // work tries the plans of a stage. It reports whether the search goes on.
 func (c *checker) work(s stage, deadline time.Time) bool {
@@ -239,20 +256,32 @@ func (c *checker) pausedLeaders() stage {
 	return s
 }
 
-// pairs returns the plans with a second fault at a later write.
-func (c *checker) pairs(singles []*Plan) stage {
-	s := stage{name: "two faults"}
-	for _, p := range singles {
-		for _, q := range singles {
-			if first, second := p.Faults[0], q.Faults[0]; second.At > first.At ||
-				second.At == first.At && first.Kind.crashes() {
+// pairs returns each fault of the plans with a second one at a later write.
+func pairs(singles []*Plan) iter.Seq2[Fault, Fault] {
+	return func(yield func(first, second Fault) bool) {
+		for _, p := range singles {
+			for _, q := range singles {
+				first, second := p.Faults[0], q.Faults[0]
+				if second.At < first.At || second.At == first.At && !first.Kind.crashes() {
+					continue
+				}
 				second.Of = ""
 				if second.At == first.At {
 					second.At++ // the first write after the restart, if that repeats it
 				}
-				s.add(first, second)
+				if !yield(first, second) {
+					return
+				}
 			}
 		}
+	}
+}
+
+// allPairs returns the plans of [pairs].
+func allPairs(singles []*Plan) stage {
+	s := stage{name: twoFaults}
+	for first, second := range pairs(singles) {
+		s.add(first, second)
 	}
 	return s
 }

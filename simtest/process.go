@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -95,6 +96,63 @@ func (p *process) run() error {
 	}
 	p.built.Store(true)
 	return program.Run(p.ctx)
+}
+
+// live returns the processes of the program that run.
+func (w *world) live() []*process {
+	var live []*process
+	for _, p := range w.processes {
+		if !p.other && !p.dead.Load() && !p.stopped.Load() {
+			live = append(live, p)
+		}
+	}
+	return live
+}
+
+// reap looks after processes that have ended. It reports whether it has started another.
+func (w *world) reap() (started bool) {
+	running := false
+	for _, p := range slices.Clone(w.processes) {
+		if !p.stopped.Load() {
+			running = true
+			continue
+		}
+		if p.reaped {
+			continue
+		}
+		p.reaped = true
+		p.kill()
+		if p.other {
+			continue
+		}
+		if w.judgeExit(p); w.phase == stopping || w.failed() {
+			continue
+		}
+		running = true
+		if p.restart && w.phase == scripting && w.goesOnElsewhere(p) {
+			w.record.pruned = true
+			return false
+		}
+		w.restart(p)
+		started = true
+	}
+	if w.phase == stopping && !running {
+		w.phase = over
+	}
+	return started
+}
+
+// restart starts the next process in the place of one that ended.
+func (w *world) restart(p *process) {
+	next := &process{number: w.processes[len(w.processes)-1].number + 1, build: p.build, lagging: p.nextLags}
+	text := next.name() + " starts"
+	if next.lagging != 0 {
+		text += " on a replica at revision " + strconv.FormatInt(next.lagging, 10)
+		w.hold(&hold{process: next, events: true, after: next.lagging, idle: lagIdle, limit: lagLimit})
+	}
+	w.tell("", text)
+	w.lastChange = time.Now()
+	w.start(next)
 }
 
 // kill ends the process at once: nothing that it sends from now on reaches the server.

@@ -31,7 +31,7 @@ func TestSpeed(t *testing.T) {
 	singles := c.atWrites("single", CrashBefore, CrashAfter, Timeout, Conflict, ServerError)
 	c.work(singles, far)
 	if *speed == "pairs" {
-		c.work(c.pairs(singles.plans), far)
+		c.work(allPairs(singles.plans), far)
 	}
 	t.Log(c.table(time.Since(start)))
 }

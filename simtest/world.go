@@ -1,12 +1,10 @@
 package simtest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing/synctest"
@@ -94,16 +92,6 @@ type server struct {
 	them    *client.Cluster // the user's client
 }
 
-// committed is a committed write of a cluster.
-type committed struct {
-	localapi.Change
-	cluster string
-}
-
-func (c *committed) id() id {
-	return id{resource{c.Resource.GroupResource(), c.cluster}, c.Namespace, c.Name}
-}
-
 // limits bound a run.
 type limits struct {
 	writes  int
@@ -115,21 +103,6 @@ type limits struct {
 	// known reports whether another run goes on from the same state; see [world.fingerprint]. Nil: none does.
 	known func(fingerprint) bool
 }
-
-// phase is how far a run is.
-type phase int
-
-const (
-	// scripting lasts until the program has settled after the script.
-	scripting phase = iota
-	// relisting fails every watch that is opened with "expired", once, so that the program lists again.
-	relisting
-	// restarting follows a cold restart.
-	restarting
-	// stopping lasts until all processes have returned.
-	stopping
-	over
-)
 
 // simulate performs one run. It must be called in a bubble.
 func simulate(s *Scenario, p *Plan, l limits, verbose bool) *run {
@@ -251,252 +224,5 @@ func (w *world) schedule() {
 		case <-timer.C:
 		}
 		timer.Stop()
-	}
-}
-
-// deadline returns when the scheduler must act although nothing arrives. If that is now, it acts, and reports true.
-func (w *world) deadline() (next time.Time, acted bool) {
-	now := time.Now()
-	next = w.began.Add(restWithin)
-	if !now.Before(next) {
-		w.giveUp(RuleRest, "time", fmt.Sprintf("objects still change after %v", restWithin))
-		return next, true
-	}
-	earliest := func(t time.Time) bool {
-		if t.Before(next) {
-			next = t
-		}
-		return !now.Before(t)
-	}
-	if w.linger.After(now) {
-		earliest(w.linger)
-		return next, false
-	}
-	for _, h := range w.holds {
-		if earliest(h.ends(w)) {
-			w.lift(h)
-			return now, true
-		}
-	}
-	for _, p := range w.processes {
-		if p.ctx.Err() != nil && !p.stopped.Load() && earliest(p.stopBy) {
-			text := fmt.Sprintf("Run has not returned %v after its context ended", stopWithin)
-			if !p.built.Load() {
-				text = "Build has not returned. It must only make the program, and neither run it nor wait for anything"
-			}
-			w.giveUp(RuleStop, "stop", p.name()+": "+text)
-			return now, true
-		}
-	}
-	quiet := w.scenario.quiet()
-	if w.phase == relisting {
-		quiet = max(quiet, watchLength+time.Minute)
-	}
-	if w.settling() && earliest(w.lastChange.Add(quiet)) {
-		w.settled()
-		return now, true
-	}
-	return next, false
-}
-
-// settling reports whether somebody waits for the program to settle.
-func (w *world) settling() bool {
-	if w.phase == stopping || w.phase == over {
-		return false
-	}
-	for _, h := range w.holds {
-		if h.hides == nil || w.scripted.Load() {
-			return false
-		}
-	}
-	if w.scripted.Load() {
-		return true
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.ContainsFunc(w.parked, func(o *op) bool { return o.settle })
-}
-
-// settled goes on after nothing has changed for long enough.
-func (w *world) settled() {
-	w.lastChange = time.Now()
-	if !w.scripted.Load() {
-		w.mu.Lock()
-		i := slices.IndexFunc(w.parked, func(o *op) bool { return o.settle })
-		o := w.parked[i]
-		w.parked = slices.Delete(w.parked, i, i+1)
-		w.mu.Unlock()
-		w.settles++
-		o.verdict <- verdict{}
-		return
-	}
-	if w.judgeCaches(); w.failed() {
-		return
-	}
-	w.phase++
-	switch w.phase {
-	case relisting:
-		w.end()
-		w.tell("", "nothing changes any more; when a watch ends, the program must list again")
-		w.relist = map[string]bool{}
-	case restarting:
-		if !w.limits.cold {
-			w.phase = stopping
-			w.stop()
-			return
-		}
-		w.tell("", "nothing changes any more; the program stops and starts again")
-		for _, p := range w.live() {
-			p.restart = true
-			p.stop()
-		}
-	case stopping:
-		w.stop()
-	}
-}
-
-// end records the state at the end of the script.
-func (w *world) end() {
-	w.record.end, w.record.ended = normalize(w.state, w.first), len(w.story)
-	if w.scenario.Matches != nil {
-		if err := holds(w.scenario.Matches, w.state); err != nil {
-			w.fail(RuleMatches, "", "at the end: "+err.Error())
-		}
-	}
-}
-
-// holds calls a function of the scenario that judges a state. Its panic is its verdict: it may rely on an object that
-// is not there, for example because Check tries what happens without one of the user's steps.
-func holds(judge func(*State) error, s *State) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
-	return judge(s)
-}
-
-// stop asks all processes to end.
-func (w *world) stop() {
-	for _, p := range w.processes {
-		if !p.stopped.Load() {
-			p.stop()
-		}
-	}
-}
-
-// live returns the processes of the program that run.
-func (w *world) live() []*process {
-	var live []*process
-	for _, p := range w.processes {
-		if !p.other && !p.dead.Load() && !p.stopped.Load() {
-			live = append(live, p)
-		}
-	}
-	return live
-}
-
-// reap looks after processes that have ended. It reports whether it has started another.
-func (w *world) reap() (started bool) {
-	running := false
-	for _, p := range slices.Clone(w.processes) {
-		if !p.stopped.Load() {
-			running = true
-			continue
-		}
-		if p.reaped {
-			continue
-		}
-		p.reaped = true
-		p.kill()
-		if p.other {
-			continue
-		}
-		if w.judgeExit(p); w.phase == stopping || w.failed() {
-			continue
-		}
-		running = true
-		if p.restart && w.phase == scripting && w.goesOnElsewhere(p) {
-			w.record.pruned = true
-			return false
-		}
-		w.restart(p)
-		started = true
-	}
-	if w.phase == stopping && !running {
-		w.phase = over
-	}
-	return started
-}
-
-// restart starts the next process in the place of one that ended.
-func (w *world) restart(p *process) {
-	next := &process{number: w.processes[len(w.processes)-1].number + 1, build: p.build, lagging: p.nextLags}
-	text := next.name() + " starts"
-	if next.lagging != 0 {
-		text += " on a replica at revision " + strconv.FormatInt(next.lagging, 10)
-		w.hold(&hold{process: next, events: true, after: next.lagging, idle: lagIdle, limit: lagLimit})
-	}
-	w.tell("", text)
-	w.lastChange = time.Now()
-	w.start(next)
-}
-
-// observe looks at what the current op has changed.
-func (w *world) observe() {
-	var changes []committed
-	for _, s := range w.servers {
-		next, err := s.journal.Next()
-		if err != nil {
-			w.record.broken = err
-			return
-		}
-		for i := range next {
-			changes = append(changes, committed{next[i], s.cluster})
-		}
-	}
-	slices.SortFunc(changes, func(a, b committed) int { return cmp.Compare(a.Revision, b.Revision) })
-	for i := range changes {
-		w.changed(&changes[i])
-	}
-}
-
-// changed takes note of one committed write.
-func (w *world) changed(c *committed) {
-	i := c.id()
-	w.state.apply(c)
-	switch {
-	case c.Object == nil:
-		w.lives[i][len(w.lives[i])-1].died = c.Revision
-	case c.Previous == nil:
-		w.lives[i] = append(w.lives[i], life{born: c.Revision})
-	}
-	if w.first == 0 {
-		return
-	}
-	if i.resource.Resource == "customresourcedefinitions" || i.resource.Resource == "apiservices" {
-		w.redefined.Store(true)
-	}
-	if bookkeeping(i.resource) {
-		w.leaseChanged(c)
-		return
-	}
-	w.lastChange, w.asked = time.Now(), nil
-	obj, process := cmp.Or(c.Object, c.Previous), 0
-	if by := w.current.sender(); by != nil {
-		process = by.number
-	}
-	w.record.changes = append(w.record.changes, change{
-		id: i, revision: c.Revision, created: c.Previous == nil, deleted: c.Object == nil, doomed: doomed(c),
-		by: w.author(c), generated: prefixOf(obj), process: process, settles: w.settles,
-	})
-	if by := w.current.sender(); by != nil && !by.other && w.phase > scripting && by.ctx.Err() == nil {
-		w.fail(RuleRest, i.String(), fmt.Sprintf("%s writes although nothing has changed: %s", by.name(),
-			w.current.signature()))
-	}
-	for _, always := range w.scenario.Always {
-		if err := holds(always.Check, w.state); err != nil {
-			w.fail(RuleAlways, always.Name, fmt.Sprintf("%s: %v", always.Name, err))
-		}
 	}
 }

@@ -1,0 +1,79 @@
+package simtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flyball-dev/flyball/localapi"
+)
+
+// committed is a committed write of a cluster.
+type committed struct {
+	localapi.Change
+	cluster string
+}
+
+func (c *committed) id() id {
+	return id{resource{c.Resource.GroupResource(), c.cluster}, c.Namespace, c.Name}
+}
+
+// observe looks at what the current op has changed.
+func (w *world) observe() {
+	var changes []committed
+	for _, s := range w.servers {
+		next, err := s.journal.Next()
+		if err != nil {
+			w.record.broken = err
+			return
+		}
+		for i := range next {
+			changes = append(changes, committed{next[i], s.cluster})
+		}
+	}
+	slices.SortFunc(changes, func(a, b committed) int { return cmp.Compare(a.Revision, b.Revision) })
+	for i := range changes {
+		w.changed(&changes[i])
+	}
+}
+
+// changed takes note of one committed write.
+func (w *world) changed(c *committed) {
+	i := c.id()
+	w.state.apply(c)
+	switch {
+	case c.Object == nil:
+		w.lives[i][len(w.lives[i])-1].died = c.Revision
+	case c.Previous == nil:
+		w.lives[i] = append(w.lives[i], life{born: c.Revision})
+	}
+	if w.first == 0 {
+		return
+	}
+	if i.resource.Resource == "customresourcedefinitions" || i.resource.Resource == "apiservices" {
+		w.redefined.Store(true)
+	}
+	if bookkeeping(i.resource) {
+		w.leaseChanged(c)
+		return
+	}
+	w.lastChange, w.asked = time.Now(), nil
+	obj, process := cmp.Or(c.Object, c.Previous), 0
+	if by := w.current.sender(); by != nil {
+		process = by.number
+	}
+	w.record.changes = append(w.record.changes, change{
+		id: i, revision: c.Revision, created: c.Previous == nil, deleted: c.Object == nil, doomed: doomed(c),
+		by: w.author(c), generated: prefixOf(obj), process: process, settles: w.settles,
+	})
+	if by := w.current.sender(); by != nil && !by.other && w.phase > scripting && by.ctx.Err() == nil {
+		w.fail(RuleRest, i.String(), fmt.Sprintf("%s writes although nothing has changed: %s", by.name(),
+			w.current.signature()))
+	}
+	for _, always := range w.scenario.Always {
+		if err := holds(always.Check, w.state); err != nil {
+			w.fail(RuleAlways, always.Name, fmt.Sprintf("%s: %v", always.Name, err))
+		}
+	}
+}
