@@ -1,0 +1,89 @@
+// Package queue is the solution of task 07c.
+package queue
+
+import "sync"
+
+// Queue hands keys to workers.
+type Queue[K comparable] struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+
+	// order holds the keys that are dirty and not processing, each once.
+	order []K
+	// dirty holds the keys that somebody must look at, processing those that workers have.
+	dirty, processing map[K]bool
+
+	shutDown bool
+}
+
+// New returns an empty queue.
+func New[K comparable]() *Queue[K] {
+	q := &Queue[K]{dirty: map[K]bool{}, processing: map[K]bool{}}
+	q.changed = sync.NewCond(&q.mu)
+	return q
+}
+
+// Add puts a key into the queue.
+func (q *Queue[K]) Add(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shutDown || q.dirty[key] {
+		return
+	}
+	q.dirty[key] = true
+	if !q.processing[key] {
+		q.order = append(q.order, key)
+		q.changed.Signal()
+	}
+}
+
+// Get takes the next key, and waits for one. It returns false when the queue is shut down and nothing waits.
+func (q *Queue[K]) Get() (key K, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.order) == 0 {
+		if q.shutDown {
+			return key, false
+		}
+		q.changed.Wait()
+	}
+	key, q.order = q.order[0], q.order[1:]
+	q.processing[key] = true
+	delete(q.dirty, key)
+	return key, true
+}
+
+// Done says that the worker is finished with the key.
+func (q *Queue[K]) Done(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.processing[key] {
+		return
+	}
+	delete(q.processing, key)
+	switch {
+	case q.dirty[key]:
+		q.order = append(q.order, key)
+		q.changed.Broadcast() // Signal could wake a Drain instead of a Get.
+	case len(q.processing) == 0 && len(q.order) == 0:
+		q.changed.Broadcast() // for every Drain
+	}
+}
+
+// Len returns how many keys wait.
+func (q *Queue[K]) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.order)
+}
+
+// Drain ends the intake and waits until the workers have finished what is left. Any number of calls may wait at once.
+func (q *Queue[K]) Drain() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.shutDown = true
+	q.changed.Broadcast()
+	for len(q.processing) > 0 || len(q.order) > 0 {
+		q.changed.Wait()
+	}
+}

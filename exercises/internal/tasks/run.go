@@ -1,0 +1,230 @@
+package tasks
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// TimeOut is how long the tests of a task may take. They need less than a second; code that waits for ever needs all.
+const TimeOut = 20 * time.Second
+
+// A Result is the outcome of the tests of one task.
+type Result struct {
+	Task   Task
+	Passed bool
+	// Done is how many tests passed.
+	Done int
+	// Test is the first test that failed; empty if the code does not compile or the task ended outside of a test.
+	Test string
+	// Compiles is false if the compiler refused the code; Message then has its errors.
+	Compiles bool
+	// Message says what happened, in lines without the noise of a stack.
+	Message string
+}
+
+// Run tests the tasks, with further arguments for go test, and returns the results in order. With -failfast, go test
+// stops at the first failure, and the results end before the first task that was not tested. There is at least one.
+func Run(ctx context.Context, dir string, these []Task, args ...string) ([]Result, error) {
+	command := append([]string{"test", "-json", "-vet=off", "-timeout", TimeOut.String()}, args...)
+	for _, t := range these {
+		command = append(command, "./"+t.Name)
+	}
+	cmd := exec.CommandContext(ctx, "go", command...)
+	cmd.Dir = dir
+	inGroup(cmd) // so that the test ends with go
+	cmd.WaitDelay = 5 * time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	logs := collect(&out)
+	results := make([]Result, 0, len(these))
+	for _, t := range these {
+		log := logs[t.Name]
+		if log == nil || !log.ended {
+			break
+		}
+		results = append(results, log.result(t))
+	}
+	switch {
+	case len(results) > 0:
+		return results, nil
+	case len(these) > 1: // A later task failed before the first was tested.
+		return Run(ctx, dir, these[:1], args...)
+	default:
+		return nil, fmt.Errorf("run go test for %s: %w\n%s", these[0].Name, err, &errs)
+	}
+}
+
+// log is what go test reported of a package.
+type log struct {
+	ended, passed bool
+	done          int
+	failed        string
+	// build are the lines of the compiler, tests those of each test; "" for lines outside of tests.
+	build []string
+	tests map[string][]string
+	began []string
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+}
+
+func collect(out *bytes.Buffer) map[string]*log {
+	logs := map[string]*log{}
+	of := func(pkg string) *log {
+		pkg, _, _ = strings.Cut(pkg, " ") // "path [path.test]"
+		name := strings.TrimSuffix(path.Base(pkg), "_test")
+		if logs[name] == nil {
+			logs[name] = &log{tests: map[string][]string{}}
+		}
+		return logs[name]
+	}
+	scanner := bufio.NewScanner(out)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		var e event
+		if json.Unmarshal(scanner.Bytes(), &e) != nil {
+			continue
+		}
+		if e.Action == "build-output" {
+			l := of(e.ImportPath)
+			l.build = append(l.build, strings.TrimRight(e.Output, "\n"))
+			continue
+		}
+		if e.Package == "" {
+			continue
+		}
+		l := of(e.Package)
+		switch e.Action {
+		case "run":
+			l.began = append(l.began, e.Test)
+		case "output":
+			l.tests[e.Test] = append(l.tests[e.Test], strings.TrimRight(e.Output, "\n"))
+		case "pass":
+			if e.Test == "" {
+				l.passed, l.ended = true, true
+			} else if !strings.Contains(e.Test, "/") {
+				l.done++
+			}
+		case "fail":
+			switch {
+			case e.Test == "":
+				l.ended = true
+			case !strings.Contains(e.Test, "/") && l.failed == "":
+				l.failed = e.Test
+			}
+		}
+	}
+	return logs
+}
+
+func (l *log) result(t Task) Result {
+	r := Result{Task: t, Passed: l.passed, Compiles: true, Done: l.done, Test: l.failed}
+	switch {
+	case l.passed:
+		r.Done = len(t.Tests)
+	case len(l.build) > 0:
+		r.Compiles = false
+		r.Message = readCompiler(l.build)
+	default:
+		if r.Test == "" && len(l.began) > 0 { // The program died in it.
+			r.Test = l.began[len(l.began)-1]
+		}
+		lines := l.tests[r.Test]
+		for test, more := range l.tests {
+			if strings.HasPrefix(test, r.Test+"/") {
+				lines = append(lines, more...)
+			}
+		}
+		r.Message = readTest(append(lines, l.tests[""]...), t.Name)
+	}
+	return r
+}
+
+func readCompiler(lines []string) string {
+	var kept []string
+	for _, line := range lines {
+		if line != "" && !strings.HasPrefix(line, "#") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+var (
+	logged = regexp.MustCompile(`^    (?:    )*(\w+_test\.go:\d+): (.*)`)
+	noise  = regexp.MustCompile(`^(\s*(===|---) |FAIL|ok\s|exit status|coverage:)`)
+)
+
+// readTest returns what a person wants to know of the output of a failed test: the messages of the test, or else the
+// reason why the program died and the line of the reader's code where it did.
+func readTest(lines []string, name string) string {
+	var said []string
+	within := false
+	for _, line := range lines {
+		if m := logged.FindStringSubmatch(line); m != nil {
+			if strings.HasPrefix(m[2], "race detected") {
+				continue
+			}
+			said, within = append(said, m[2]), true
+		} else if within && strings.HasPrefix(line, "        ") {
+			said = append(said, strings.TrimPrefix(line, "        "))
+		} else {
+			within = false
+		}
+	}
+	if len(said) > 0 {
+		return strings.Join(said, "\n")
+	}
+	for i, line := range lines {
+		reason, isPanic := strings.CutPrefix(line, "panic: ")
+		fatal, isFatal := strings.CutPrefix(line, "fatal error: ")
+		switch {
+		case isPanic && strings.HasPrefix(reason, "test timed out"):
+			return "The test did not end: something waits for ever, or a loop has no end.\n" + where(lines[i:], name)
+		case isPanic && strings.HasPrefix(reason, "deadlock"):
+			return "A goroutine waits for ever: nothing wakes it.\n" + where(lines[i:], name)
+		case isPanic:
+			reason, _, _ = strings.Cut(reason, " [recovered")
+			return reason + "\n" + where(lines[i:], name)
+		case isFatal:
+			return "The program died: " + fatal + ".\n" + where(lines[i:], name)
+		}
+	}
+	for _, line := range lines {
+		if !noise.MatchString(line) && line != "" {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
+// where returns the place in the reader's code, or else in the test, that a stack names first.
+func where(stack []string, name string) string {
+	place := regexp.MustCompile(regexp.QuoteMeta(name) + `/(\w+\.go:\d+)`)
+	test := ""
+	for _, line := range stack {
+		m := place.FindStringSubmatch(line)
+		switch {
+		case m == nil:
+		case !strings.Contains(m[1], "_test.go"):
+			return "at " + m[1]
+		case test == "":
+			test = "at " + m[1]
+		}
+	}
+	return test
+}

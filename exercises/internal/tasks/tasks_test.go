@@ -1,0 +1,145 @@
+package tasks
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const dir = "../.."
+
+func loadAll(t *testing.T) []Task {
+	t.Helper()
+	all, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestUnsolved: what the reader finds compiles, and its first test fails for the right reason: a function is not
+// written yet, or the symptom of the planted bug shows.
+func TestUnsolved(t *testing.T) {
+	all := loadAll(t)
+	results, err := Run(t.Context(), dir, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != len(all) {
+		t.Fatalf("%d of %d tasks were tested", len(results), len(all))
+	}
+	for _, r := range results {
+		test, says := r.Task.Tests[0], NotWritten
+		if bug := r.Task.Bug; bug != nil {
+			test, says = bug.Test, bug.Says
+		}
+		if r.Passed || !r.Compiles || r.Test != test || !strings.Contains(r.Message, says) {
+			t.Errorf("%s: passed %v, compiles %v, the first test that fails is %q, which says:\n%s\n"+
+				"want %s, which says %q", r.Task.Name, r.Passed, r.Compiles, r.Test, r.Message, test, says)
+		}
+	}
+}
+
+// TestSolved: with the solutions, each task passes under the race detector, and vet finds nothing.
+func TestSolved(t *testing.T) {
+	all := loadAll(t)
+	overlay := overlay(t, all)
+	results, err := Run(t.Context(), dir, all, "-race", "-overlay", overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != len(all) {
+		t.Fatalf("%d of %d tasks were tested", len(results), len(all))
+	}
+	for _, r := range results {
+		if !r.Passed {
+			t.Errorf("the solution of %s fails in %q:\n%s", r.Task.Name, r.Test, r.Message)
+		}
+	}
+	for _, args := range [][]string{{"vet", "./..."}, {"vet", "-overlay", overlay, "./..."}} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// overlay writes the file that puts the solutions into the places of the files to edit.
+func overlay(t *testing.T, all []Task) string {
+	t.Helper()
+	replace := map[string]string{}
+	for _, task := range all {
+		for _, name := range task.Files {
+			unsolved, err1 := filepath.Abs(filepath.Join(dir, task.Name, name))
+			solved, err2 := filepath.Abs(filepath.Join(dir, "_solutions", task.Name, name))
+			if _, err := os.Stat(solved); err != nil || err1 != nil || err2 != nil {
+				t.Fatalf("%s has no solution of %s: %v", task.Name, name, err)
+			}
+			replace[unsolved] = solved
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestTasks: what a task says of itself is true.
+func TestTasks(t *testing.T) {
+	all := loadAll(t)
+	for _, task := range all {
+		for i, name := range task.Tests {
+			if !regexp.MustCompile(`^Test`+string(rune('1'+i))+`[A-Z]`).MatchString(name) && i < 9 {
+				t.Errorf("%s: test %d is %s: number the tests in the order in which they stand", task.Name, i+1, name)
+			}
+		}
+		for _, name := range task.Files {
+			text, err := os.ReadFile(filepath.Join(dir, task.Name, name))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if task.Bug == nil && !strings.Contains(string(text), `panic("`+NotWritten) {
+				t.Errorf("%s/%s has no panic(%q…)", task.Name, name, NotWritten)
+			}
+		}
+	}
+	if _, err := Find(all, "99"); err == nil {
+		t.Error("a task that does not exist was found")
+	}
+	t.Logf("%d tasks", len(all))
+}
+
+// TestReadTest: messages are told from noise.
+func TestReadTest(t *testing.T) {
+	for _, c := range []struct{ name, lines, want string }{
+		{
+			"message", "=== RUN   Test1A\n    a_test.go:3: one\n        two\n--- FAIL: Test1A (0.00s)\n" +
+				"panic: deadlock: x", "one\ntwo",
+		},
+		{
+			"panic", "panic: not written yet: Add [recovered, repanicked]\n\ngoroutine 8 [running]:\n" +
+				"\t/x/07a-queue/queue.go:32\n\t/x/07a-queue/queue_test.go:5", "not written yet: Add\nat queue.go:32",
+		},
+		{
+			"time-out", "panic: test timed out after 20s\n\t/x/07a-queue/queue_test.go:5\n",
+			"The test did not end: something waits for ever, or a loop has no end.\nat queue_test.go:5",
+		},
+		{"deadlock", "panic: deadlock: all goroutines", "A goroutine waits for ever: nothing wakes it.\n"},
+		{"map", "fatal error: concurrent map writes", "The program died: concurrent map writes.\n"},
+	} {
+		if got := readTest(strings.Split(c.lines, "\n"), "07a-queue"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+// Command learn says where a reader is in the tasks of the book: which task is next, which of its tests fails, and what
+// that test says. It runs in the folder exercises; make learn does that.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/flyball-dev/flyball/exercises/internal/tasks"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch err := run(ctx, os.Args[1:], os.Stdout); {
+	case errors.Is(err, context.Canceled):
+		fmt.Println()
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "learn:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	task  string
+	hint  int
+	watch bool
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	var o options
+	flags := flag.NewFlagSet("learn", flag.ContinueOnError)
+	flags.StringVar(&o.task, "task", "", "test only this task: 07a, for example")
+	flags.IntVar(&o.hint, "hint", 0, "show this many hints")
+	flags.BoolVar(&o.watch, "watch", false, "test again whenever a file is saved")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 || o.hint < 0 {
+		return fmt.Errorf("want make learn, make learn HINT=1, make learn TASK=07a or make learn WATCH=1, not %q", args)
+	}
+	const dir = "."
+	all, err := tasks.Load(dir)
+	if err != nil {
+		return err
+	}
+	for {
+		seen := saved(dir)
+		if o.watch {
+			fmt.Fprint(out, "\x1b[H\x1b[2J")
+		}
+		if err := show(ctx, dir, all, o, out); err != nil {
+			return err
+		}
+		if !o.watch {
+			return nil
+		}
+		fmt.Fprintln(out, "\nwaiting for a file to be saved; Ctrl-C ends this")
+		for saved(dir).Equal(seen) {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(300 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// saved returns when a Go file in the folder was last written.
+func saved(dir string) (last time.Time) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") {
+			if info, err := d.Info(); err == nil && info.ModTime().After(last) {
+				last = info.ModTime()
+			}
+		}
+		return nil
+	})
+	return last
+}
+
+// show tests the tasks, up to the first that fails, and writes what to do next.
+func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.Writer) error {
+	if o.task != "" {
+		one, err := tasks.Find(all, o.task)
+		if err != nil {
+			return err
+		}
+		results, err := tasks.Run(ctx, dir, []tasks.Task{one}, "-failfast")
+		if err != nil {
+			return err
+		}
+		if results[0].Passed {
+			fmt.Fprintf(out, "%s passes: all of its %d tests.\n", one.Name, len(one.Tests))
+			return nil
+		}
+		next(out, results[0], o.hint)
+		return nil
+	}
+	for done := 0; done < len(all); {
+		results, err := tasks.Run(ctx, dir, tasks.UpTo(dir, all, done), "-failfast")
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
+			if !r.Passed {
+				progress(out, done, len(all))
+				next(out, r, o.hint)
+				return nil
+			}
+			done++
+		}
+	}
+	progress(out, len(all), len(all))
+	fmt.Fprintln(out, "\nAll tasks are done. You have built every stage of a controller.")
+	return nil
+}
+
+func progress(out io.Writer, done, all int) {
+	const width = 32
+	full := width * done / all
+	fmt.Fprintf(out, "%s%s  %d of %d tasks\n\n", strings.Repeat("█", full), strings.Repeat("░", width-full), done, all)
+}
+
+// next describes the task to work on.
+func next(out io.Writer, r tasks.Result, hints int) {
+	t := r.Task
+	fmt.Fprintf(out, "%s  %s  (about %d minutes)\n\n", t.Name, t.Title, t.Minutes)
+	fmt.Fprintf(out, "  read   docs/book/%s.md\n", t.Chapter)
+	for _, name := range t.Files {
+		fmt.Fprintf(out, "  edit   exercises/%s/%s\n", t.Name, name)
+	}
+	switch {
+	case !r.Compiles:
+		fmt.Fprint(out, "\nThe code does not compile:\n\n")
+	case r.Test == "":
+		fmt.Fprint(out, "\nThe tests end with an error:\n\n")
+	default:
+		fmt.Fprintf(out, "\n%d of %d tests pass. The next is %s. It says:\n\n", r.Done, len(t.Tests), r.Test)
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(r.Message, "\n"), "\n") {
+		fmt.Fprintf(out, "    %s\n", line)
+	}
+	fmt.Fprintln(out)
+	for i, hint := range t.Hints[:min(hints, len(t.Hints))] {
+		fmt.Fprintf(out, "Hint %d: %s\n\n", i+1, hint)
+	}
+	if hints < len(t.Hints) {
+		fmt.Fprintf(out, "make learn HINT=%d gives a hint; there are %d.\n", hints+1, len(t.Hints))
+	} else {
+		fmt.Fprintf(out, "There are no more hints. A solution is in exercises/_solutions/%s.\n", t.Name)
+	}
+}
