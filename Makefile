@@ -9,7 +9,7 @@ export GOWORK := off
 export GOFLAGS ?= -buildvcs=false
 
 # The modules whose tests make test runs. peers has targets of its own: it brings in other people's systems.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard interop/*/go.mod))
+MODULES := . exercises $(patsubst %/go.mod,%,$(wildcard interop/*/go.mod))
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 10s
 BENCH    ?= .
@@ -54,9 +54,15 @@ test-images: ## build every image and run it as a Pod would, with docker
 demo: ## a Deployment end to end on our own pipeline, in this process
 	go run ./cmd/flyball demo
 
+.PHONY: learn
+learn: ## where you are in the tasks of docs/book, and what to do next (HINT=1: a hint; TASK=07a: that task; WATCH=1: again on every save)
+	@cd exercises && go build -o ../bin/learn ./learn && exec ../bin/learn $(if $(TASK),-task '$(TASK)') $(if $(HINT),-hint '$(HINT)') $(if $(WATCH),-watch)
+
+# The tests in the folders of tasks fail until a reader has solved them, so make test leaves them to internal/tasks, which
+# tests every task unsolved and solved.
 .PHONY: test
 test: ## test every module but peers, with the race detector
-	@for m in $(MODULES); do echo "== test $$m"; (cd $$m && go test -race -timeout 15m ./...); done
+	@for m in $(MODULES); do echo "== test $$m"; (cd $$m && go test -race -timeout 15m $$([ $$m = exercises ] && echo ./internal/... || echo ./...)); done
 
 .PHONY: generate
 generate: ## write what controller-gen makes of the types in examples and in the project of flyball init
@@ -166,5 +172,11 @@ fleet: ## fleets at full size: 500 clusters, 50 rounds of 100, replicas that fai
 	cd peers/multicluster && FLYBALL_CLUSTERS=500 go test -count 1 -v ./...
 
 .PHONY: docs
-docs: ## check that what the docs link, show and name exists
+docs: ## check that what the docs link, show and name exists, and that the book shows what its programs do
 	go test -run 'TestDoc' -v ./internal/archtest
+	go test ./internal/book/...
+	cd exercises && go test ./internal/...
+
+.PHONY: book-update
+book-update: ## write the traces, tables and figures of docs/book anew
+	go test $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./internal/book/...) -count 1 -update
