@@ -56,7 +56,7 @@ demo: ## a Deployment end to end on our own pipeline, in this process
 
 .PHONY: learn
 learn: ## where you are in the tasks of docs/book, and what to do next (HINT=1: a hint; TASK=07a: that task; WATCH=1: again on every save)
-	@cd exercises && go build -o ../bin/learn ./learn && exec ../bin/learn $(if $(TASK),-task '$(TASK)') $(if $(HINT),-hint '$(HINT)') $(if $(WATCH),-watch)
+	@cd exercises && go build -o ../bin/learn ./internal/learn && exec ../bin/learn $(if $(TASK),-task '$(TASK)') $(if $(HINT),-hint '$(HINT)') $(if $(WATCH),-watch)
 
 # The tests in the folders of tasks fail until a reader has solved them, so make test leaves them to internal/tasks, which
 # tests every task unsolved and solved.

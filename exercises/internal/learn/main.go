@@ -23,6 +23,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	switch err := run(ctx, os.Args[1:], os.Stdout); {
+	case errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, context.Canceled):
 		fmt.Println()
 		os.Exit(130)
@@ -42,6 +43,7 @@ type options struct {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("learn", flag.ContinueOnError)
+	flags.SetOutput(out)
 	flags.StringVar(&o.task, "task", "", "test only this task: 07a, for example")
 	flags.IntVar(&o.hint, "hint", 0, "show this many hints")
 	flags.BoolVar(&o.watch, "watch", false, "test again whenever a file is saved")
@@ -51,7 +53,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if flags.NArg() > 0 || o.hint < 0 {
 		return fmt.Errorf("want make learn, make learn HINT=1, make learn TASK=07a or make learn WATCH=1, not %q", args)
 	}
-	const dir = "."
+	return learn(ctx, ".", o, out)
+}
+
+// learn shows where the reader is, once or whenever a file is saved.
+func learn(ctx context.Context, dir string, o options, out io.Writer) error {
 	all, err := tasks.Load(dir)
 	if err != nil {
 		return err
@@ -124,7 +130,7 @@ func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.W
 		}
 	}
 	progress(out, len(all), len(all))
-	fmt.Fprintln(out, "\nAll tasks are done. You have built every stage of a controller.")
+	fmt.Fprintln(out, "All tasks are done. You have built every stage of a controller.")
 	return nil
 }
 
@@ -155,11 +161,32 @@ func next(out io.Writer, r tasks.Result, hints int) {
 	}
 	fmt.Fprintln(out)
 	for i, hint := range t.Hints[:min(hints, len(t.Hints))] {
-		fmt.Fprintf(out, "Hint %d: %s\n\n", i+1, hint)
+		fmt.Fprintf(out, "%s\n\n", wrap(fmt.Sprintf("Hint %d: %s", i+1, hint)))
 	}
 	if hints < len(t.Hints) {
 		fmt.Fprintf(out, "make learn HINT=%d gives a hint; there are %d.\n", hints+1, len(t.Hints))
 	} else {
 		fmt.Fprintf(out, "There are no more hints. A solution is in exercises/_solutions/%s.\n", t.Name)
 	}
+}
+
+// wrap breaks a text into lines of at most 80 columns.
+func wrap(text string) string {
+	const most = 80
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case column+1+len(word) > most:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
 }

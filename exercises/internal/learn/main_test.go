@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const exercises = "../.."
+
+// shown returns what learn shows of a folder.
+func shown(t *testing.T, dir string, o options) string {
+	t.Helper()
+	var out strings.Builder
+	if err := learn(t.Context(), dir, o, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// module makes a module of two tasks. The file to edit of each is as given.
+func module(t *testing.T, first, second string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/x\n\ngo 1.26.0\n",
+		"01a-one/task.json": `{"title": "One", "chapter": "01-control-loop", "files": ["x.go"], "minutes": 5,
+			"hints": ["look", "look again"]}`,
+		"01a-one/x.go":      first,
+		"01a-one/x_test.go": test,
+		"01b-two/task.json": `{"title": "Two", "chapter": "01-control-loop", "files": ["x.go"], "minutes": 5,
+			"hints": ["look", "look again"]}`,
+		"01b-two/x.go":      second,
+		"01b-two/x_test.go": test,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+const (
+	test = `package x
+
+import "testing"
+
+func Test1One(t *testing.T) {
+	if got := One(); got != 1 {
+		t.Errorf("One returned %d. It should be 1.", got)
+	}
+}
+
+func Test2Two(t *testing.T) {
+	if got := One() + One(); got != 2 {
+		t.Errorf("Twice One is %d.", got)
+	}
+}
+`
+	unwritten = "package x\n\nfunc One() int { panic(\"not written yet: One\") }\n"
+	solved    = "package x\n\nfunc One() int { return 1 }\n"
+	wrong     = "package x\n\nfunc One() int { return 3 }\n"
+	noGo      = "package x\n\nfunc One() int { return on }\n"
+)
+
+// TestLearn: a reader sees the first task that is not done, and why.
+func TestLearn(t *testing.T) {
+	for _, c := range []struct {
+		name, first, second string
+		options             options
+		want, not           []string
+	}{
+		{"at the beginning", unwritten, unwritten, options{}, []string{
+			"0 of 2 tasks", "01a-one", "docs/book/01-control-loop.md", "edit   exercises/01a-one/x.go", "Test1One",
+			"not written yet: One\n    at x.go:3", "HINT=1",
+		}, []string{"01b-two", "Hint"}},
+		{"a task later", solved, unwritten, options{}, []string{"1 of 2 tasks", "01b-two"}, []string{"01a-one"}},
+		{"wrong code", wrong, unwritten, options{hint: 1}, []string{
+			"0 of 2 tests pass", "One returned 3. It should be 1.", "Hint 1: look\n", "HINT=2",
+		}, []string{"again", "FAIL"}},
+		{"code that does not compile", noGo, unwritten, options{}, []string{
+			"does not compile", "01a-one/x.go:3:25: undefined: on",
+		}, nil},
+		{"one task", unwritten, solved, options{task: "01b"}, []string{"01b-two passes"}, nil},
+		{"all hints", unwritten, solved, options{hint: 9}, []string{"look again", "_solutions/01a-one"}, nil},
+		{"the end", solved, solved, options{}, []string{"2 of 2 tasks", "All tasks are done"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := shown(t, module(t, c.first, c.second), c.options)
+			for _, want := range c.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("there is no %q in\n%s", want, got)
+				}
+			}
+			for _, not := range c.not {
+				if strings.Contains(got, not) {
+					t.Errorf("there is %q in\n%s", not, got)
+				}
+			}
+		})
+	}
+}
+
+// TestFlags: bad flags are refused before anything is tested.
+func TestFlags(t *testing.T) {
+	for _, args := range [][]string{{"-hint", "-1"}, {"-hint", "x"}, {"07a"}, {"-no"}} {
+		if err := run(t.Context(), args, &strings.Builder{}); err == nil {
+			t.Errorf("%q was taken", args)
+		}
+	}
+	if err := learn(t.Context(), exercises, options{task: "99"}, &strings.Builder{}); err == nil ||
+		!strings.Contains(err.Error(), "07a-queue") {
+		t.Errorf("a task that does not exist: %v, want the names of those that do", err)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for line := range strings.SplitSeq(wrap(strings.Repeat("word ", 100)), "\n") {
+		if len(line) > 80 {
+			t.Errorf("a line of %d columns", len(line))
+		}
+	}
+}
