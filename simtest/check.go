@@ -53,7 +53,7 @@ type checker struct {
 	base    *run            // the run without faults
 	masked  map[string]bool // fields at the end that differ by chance
 	answers *answers        // of the servers of all runs
-	bases   map[string]*run // runs without faults in which steps of the user are left out
+	bases   map[string]*run // runs without faults with steps of the user left out, or with one worker
 	tried   []tried         // what was done, for the report
 	planned int             // plans of the stages so far
 	at      map[hit]int     // faults tried at each write
@@ -194,6 +194,10 @@ func (c *checker) baseline() bool {
 		c.fail(*f, c.base)
 		return false
 	}
+	if f := c.base.held(); f != nil && !slices.Contains(c.s.Allow, RuleMemory) {
+		c.fail(*f, c.base)
+		return false
+	}
 	again := c.perform(&Plan{Seed: firstSeed}, limits{trace: true})
 	other := c.perform(&Plan{Seed: secondSeed}, limits{})
 	for _, r := range []*run{again, other} {
@@ -237,6 +241,7 @@ func fieldOf(line string) string {
 
 // try performs a plan and judges it.
 func (c *checker) try(p *Plan, l limits) *run {
+	l.cold = l.cold || c.blurred()
 	r := c.perform(p, l)
 	if base := c.baseOf(p); base != nil {
 		r.compare(base, c.masked, c.s)
@@ -244,16 +249,22 @@ func (c *checker) try(p *Plan, l limits) *run {
 	return r
 }
 
+// blurred reports whether two ends that count as equal may differ. Otherwise a cold restart, which sees nothing but the
+// objects, needs to be judged only in the run without faults.
+func (c *checker) blurred() bool {
+	return len(c.masked) > 0 || len(c.s.Ignore) > 0 || slices.Contains(c.s.Allow, RuleEnd)
+}
+
 // baseOf returns the run without faults that p is judged by, or nil if that fails itself.
 func (c *checker) baseOf(p *Plan) *run {
-	if len(p.Skip) == 0 {
+	if len(p.Skip) == 0 && !p.OneWorker {
 		return c.base
 	}
-	key := fmt.Sprint(p.Skip)
+	key := fmt.Sprint(p.OneWorker, p.Skip)
 	if base, ok := c.bases[key]; ok {
 		return base
 	}
-	base := c.perform(&Plan{Seed: firstSeed, Skip: p.Skip}, limits{})
+	base := c.perform(&Plan{Seed: firstSeed, Skip: p.Skip, OneWorker: p.OneWorker}, limits{})
 	if len(base.findings) > 0 || base.broken != nil {
 		base = nil
 	}

@@ -10,13 +10,14 @@
 //
 // # Reading order
 //
-// First what users see: scenario.go, the program and what a user does to it; user.go, the user's steps; cache.go,
-// caches that are judged; state.go, the objects as judges see them; find.go, [Check] and [Find].
+// First what users see: scenario.go, the program and what a user does to it; others.go, a program beside it; user.go,
+// the user's steps; cache.go, caches that are judged; state.go, the objects as judges see them; find.go, [Check] and
+// [Find].
 //
 // Then one run: fault.go, what can go wrong and when; world.go, the parts of a run; phase.go, how far it is;
 // process.go, processes of the program; gate.go, where every request and event waits; schedule.go, which of them
-// happens next; hold.go, what holds them back; observe.go, what has changed; judge.go, the rules; normal.go, how ends
-// are compared; record.go, what a run leaves behind.
+// happens next; hold.go, what holds them back; answers.go, answers that all runs share; observe.go, what has changed;
+// judge.go, the rules; normal.go, how ends are compared; record.go, what a run leaves behind.
 //
 // Then the search: check.go, the runs without faults; explore.go, which plans are tried; prune.go, which need not be;
 // shrink.go, how a finding is made simpler; corpus.go, findings kept for later; story.go, report.go and page.go, what

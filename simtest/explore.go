@@ -32,10 +32,10 @@ type stage struct {
 	plans []*Plan
 }
 
-// explore tries plans until the deadline or the first finding.
+// explore tries plans until the deadline or the first finding. If the corpus has one already, it tries nothing.
 func (c *checker) explore(deadline time.Time) {
 	singles := c.atWrites("one fault at each write", single...)
-	goesOn := true
+	goesOn := len(c.found) == 0 || *allFlag
 	for _, s := range []stage{
 		singles,
 		c.staleRestarts(),
@@ -71,11 +71,16 @@ func (c *checker) explore(deadline time.Time) {
 	}
 }
 
-// twoFaults is the name of the stage of [pairs].
-const twoFaults = "two faults"
+// The names of the last stages.
+const (
+	twoFaults   = "two faults"
+	randomStage = "random"
+)
 
 // leave notes, for the report, that no plan of a stage is tried.
-func (c *checker) leave(name string, plans int) { c.tried = append(c.tried, tried{name: name, all: plans}) }
+func (c *checker) leave(name string, plans int) {
+	c.tried = append(c.tried, tried{name: name, all: plans})
+}
 
 // work tries the plans of a stage. It reports whether the search goes on.
 func (c *checker) work(s stage, deadline time.Time) bool {
@@ -288,7 +293,7 @@ func allPairs(singles []*Plan) stage {
 
 // randomPlans returns plans with a random schedule and up to two faults.
 func (c *checker) randomPlans(seed uint64, r *rand.Rand) stage {
-	s := stage{name: "random"}
+	s := stage{name: randomStage}
 	writes := len(c.base.ops[atWrite])
 	kinds := append(slices.Clone(single), SlowWatch, SlowWatch, SlowWatch)
 	for i := range uint64(randomBatch) {

@@ -182,6 +182,9 @@ type Plan struct {
 	// Processes is how many processes of the program run at once; 0 is 1.
 	Processes int `json:"p,omitempty"`
 
+	// OneWorker lets [Env.Workers] return 1.
+	OneWorker bool `json:"w,omitempty"`
+
 	// Base is a hash of the writes without faults when the plan had a finding; 0 if it is not known.
 	Base uint32 `json:"b,omitempty"`
 

@@ -84,9 +84,7 @@ func (c *checker) check() {
 		if c.keeps {
 			c.corpus()
 		}
-		if len(c.found) == 0 || *allFlag {
-			c.explore(start.Add(c.budget))
-		}
+		c.explore(start.Add(c.budget))
 		c.report(time.Since(start))
 		drawn := c.base.plan
 		if len(c.found) > 0 {

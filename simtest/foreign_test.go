@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,6 +137,48 @@ func TestIgnore(t *testing.T) {
 		if found := f != nil; found != test.found {
 			t.Errorf("with %q ignored: %v", test.ignored, f)
 		}
+	}
+}
+
+// resumer marks a ConfigMap, and then writes that it has done so. A process that finds only the mark writes another
+// one, which lets every later process write once more.
+func resumer(e *Env) (Program, error) {
+	c, err := client.New(e.Config(), client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return ProgramFunc(func(ctx context.Context) error {
+		object := sources()[0]
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		var changes []map[string]string
+		switch d := object.Data; {
+		case d["mark"] == "":
+			changes = []map[string]string{{"mark": "once"}, {"mark": "once", "done": "yes"}}
+		case d["done"] == "", d["mark"] != "once":
+			changes = []map[string]string{{"mark": d["mark"] + " more", "done": "yes"}}
+		}
+		for _, change := range changes {
+			object.Data = change
+			if err := c.Update(ctx, object); err != nil {
+				return err
+			}
+		}
+		<-ctx.Done()
+		return nil
+	}), nil
+}
+
+// TestColdRestartAfterFaults: where ends are not compared whole, a run with a fault is followed by a cold restart, too.
+func TestColdRestartAfterFaults(t *testing.T) {
+	const mark = "configmaps default/source-0: data.mark"
+	f, _ := Find(t, Scenario{
+		Objects: []runtime.Object{sources()[0]}, Build: resumer, Script: func(u *User) { u.Settle() },
+		Ignore: []string{mark},
+	}, Options{Budget: time.Minute, Runs: 30})
+	if f == nil || f.Rule != RuleRest || !strings.Contains(f.Text, "although nothing has changed") {
+		t.Error(f)
 	}
 }
 

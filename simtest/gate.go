@@ -81,6 +81,18 @@ func bookkeeping(r resource) bool {
 	return r.Group == "" && r.Resource == "events"
 }
 
+// bookkeepingPath is bookkeeping for the path of a request that does not reach a server.
+func bookkeepingPath(path string) bool {
+	parts := append(strings.Split(strings.Trim(path, "/"), "/"), "", "", "", "")
+	if parts[0] == "apis" {
+		return bookkeeping(resource{GroupResource: schema.GroupResource{Group: parts[1]}})
+	}
+	if parts[2] == "namespaces" { // api/v1/namespaces/NAMESPACE/RESOURCE
+		parts = parts[2:]
+	}
+	return parts[2] == "events"
+}
+
 // signature names what the op does, without what differs between runs of the same program.
 func (o *op) signature() string {
 	if o.request == nil {

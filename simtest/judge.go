@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
+	"weak"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,6 +43,8 @@ const (
 	RuleLeader Rule = "only the leader writes"
 	// RuleStop: the program returns when its context ends, and leaves no goroutine behind.
 	RuleStop Rule = "stops"
+	// RuleMemory: nothing refers to a process of the program after the run.
+	RuleMemory Rule = "leaves no memory"
 	// RuleExit: the program does not panic or end by itself. With faults, it may end with an error a few times.
 	RuleExit Rule = "keeps running"
 	// RuleRoles: the program asks for nothing that [Scenario.Roles] does not allow.
@@ -247,6 +251,22 @@ func (r *run) idle() *Finding {
 			"status that others write?"
 	}
 	return f
+}
+
+// held returns the finding that something refers to a process after the run, or nil.
+func (r *run) held() *Finding {
+	// What a finalizer or a pool refers to is free after some more cycles.
+	for range 4 {
+		runtime.GC()
+		if !slices.ContainsFunc(r.transports, func(t weak.Pointer[transport]) bool { return t.Value() != nil }) {
+			return nil
+		}
+	}
+	return &Finding{
+		Rule: RuleMemory, Subject: "memory", Text: "something still refers to a client that has the config of a " +
+			"process, although all processes have ended. Is a client, a cache or a manager in a package-level " +
+			"variable? The next process must not get what the one before has left",
+	}
 }
 
 // ignores reports whether a field at the end is one of [Scenario.Ignore], or is in one.

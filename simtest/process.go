@@ -121,9 +121,13 @@ func (w *world) reap() (started bool) {
 			continue
 		}
 		p.reaped = true
+		late := w.parkedWrite(p)
 		p.kill()
 		if p.other {
 			continue
+		}
+		if late != nil {
+			p.outlives(late.signature())
 		}
 		if w.judgeExit(p); w.phase == stopping || w.failed() {
 			continue
@@ -140,6 +144,27 @@ func (w *world) reap() (started bool) {
 		w.phase = over
 	}
 	return started
+}
+
+// parkedWrite returns a write of the process that waits, or nil. When a leader is paused, writes that wait may be
+// packets in the network, whose sender has given up: see detached.
+func (w *world) parkedWrite(p *process) *op {
+	if w.plan.pauses() {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.IndexFunc(w.parked, func(o *op) bool { return o.process == p && o.writes() }); i >= 0 {
+		return w.parked[i]
+	}
+	return nil
+}
+
+// outlives reports a write that the process sends after Run has returned.
+func (p *process) outlives(write string) {
+	if !p.other {
+		p.world.fail(RuleStop, "late write", p.name()+" writes after Run has returned: "+write)
+	}
 }
 
 // restart starts the next process in the place of one that ended.
@@ -217,6 +242,9 @@ const watchLength = 125 * time.Second
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.process.dead.Load() {
+		if t.process.stopped.Load() && r.Method != http.MethodGet && !bookkeepingPath(r.URL.Path) {
+			t.process.outlives(r.Method + " " + r.URL.Path)
+		}
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}

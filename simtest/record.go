@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +21,9 @@ type run struct {
 	changes []change
 	first   int64 // the revision of the start
 	steps   int   // of the user
+
+	manyWorkers bool                      // see [Env.Workers]
+	transports  []weak.Pointer[transport] // of all processes
 
 	writeRevisions []int64 // the revision before each of the program's writes
 	events         []sight // the events in ops

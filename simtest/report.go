@@ -61,7 +61,6 @@ func (c *checker) matrix() string {
 		}
 		b.WriteString(column.head + " " + string(column.kind))
 	}
-	b.WriteString("\nnot tried: steps of the clock, a full disk, other faults outside API requests")
 	return b.String()
 }
 
@@ -78,14 +77,25 @@ func (c *checker) table(took time.Duration) string {
 		len(c.base.ops[atRead]), len(c.base.ops[atEvent]))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "tried\tof\tpruned\tfaults\truns/s\t what")
-	runs := 0
+	runs, missed := 0, 0
 	for _, s := range merge(c.tried) {
+		if s.all == 0 {
+			continue
+		}
+		if s.name != randomStage { // There is no end of these.
+			missed += s.all - s.plans
+		}
 		rate := float64(s.plans) / max(s.took.Seconds(), 1e-9)
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%.0f\t %s\n", s.plans, s.all, s.pruned, s.struck, rate, s.name)
 		runs += s.plans
 	}
 	_ = w.Flush() // to memory
-	fmt.Fprintf(&b, "%d runs in %v of %v", runs, took.Round(time.Millisecond), c.budget)
+	fmt.Fprintf(&b, "%d runs in %v of %v\nnot tried: %d of the above, ", runs, took.Round(time.Millisecond), c.budget,
+		missed)
+	if !c.s.Leases {
+		b.WriteString("a paused leader (Scenario.Leases is not set), ")
+	}
+	b.WriteString("faults outside API requests")
 	return b.String()
 }
 

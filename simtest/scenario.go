@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"weak"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -144,8 +145,12 @@ type Env struct {
 
 // Config returns a configuration of clients of the simulated API server. Each call returns a new one.
 func (e *Env) Config() *rest.Config {
-	c := e.process.world.servers[""].api.RESTConfig()
-	c.Transport = &transport{e.process}
+	w := e.process.world
+	c, t := w.servers[""].api.RESTConfig(), &transport{e.process}
+	c.Transport = t
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.transports = append(w.transports, weak.Make(t))
 	return c
 }
 
@@ -159,3 +164,15 @@ func (e *Env) Cluster(name string) *rest.Config {
 // Incarnation counts the processes of a run from 1. It serves as a name where a process needs one of its own, such as
 // the identity in a lease.
 func (e *Env) Incarnation() int { return e.process.number }
+
+// Workers returns how many workers to give a controller: n, or 1 when Check tries whether a finding needs more than
+// one. A controller whose number of workers does not come from here always has the same.
+func (e *Env) Workers(n int) int {
+	if n > 1 {
+		e.process.world.manyWorkers.Store(true)
+	}
+	if e.process.world.plan.OneWorker {
+		return min(n, 1)
+	}
+	return n
+}

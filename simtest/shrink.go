@@ -13,8 +13,8 @@ const (
 	shrinkFor  = 20 * time.Second
 )
 
-// shrink returns the simplest run that it finds with the same finding: fewer faults, a schedule closer to first in,
-// first out, fewer steps of the user.
+// shrink returns the simplest run that it finds with the same finding: fewer faults, one worker, a schedule closer to
+// first in, first out, fewer steps of the user.
 func (c *checker) shrink(r *run) *run {
 	deadline := time.Now().Add(shrinkFor)
 	rule := r.findings[0].Rule
@@ -35,13 +35,20 @@ func (c *checker) shrink(r *run) *run {
 		p.Faults = slices.Delete(p.Faults, i, i+1)
 		better(p)
 	}
+	betterMoved := func(p *Plan) {
+		if moved := c.move(p, r); moved == nil || !better(moved) {
+			better(p)
+		}
+	}
+	if p := r.plan.copy(); c.base.manyWorkers {
+		p.OneWorker = true
+		betterMoved(p)
+	}
 	c.shrinkTurns(func() *Plan { return r.plan }, better)
 	for step := c.base.steps; step >= 1; step-- {
 		p := r.plan.copy()
 		p.Skip = append(p.Skip, step)
-		if moved := c.move(p, r); moved == nil || !better(moved) {
-			better(p)
-		}
+		betterMoved(p)
 	}
 	return r
 }
@@ -61,8 +68,8 @@ func (c *checker) shrinkTurns(current func() *Plan, better func(*Plan) bool) {
 }
 
 // move returns p with its faults at the writes that they were at in r, which have other numbers when p skips a step
-// before them. Writes of the same signature are counted from the last one. It returns nil if the numbers are the same,
-// or if there is no such write.
+// before them, or has one worker. Writes of the same signature are counted from the last one. It returns nil if the
+// numbers are the same, or if there is no such write.
 func (c *checker) move(p *Plan, r *run) *Plan {
 	before, now := c.baseOf(r.plan), c.baseOf(p)
 	if before == nil || now == nil {

@@ -98,6 +98,23 @@ func TestShrinkMovesFaults(t *testing.T) {
 	}
 }
 
+// TestShrinkToOneWorker: a finding that does not need more than one worker is shown with one. The other program has its
+// mistake only if it has several.
+func TestShrinkToOneWorker(t *testing.T) {
+	for _, needsMany := range []bool{false, true} {
+		f, _ := Find(t, Scenario{
+			Build: func(e *Env) (Program, error) {
+				return twice(e.Workers(4) == 1 && needsMany)(e)
+			},
+			Script: func(u *User) { u.Settle() },
+		}, Options{Budget: time.Minute})
+		if f == nil || f.plan.OneWorker == needsMany ||
+			strings.Contains(f.String(), "every controller has one worker") == needsMany {
+			t.Errorf("needs many: %v, found %v", needsMany, f)
+		}
+	}
+}
+
 // TestNegativeBudget: a search that would try nothing is refused.
 func TestNegativeBudget(t *testing.T) {
 	for _, s := range []Scenario{{Budget: -time.Second}, {}} {

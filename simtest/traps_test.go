@@ -3,6 +3,7 @@ package simtest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,82 @@ func TestHotLoops(t *testing.T) {
 				t.Errorf("findings: %v", r.findings)
 			}
 		})
+	}
+}
+
+// lateWriter builds a program with a goroutine that outlives Run and then sends a request.
+func lateWriter(after time.Duration, act func(ctx context.Context, c client.Client) error) func(*Env) (Program, error) {
+	return func(e *Env) (Program, error) {
+		c, err := client.New(e.Config(), client.Options{})
+		return ProgramFunc(func(ctx context.Context) error {
+			err := client.IgnoreAlreadyExists(c.Create(ctx, sources()[0]))
+			<-ctx.Done()
+			go func() {
+				time.Sleep(after)
+				_ = act(context.Background(), c)
+			}()
+			return err
+		}), err
+	}
+}
+
+// TestLateWrites: a write after Run has returned is found, whether or not it waits already. Reads and events are not.
+func TestLateWrites(t *testing.T) {
+	write := func(ctx context.Context, c client.Client) error { return c.Create(ctx, sources()[1]) }
+	read := func(ctx context.Context, c client.Client) error {
+		return c.Get(ctx, client.ObjectKeyFromObject(sources()[0]), &corev1.ConfigMap{})
+	}
+	event := func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "end"}})
+	}
+	for _, test := range []struct {
+		name  string
+		after time.Duration
+		act   func(context.Context, client.Client) error
+		found bool
+	}{
+		{"write at once", 0, write, true},
+		{"write a second later", time.Second, write, true},
+		{"read", time.Second, read, false},
+		{"event", time.Second, event, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := &Scenario{Build: lateWriter(test.after, test.act), Script: func(u *User) { u.Settle() }}
+			r := (&checker{t: t, s: s}).perform(&Plan{Seed: 1}, limits{cold: true})
+			late := func(f Finding) bool { return f.Rule == RuleStop && f.Subject == "late write" }
+			if found := slices.ContainsFunc(r.findings, late); found != test.found {
+				t.Errorf("findings: %v", r.findings)
+			}
+		})
+	}
+}
+
+// kept is a package-level variable that refers to a program, which is a mistake.
+var kept client.Client
+
+// TestMemory: a client that outlives its process is found.
+func TestMemory(t *testing.T) {
+	defer func() { kept = nil }()
+	for _, keep := range []bool{true, false} {
+		f, _ := Find(t, Scenario{
+			Build: func(e *Env) (Program, error) {
+				c, err := client.New(e.Config(), client.Options{})
+				if keep {
+					kept = c
+				}
+				return ProgramFunc(func(ctx context.Context) error {
+					err := client.IgnoreAlreadyExists(c.Create(ctx, sources()[0]))
+					<-ctx.Done()
+					return err
+				}), err
+			},
+			Script: func(u *User) { u.Settle() },
+			Serial: true,
+		}, Options{Runs: 1})
+		if found := f != nil && f.Rule == RuleMemory; found != keep || !found && f != nil {
+			t.Errorf("kept: %v, found: %v", keep, f)
+		}
+		kept = nil
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/localapi"
@@ -46,7 +47,8 @@ type world struct {
 	// all that arrived.
 	arrived chan struct{}
 
-	redefined atomic.Bool // somebody has changed which resources there are
+	manyWorkers atomic.Bool // Build has asked for more than one
+	redefined   atomic.Bool // somebody has changed which resources there are
 
 	mu       sync.Mutex // guards the fields of this block
 	parked   []*op      // in the order of arrival
@@ -54,6 +56,8 @@ type world struct {
 	ended    bool // nothing parks any more
 	findings []Finding
 	story    []*moment
+	// transports are those of all configs that Build got.
+	transports []weak.Pointer[transport]
 
 	// What follows belongs to the scheduler.
 	processes  []*process
@@ -123,8 +127,10 @@ func simulate(s *Scenario, p *Plan, l limits, verbose bool) *run {
 		w.schedule()
 	}
 	w.tearDown()
-	w.record.findings, w.record.story, w.record.plan = w.findings, w.story, p
-	return &w.record
+	r := w.record // A pointer into w would keep all of w.
+	r.findings, r.story, r.plan = w.findings, w.story, p
+	r.manyWorkers, r.transports = w.manyWorkers.Load(), w.transports
+	return &r
 }
 
 func (w *world) setUp() error {
@@ -137,6 +143,9 @@ func (w *world) setUp() error {
 	w.first, w.record.first = w.state.Revision, w.state.Revision
 	for i, build := range w.scenario.Others {
 		w.start(&process{number: i + 1, other: true, build: build})
+	}
+	if w.plan.OneWorker {
+		w.tell("", "every controller has one worker")
 	}
 	for i := range max(w.plan.Processes, 1) {
 		w.start(&process{number: i + 1, build: w.scenario.Build})
