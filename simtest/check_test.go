@@ -41,7 +41,7 @@ func newGreeter(e *simtest.Env) (simtest.Program, error) {
 	return mgr, ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).Complete(g)
 }
 
-func deployment() *appsv1.Deployment {
+func webDeployment() *appsv1.Deployment {
 	labels := map[string]string{"app": "web"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
@@ -59,9 +59,9 @@ func TestGreeter(t *testing.T) {
 	simtest.Check(t, simtest.Scenario{
 		Build: newGreeter,
 		Script: func(u *simtest.User) {
-			u.Create(deployment())
+			u.Create(webDeployment())
 			u.Settle()
-			simtest.Update(u, deployment(), func(d *appsv1.Deployment) {
+			simtest.Update(u, webDeployment(), func(d *appsv1.Deployment) {
 				d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 			})
 			u.Settle()
