@@ -74,7 +74,7 @@ func (c *Controller[K]) wait(e *entry[K], item *workqueue.Item[K], now time.Time
 func (c *Controller[K]) selfTriggered(work context.Context, found *hotloop.Loop) {
 	err := c.loopError(found)
 	if !found.Endless {
-		klog.FromContext(work).Error(err, "Reconcile triggers itself", "controller", c.name, "key", found.Key)
+		klog.FromContext(work).Error(err, "Reconcile triggers itself", "key", found.Key)
 		return
 	}
 	c.stop(err)
@@ -145,7 +145,7 @@ func (c *Controller[K]) settled(r *run[K], how outcome, err error) (n note) {
 	c.askAgain(others)
 	if lasted > 0 {
 		klog.FromContext(r.Context).Info("Reconciles are no longer forbidden",
-			"controller", c.name, "permission", permission, "duration", lasted)
+			"permission", permission, "duration", lasted)
 	}
 	return n
 }

@@ -65,7 +65,7 @@ func (r *run[K]) Value(key any) any {
 		r.once.Do(func() {
 			r.logger = r.Context.Value(logkey.Key)
 			if logger, ok := r.logger.(klog.Logger); ok {
-				logger = logger.WithValues("controller", r.controller.name, "key", r.entry.key, "reconcileID", r.id())
+				logger = logger.WithValues("key", r.entry.key, "reconcileID", r.id()) // Run has added the controller.
 				if traced := trace.RunFrom(r); traced != nil {
 					logger = traced.Logger(logger)
 				}

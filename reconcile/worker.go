@@ -151,8 +151,7 @@ func (c *Controller[K]) judge(r *run[K], err error) outcome {
 
 // logger is for what became of a run.
 func (c *Controller[K]) logger(r *run[K], err error) klog.Logger {
-	logger := klog.LoggerWithValues(klog.FromContext(r.Context), "controller", c.name, "key", r.item.Key, "attempt",
-		r.item.Attempt)
+	logger := klog.LoggerWithValues(klog.FromContext(r.Context), "key", r.item.Key, "attempt", r.item.Attempt)
 	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
 		logger = logger.WithValues("stack", string(panicked.Stack))
 	}
@@ -168,7 +167,7 @@ func (c *Controller[K]) again(r *run[K], err error) {
 		wait = max(wait, behind.RetryAfter)
 	}
 	klog.FromContext(r.Context).V(4).Info("Reconcile is waiting for the cache",
-		"controller", c.name, "key", r.item.Key, "delay", wait, "reason", err)
+		"key", r.item.Key, "delay", wait, "reason", err)
 	c.queue.AddWith(r.item.Key, workqueue.AddOptions{
 		After: wait, Requeue: true, Priority: &r.item.Priority, Cause: c.cause(WhyStale),
 	})
