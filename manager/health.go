@@ -163,7 +163,7 @@ func (e *election) check() check {
 	c := check{name: "leader"}
 	switch s := e.elector.Status(); {
 	case s.Leading:
-		c.note = "this process, " + e.options.Identity
+		c.note = "this process, " + e.lock.Identity()
 	case s.Err != nil && (!s.Seen || refuses(s.Err)):
 		c.problem, c.refused = s.Err.Error(), refuses(s.Err)
 	case s.Err != nil: // As with informers, an unreachable server does not make this process unready.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -167,6 +168,25 @@ func TestLeaderInWords(t *testing.T) {
 		}
 		a.mustEnd()
 		b.mustEnd()
+	})
+}
+
+// The identity that nobody has chosen is shown, too: it names the Pod.
+func TestLeaderWithoutAnIdentity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := elected()
+		o.LeaderElection.Identity = ""
+		l := live(t, w.manager(t, o))
+		time.Sleep(time.Minute)
+		host, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, body := get(l.Manager, "/readyz"); !strings.Contains(body, "[+]leader: this process, "+host+"_") {
+			t.Errorf("leader: %q", body)
+		}
+		l.mustEnd()
 	})
 }
 

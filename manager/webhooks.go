@@ -2,6 +2,7 @@ package manager
 
 import (
 	"crypto/tls"
+	"fmt"
 	"slices"
 
 	"github.com/flyball-dev/flyball/manager/internal/rotation"
@@ -11,6 +12,9 @@ import (
 // addWebhooks makes the server of webhooks. If the manager keeps its certificate, it also adds the controllers that do.
 func (m *Manager) addWebhooks() (err error) {
 	o := m.options.Webhook
+	if o.Port > 65535 {
+		return fmt.Errorf("Options.Webhook.Port is %d: want at most 65535, or -1 to serve no webhooks", o.Port)
+	}
 	if metrics, ok := m.options.Metrics.(webhook.Metrics); ok && o.Metrics == nil {
 		o.Metrics = metrics
 	}

@@ -279,6 +279,9 @@ func TestReadinessOfWebhooks(t *testing.T) {
 		if err := l.Ready(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("without a certificate: %v", err)
 		}
+		if len(l.logs.with("There is no certificate yet")) != 1 {
+			t.Errorf("logs: %q", l.logs.with("certificate"))
+		}
 		l.mustEnd()
 	})
 }
@@ -297,6 +300,15 @@ func TestWebhookPortThatIsTaken(t *testing.T) {
 	}
 	if err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("run: %v", err)
+	}
+}
+
+// A port that cannot be is refused before anything starts.
+func TestWebhookPortThatIsNone(t *testing.T) {
+	_, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"},
+		manager.Options{Webhook: webhook.Options{Port: 65536}})
+	if err == nil || !strings.Contains(err.Error(), "Options.Webhook.Port is 65536") {
+		t.Error(err)
 	}
 }
 

@@ -173,7 +173,13 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve webhooks: %w", err)
 	}
-	klog.FromContext(ctx).Info("Serving webhooks", "address", l.Addr().String(), "paths", s.Registered())
+	log := klog.FromContext(ctx)
+	log.Info("Serving webhooks", "address", l.Addr().String(), "paths", s.Registered())
+	if s.files != nil {
+		if _, err := s.certificate(); err != nil {
+			log.Error(err, "There is no certificate yet, so nobody can call the webhooks")
+		}
+	}
 	if err := serving.Serve(ctx, tls.NewListener(l, s.tls), s.mux, s.options.DrainTimeout); err != nil {
 		return fmt.Errorf("serve webhooks on %s: %w", l.Addr(), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -207,6 +208,9 @@ func (r *rotator) write(ctx context.Context, secret *corev1.Secret, s state) err
 	case strings.Contains(err.Error(), "failed calling webhook"):
 		return fmt.Errorf("write Secret %s: if this webhook is served with the certificate in the Secret, exclude the "+
 			"namespace by its namespaceSelector: %w", r.keeper.secret, err)
+	case create && apierrors.IsNotFound(err):
+		return fmt.Errorf("write Secret %s: %w: create the namespace, or run without webhooks",
+			r.keeper.secret, err)
 	}
 	return fmt.Errorf("write Secret %s: %w", r.keeper.secret, err)
 }
