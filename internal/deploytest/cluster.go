@@ -45,16 +45,18 @@ type Cluster struct {
 // Accepted applies the objects to a server, which must know all their kinds and fields.
 func Accepted(t *testing.T, objects []manifest.Object) {
 	t.Helper()
-	newCluster(t, objects)
+	newCluster(t, objects, nil)
 }
 
-// newCluster starts a server on loopback and applies the objects, which must have no unknown fields.
-func newCluster(t *testing.T, objects []manifest.Object) *Cluster {
+// newCluster starts a server on loopback and applies the objects, which must have no unknown fields. It calls the
+// webhooks of services at these addresses.
+func newCluster(t *testing.T, objects []manifest.Object, services map[string]string) *Cluster {
 	t.Helper()
 	c := &Cluster{audit: &audit.Log{}, account: t.TempDir()}
 	var err error
 	c.Server, err = localapi.New(localapi.Options{
 		RBAC: true, Audit: c.audit, NoKubernetesService: true, Tokens: map[string]auth.User{adminToken: auth.Admin()},
+		WebhookServices: services,
 	})
 	must(t, err)
 	ca := c.listen(t)

@@ -33,6 +33,9 @@ type Program struct {
 	Run func(ctx context.Context, args []string, stderr io.Writer) error
 	// Does is called while the program runs and is ready. Nil means that to be ready is enough.
 	Does func(t *testing.T, c *Cluster)
+	// Webhooks is the Service of the program's webhooks, NAMESPACE/NAME. The API server calls them at the port of its
+	// flag --webhook-port. Empty means that it has none.
+	Webhooks string
 }
 
 // Works runs the program in this process, on a cluster with its manifests. It must become ready, answer its probes,
@@ -41,8 +44,13 @@ type Program struct {
 func (p Program) Works(t *testing.T) {
 	t.Helper()
 	objects := Render(t, p.Manifests)
-	c, output := newCluster(t, objects), &output{}
 	args, _ := Command(t, objects)
+	services := map[string]string{}
+	if p.Webhooks != "" {
+		at := freePort(t)
+		services[p.Webhooks], args = "127.0.0.1:"+at, append(args, "--webhook-port="+at)
+	}
+	c, output := newCluster(t, objects, services), &output{}
 	free := freePort(t)
 	args = append(args, "--port="+free, "--kubeconfig="+c.kubeconfig(t))
 	ctx, stop := context.WithCancel(t.Context())
@@ -61,11 +69,11 @@ func (p Program) Works(t *testing.T) {
 }
 
 // WorksInContainer does what Works does, in a container of the image that has what the Pod has: the token of the
-// service account, a read-only file system, no privileges. Only the network is the host's.
+// service account, a read-only file system, no privileges. Only the network is the host's. Webhooks are not called.
 func (p Program) WorksInContainer(t *testing.T, image string) {
 	t.Helper()
 	objects := Render(t, p.Manifests)
-	c, output := newCluster(t, objects), &output{}
+	c, output := newCluster(t, objects, nil), &output{}
 	args, env := Command(t, objects)
 	host, port, err := net.SplitHostPort(c.address)
 	must(t, err)

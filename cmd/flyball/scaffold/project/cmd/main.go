@@ -53,7 +53,11 @@ func main() {
 	pflag.IntVar(&hooks.Port, "webhook-port", webhook.DefaultPort,
 		"the port of the webhooks; negative means not to serve them")
 	pflag.Parse()
-	if err := f.Validate(); err != nil {
+	err := f.Validate()
+	if pflag.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q; the flags are listed by --help", pflag.Arg(0))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}

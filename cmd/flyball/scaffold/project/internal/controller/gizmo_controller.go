@@ -62,11 +62,13 @@ func (r *GizmoReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	}
 	err = r.apply(ctx, &obj)
 	state, reason, message := conditions.IsReady, "Applied", "ConfigMap "+obj.Status.ConfigMap+" has the message"
+	eventType := corev1.EventTypeNormal
 	if err != nil {
-		state, reason, message = conditions.IsReconciling, "Applying", err.Error()
+		state, reason, message = conditions.IsReconciling, "ApplyFailed", err.Error()
+		eventType = corev1.EventTypeWarning
 	}
 	if conditions.SetState(&obj.Status.Conditions, obj.Generation, state, reason, message, conditions.OnStatus) {
-		r.Recorder.Event(&obj, corev1.EventTypeNormal, reason, message)
+		r.Recorder.Event(&obj, eventType, reason, message)
 	}
 	return ctrl.Result{}, errors.Join(err, status.Patch(ctx, &obj))
 }

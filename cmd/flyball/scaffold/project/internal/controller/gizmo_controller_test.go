@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -86,6 +87,38 @@ func TestGizmoUnderFaults(t *testing.T) {
 		simtest.Update(u, obj, func(g *samplev1alpha1.Gizmo) { g.Spec.Message = "hello again" })
 		u.Settle()
 		u.Delete(obj)
+	})
+}
+
+// TestTakenConfigMap: what hinders a Gizmo stands in its conditions and in an event.
+func TestTakenConfigMap(t *testing.T) {
+	run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+		others, controller := &corev1.ConfigMap{}, true
+		others.Namespace, others.Name = "default", "first-gizmo"
+		others.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Pod", Name: "other", UID: "other", Controller: &controller},
+		}
+		obj := &samplev1alpha1.Gizmo{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
+			Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
+		}
+		if err := errors.Join(c.Create(ctx, others), c.Create(ctx, obj)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			t.Fatal(err)
+		}
+		if !conditions.Is(obj.Status.Conditions, conditions.Reconciling, metav1.ConditionTrue) {
+			t.Errorf("conditions are %+v, want Reconciling", obj.Status.Conditions)
+		}
+		var events corev1.EventList
+		if err := c.List(ctx, &events, client.InNamespace("default")); err != nil {
+			t.Fatal(err)
+		}
+		if len(events.Items) != 1 || events.Items[0].Type != corev1.EventTypeWarning {
+			t.Errorf("events are %+v, want one warning", events.Items)
+		}
 	})
 }
 
