@@ -149,7 +149,7 @@ func perform(ctx context.Context, s *side, st *step) (a answer, err error) {
 		a, err = s.configure(ctx, st)
 	default:
 		a, err = s.send(ctx, st)
-		for err == nil && st.retry && a.code != st.code && ctx.Err() == nil {
+		for err == nil && (st.retry && a.code != st.code || a.isStarting()) && ctx.Err() == nil {
 			time.Sleep(50 * time.Millisecond)
 			a, err = s.send(ctx, st)
 		}

@@ -56,6 +56,16 @@ func (a answer) tree() map[string]any {
 	return map[string]any{"code": a.code, "headers": a.headers, "body": a.body}
 }
 
+// isStarting reports whether kube-apiserver asks to be asked again because the cache of a kind does not serve yet, as
+// in the moment after its definition has changed. Every client does so.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/storage/cacher/ready.go
+func (a answer) isStarting() bool {
+	status, _ := a.body.(map[string]any)
+	message, _ := status["message"].(string)
+	return a.code == http.StatusTooManyRequests && strings.HasPrefix(message, "storage is (re)initializing")
+}
+
 // kind is a resource's place in the API.
 type kind struct {
 	kind, apiVersion string
