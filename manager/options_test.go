@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -45,6 +46,31 @@ func TestSchemeAndClient(t *testing.T) {
 		if _, err := manager.New(config, o); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("want an error with %q, got %v", text, err)
 		}
+	}
+}
+
+// TestWritesOfTheClient has the options for writes reach the client.
+func TestWritesOfTheClient(t *testing.T) {
+	w := newWorld(t)
+	o := manager.Options{Client: client.Options{FieldManager: "mine"}}
+	name := metav1.ObjectMeta{Namespace: "default", Name: "a"}
+	kept := &corev1.ConfigMap{ObjectMeta: name, Data: map[string]string{"k": "v"}}
+	tried := kept.DeepCopy()
+	tried.Name = "b"
+	if err := w.manager(t, o).GetClient().Create(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	if by := kept.ManagedFields; len(by) != 1 || by[0].Manager != "mine" {
+		t.Errorf("managed fields: %+v", by)
+	}
+	o.Client.DryRun = true
+	m := w.manager(t, o)
+	if err := m.GetClient().Create(t.Context(), tried); err != nil || tried.UID == "" {
+		t.Errorf("a dry run: %v, %+v", err, tried)
+	}
+	err := m.GetAPIReader().Get(t.Context(), client.ObjectKeyFromObject(tried), tried)
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("after a dry run: %v, want NotFound", err)
 	}
 }
 
