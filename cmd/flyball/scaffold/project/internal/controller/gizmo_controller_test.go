@@ -90,8 +90,8 @@ func TestGizmoUnderFaults(t *testing.T) {
 	})
 }
 
-// TestTakenConfigMap: what hinders a Gizmo stands in its conditions and in an event.
-func TestTakenConfigMap(t *testing.T) {
+// TestGizmoWhoseConfigMapIsTaken: what hinders a Gizmo stands in its conditions and in an event.
+func TestGizmoWhoseConfigMapIsTaken(t *testing.T) {
 	run(t, setupGizmo, func(ctx context.Context, c client.Client) {
 		others, controller := &corev1.ConfigMap{}, true
 		others.Namespace, others.Name = "default", "first-gizmo"
