@@ -1,0 +1,165 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// cacheOf returns a cache that is at the highest version of the objects.
+func cacheOf(objects ...Object) *Cache {
+	c := &Cache{Objects: map[string]Object{}}
+	for _, o := range objects {
+		c.Objects[o.Name] = o
+		c.Version = max(c.Version, o.Version)
+	}
+	return c
+}
+
+func wantGet(t *testing.T, l *Ledger, name string, version int, why string) {
+	t.Helper()
+	o, ok := l.Get(name)
+	switch {
+	case version == 0 && ok:
+		t.Fatalf("Get(%q) returned version %d, and there should be no object.\n%s", name, o.Version, why)
+	case version != 0 && (!ok || o.Version != version):
+		t.Fatalf("Get(%q) returned version %d (found: %v), it should be %d.\n%s", name, o.Version, ok, version, why)
+	}
+}
+
+func wantList(t *testing.T, l *Ledger, label, why string, want ...string) {
+	t.Helper()
+	var got []string
+	for _, o := range l.List(label) {
+		got = append(got, fmt.Sprintf("%s@%d", o.Name, o.Version))
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("List(%q) returned %v, it should be %v.\n%s", label, got, want, why)
+	}
+}
+
+func Test1GetSeesWhatWasWritten(t *testing.T) {
+	l := New(cacheOf(Object{"a", "web", 3}))
+	wantGet(t, l, "a", 3, "Nothing was written, so the cache answers.")
+	l.Wrote(Object{"a", "web", 7})
+	l.Wrote(Object{"b", "web", 8})
+	wantGet(t, l, "a", 7, "It was updated. The cache does not know yet.")
+	wantGet(t, l, "b", 8, "It was created. The cache does not know yet.")
+	wantGet(t, l, "c", 0, "Nobody has made it.")
+}
+
+func Test2GetDoesNotSeeWhatWasDeleted(t *testing.T) {
+	l := New(cacheOf(Object{"a", "web", 3}))
+	l.Deleted("a", 9)
+	wantGet(t, l, "a", 0, "It was deleted. The cache still has it.")
+}
+
+func Test3TheCacheWinsWhenItHasCaughtUp(t *testing.T) {
+	c := cacheOf(Object{"a", "web", 3})
+	l := New(c)
+	l.Wrote(Object{"a", "web", 7})
+	c.Objects["a"], c.Version = Object{"a", "web", 9}, 9
+	wantGet(t, l, "a", 9, "Somebody else updated it after our write, and the cache has that. It is newer.")
+}
+
+func Test4ADeletionIsNotForEver(t *testing.T) {
+	c := cacheOf(Object{"a", "web", 3})
+	l := New(c)
+	l.Deleted("a", 5)
+	c.Objects["a"], c.Version = Object{"a", "web", 8}, 8
+	wantGet(t, l, "a", 8, "We deleted it at version 5. Somebody made it again, at version 8, and the cache has that.")
+}
+
+func Test5AnotherObjectTellsHowFarTheCacheIs(t *testing.T) {
+	c := cacheOf(Object{"other", "db", 3})
+	l := New(c)
+	l.Wrote(Object{"a", "web", 5})
+	delete(c.Objects, "other")
+	c.Version = 12 // The watch brought: a created at 5, a deleted by somebody at 11, other deleted at 12.
+	wantGet(t, l, "a", 0, "We created it at version 5. The cache is at version 12 and does not have it, so somebody "+
+		"deleted it.\nNo event of a has to come: the version of the cache is enough.")
+	if n := l.Len(); n != 0 {
+		t.Fatalf("The cache has reached all own writes, and %d are still noted. A record that nobody empties grows "+
+			"for ever.", n)
+	}
+}
+
+func Test6ListSeesCreatesAndDeletes(t *testing.T) {
+	l := New(cacheOf(Object{"a", "web", 1}, Object{"b", "web", 2}, Object{"c", "db", 3}))
+	l.Wrote(Object{"d", "web", 5})
+	l.Deleted("a", 6)
+	wantList(t, l, "web", "a was deleted and d created. A controller that counts needs both.", "b@2", "d@5")
+	wantList(t, l, "db", "Nothing with this label has changed.", "c@3")
+}
+
+func Test7ListFollowsLabels(t *testing.T) {
+	l := New(cacheOf(Object{"a", "web", 1}, Object{"b", "db", 2}))
+	l.Wrote(Object{"a", "db", 5})
+	l.Wrote(Object{"b", "web", 6})
+	wantList(t, l, "web", "Our write took the label from a, and gave it to b. Look at the newer state.", "b@6")
+	wantList(t, l, "db", "The same, seen from the other label.", "a@5")
+}
+
+func Test8AnswersMayComeInTheWrongOrder(t *testing.T) {
+	l := New(cacheOf())
+	l.Wrote(Object{"a", "web", 9})
+	l.Wrote(Object{"a", "web", 7})
+	wantGet(t, l, "a", 9, "Two goroutines wrote. The answer of the first write came last.")
+	l.Deleted("a", 12)
+	l.Wrote(Object{"a", "web", 11})
+	wantGet(t, l, "a", 0, "It was deleted after the update whose answer came late.")
+}
+
+// Test9NeverOlderThanOwnWrites lets a server, a cache and a controller work at random, and compares every read with
+// the truth.
+func Test9NeverOlderThanOwnWrites(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		server, history := map[string]Object{}, []func(*Cache){}
+		cache := cacheOf()
+		l := New(cache)
+		names := []string{"a", "b", "c"}
+		own := map[string]int{} // the version of the last own write, of each object
+		for step := range 200 {
+			name := names[random.IntN(len(names))]
+			version := len(history) + 1
+			switch random.IntN(5) {
+			case 0, 1: // somebody writes; 0 is us
+				o := Object{name, []string{"web", "db"}[random.IntN(2)], version}
+				server[name] = o
+				history = append(history, func(c *Cache) { c.Objects[name], c.Version = o, version })
+				if random.IntN(2) == 0 {
+					l.Wrote(o)
+					own[name] = version
+				}
+			case 2:
+				if _, ok := server[name]; !ok {
+					continue
+				}
+				delete(server, name)
+				history = append(history, func(c *Cache) { delete(c.Objects, name); c.Version = version })
+				if random.IntN(2) == 0 {
+					l.Deleted(name, version)
+					own[name] = version
+				}
+			case 3:
+				if cache.Version < len(history) {
+					history[cache.Version](cache)
+				}
+			}
+			// The truth: the state at the own write, or what the cache has if that is later.
+			truth := cacheOf()
+			for n := range max(own[name], cache.Version) {
+				history[n](truth)
+			}
+			want, wantOK := truth.Objects[name]
+			got, ok := l.Get(name)
+			if ok != wantOK || ok && got != want {
+				t.Fatalf("seed %d, step %d: Get(%q) returned %v (found: %v), it should be %v (%v).\n"+
+					"The cache is at version %d, the last own write of this object at %d.",
+					seed, step, name, got, ok, want, wantOK, cache.Version, own[name])
+			}
+		}
+	}
+}

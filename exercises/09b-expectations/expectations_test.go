@@ -1,0 +1,63 @@
+package expectations
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// created returns expectations of three pods, which the server has created at the versions 11, 12 and 13.
+func created() *Expectations {
+	e := &Expectations{}
+	e.Expect(3)
+	for version := 11; version <= 13; version++ {
+		e.Created(version)
+	}
+	return e
+}
+
+func Test1LateEventsAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := created()
+		time.Sleep(6 * time.Minute)
+		if e.Satisfied(10) {
+			t.Fatal("Three pods were created, at the versions 11 to 13. Six minutes later the cache is still at " +
+				"version 10, and the owner may be reconciled: it will create three more.\n" +
+				"That the time is up does not mean that the cache is up to date.")
+		}
+	})
+}
+
+func Test2TheEventsAreEnough(t *testing.T) {
+	e := created()
+	for range 3 {
+		if e.Satisfied(10) {
+			t.Fatal("An event has not come yet, and the owner may be reconciled.")
+		}
+		e.Seen()
+	}
+	if !e.Satisfied(10) {
+		t.Fatal("All three events have come, and the owner may not be reconciled.")
+	}
+}
+
+func Test3APodThatNobodySawIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := created()
+		e.Seen()
+		e.Seen()
+		// The third pod was deleted while the watch was cut. A new list brought the cache to version 20.
+		if !e.Satisfied(20) {
+			t.Fatal("The cache is at version 20, and the last create was at 13. The cache has all that was created, " +
+				"or knows that it is gone. The owner waits for an event that never comes.")
+		}
+	})
+}
+
+func Test4ACacheInTheMiddleIsNotEnough(t *testing.T) {
+	e := created()
+	e.Seen()
+	if e.Satisfied(12) {
+		t.Fatal("The cache is at version 12, and the last pod was created at 13. The owner would create one too many.")
+	}
+}
