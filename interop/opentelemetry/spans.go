@@ -1,0 +1,188 @@
+package opentelemetry
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	steps "github.com/flyball-dev/flyball/internal/trace"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// spans makes spans of steps. One goroutine uses it.
+type spans struct {
+	tracer   trace.Tracer
+	recorder *steps.Recorder
+	// changes has the span of each state that a cache took over, and writes that of each state that a write made.
+	changes, writes recent
+	// running are the spans of reconciles that have not ended. There are as many as workers, and those of a reconcile
+	// whose end was dropped; the oldest gives way at mostRunning.
+	running map[run]trace.Span
+	order   []run
+}
+
+// run names a reconcile.
+type run struct {
+	key    steps.Subject
+	number uint64
+}
+
+const mostRunning = 4096
+
+func newSpans(t trace.Tracer, r *steps.Recorder, most int) *spans {
+	return &spans{
+		tracer: t, recorder: r, changes: newRecent(most), writes: newRecent(most), running: map[run]trace.Span{},
+	}
+}
+
+// add makes the span of a step.
+func (s *spans) add(t *told) {
+	switch t.step.Kind {
+	case steps.Changed:
+		s.changed(t)
+	case steps.Ran:
+		r := run{t.of, t.step.Run}
+		span := s.span(r)
+		span.SetAttributes(attribute.String("flyball.outcome", t.step.Outcome))
+		if t.step.Next > 0 {
+			span.SetAttributes(attribute.Float64("flyball.requeue_after", t.step.Next.Seconds()))
+		}
+		if t.step.Outcome != "stale" && t.step.Outcome != "cancelled" {
+			fail(span, t.step.Err)
+		}
+		span.End(trace.WithTimestamp(t.step.Time.Add(t.step.Took)))
+		delete(s.running, r)
+	case steps.Wrote:
+		s.wrote(t)
+	case steps.Waited:
+		_, span := s.tracer.Start(s.under(run{t.of, t.step.Run}), "read "+strings.TrimSpace(t.step.Text),
+			trace.WithTimestamp(t.step.Time))
+		fail(span, t.step.Err)
+		span.End(trace.WithTimestamp(t.step.Time.Add(t.step.Took)))
+	case steps.Logged:
+		s.span(run{t.of, t.step.Run}).AddEvent("log", trace.WithTimestamp(t.step.Time),
+			trace.WithAttributes(attribute.String("message", t.step.Text)))
+	}
+}
+
+// changed makes the span of a change. If this process made the state, the span stands below that of the write.
+func (s *spans) changed(t *told) {
+	of := state{t.of.Resource, t.of.Key(), t.step.Version}
+	ctx := context.Background()
+	if write, ok := s.writes.spans[of]; ok {
+		ctx = trace.ContextWithSpanContext(ctx, write)
+	}
+	_, span := s.tracer.Start(ctx, "change "+t.of.Resource, trace.WithTimestamp(t.step.Time),
+		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(object(t.of, t.step.Version)...),
+		trace.WithAttributes(attribute.String("flyball.event", t.step.Event)))
+	span.End(trace.WithTimestamp(t.step.Time))
+	s.changes.add(of, span.SpanContext())
+}
+
+// span returns the span of a reconcile, and begins it if need be.
+func (s *spans) span(r run) trace.Span {
+	if span := s.running[r]; span != nil {
+		return span
+	}
+	begin := s.begin(r)
+	ctx, links := context.Background(), []trace.Link(nil)
+	for n := range begin.Causes {
+		change, ok := s.changes.spans[stateOf(&begin.Causes[n])]
+		switch {
+		case !ok:
+		case !trace.SpanContextFromContext(ctx).IsValid():
+			ctx = trace.ContextWithSpanContext(ctx, change)
+		default:
+			links = append(links, trace.Link{SpanContext: change})
+		}
+	}
+	options := []trace.SpanStartOption{
+		trace.WithLinks(links...),
+		trace.WithAttributes(
+			attribute.String("k8s.namespace.name", r.key.Namespace), attribute.String("flyball.key", r.key.Key()),
+			attribute.String("flyball.controller", r.key.Controller), attribute.Int("flyball.attempt", begin.Attempt),
+			attribute.Float64("flyball.queued", begin.Queued.Seconds()),
+		),
+	}
+	if !begin.Time.IsZero() {
+		options = append(options, trace.WithTimestamp(begin.Time))
+	}
+	_, span := s.tracer.Start(ctx, "reconcile "+r.key.Controller, options...)
+	s.running[r] = span
+	if s.order = append(s.order, r); len(s.order) > mostRunning {
+		if old := s.running[s.order[0]]; old != nil {
+			old.End()
+			delete(s.running, s.order[0])
+		}
+		s.order = s.order[1:]
+	}
+	return span
+}
+
+// begin returns the step of a reconcile, as far as it is known. It may be forgotten.
+func (s *spans) begin(r run) steps.Step {
+	all, _ := s.recorder.Steps(r.key)
+	for n := range all {
+		if all[n].Kind == steps.Ran && all[n].Run == r.number {
+			return all[n]
+		}
+	}
+	return steps.Step{}
+}
+
+// under returns the context of a reconcile's span.
+func (s *spans) under(r run) context.Context {
+	return trace.ContextWithSpan(context.Background(), s.span(r))
+}
+
+// wrote makes the span of a write. Its step is that of the object; Other is the key.
+func (s *spans) wrote(t *told) {
+	ctx := context.Background()
+	if t.step.Run != 0 {
+		ctx = s.under(run{t.step.Other, t.step.Run})
+	}
+	what := t.step.Event + " " + t.of.Resource
+	if t.step.Text != "" {
+		what += "/" + t.step.Text
+	}
+	_, span := s.tracer.Start(ctx, what, trace.WithTimestamp(t.step.Time), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(object(t.of, t.step.Version)...),
+		trace.WithAttributes(attribute.String("flyball.status", t.step.Outcome)))
+	fail(span, t.step.Err)
+	if t.step.Err == nil && !strings.HasPrefix(t.step.Outcome, "2") {
+		span.SetStatus(codes.Error, t.step.Outcome)
+	}
+	span.End(trace.WithTimestamp(t.step.Time.Add(t.step.Took)))
+	if t.step.Version != "" {
+		s.writes.add(state{t.of.Resource, t.of.Key(), t.step.Version}, span.SpanContext())
+	}
+}
+
+// endAll ends the spans of reconciles whose end was not heard of.
+func (s *spans) endAll() {
+	for r, span := range s.running {
+		span.SetStatus(codes.Error, "the reconcile had not ended when the process stopped")
+		span.End()
+		delete(s.running, r)
+	}
+}
+
+func stateOf(c *workqueue.Cause) state { return state{c.Source, c.Object, c.ResourceVersion} }
+
+// object returns the attributes of an object.
+func object(s steps.Subject, version string) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		attribute.String("k8s.namespace.name", s.Namespace), attribute.String("flyball.resource", s.Resource),
+		attribute.String("flyball.name", s.Name), attribute.String("flyball.resource_version", version),
+	}
+}
+
+func fail(span trace.Span, err error) {
+	if err != nil {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, err.Error())
+	}
+}
