@@ -16,8 +16,9 @@
 //   - A panic of the reconciler is an error like any other.
 //   - Whatever happens, Done is called for every key that Get returned.
 //
-// Begin with the first test: write Run with one worker, and let processNextWorkItem take a key, call syncHandler, and
-// call Done.
+// Begin with the first test: write Run with one worker that calls two methods of yours, as all controllers do.
+// processNextWorkItem takes a key, settles it and calls Done. It returns false when the worker must end. syncHandler,
+// which it calls, calls Reconcile and turns a panic into an error.
 package loop
 
 import (
@@ -42,16 +43,6 @@ type Loop struct {
 // Run reconciles keys until the context is done.
 func (l *Loop) Run(ctx context.Context) {
 	panic("not written yet: Run")
-}
-
-// processNextWorkItem takes one key and settles it. It returns false when the worker must end.
-func (l *Loop) processNextWorkItem(ctx context.Context) bool {
-	panic("not written yet: processNextWorkItem")
-}
-
-// syncHandler calls Reconcile, and turns a panic into an error.
-func (l *Loop) syncHandler(ctx context.Context, key string) (result Result, err error) {
-	panic("not written yet: syncHandler")
 }
 
 // Terminal marks an error as one that trying again cannot mend.

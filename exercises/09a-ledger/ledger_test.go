@@ -153,8 +153,8 @@ func Test9NeverOlderThanOwnWrites(t *testing.T) {
 			for n := range max(own[name], cache.Version) {
 				history[n](truth)
 			}
-			want, wantOK := truth.Objects[name]
 			got, ok := l.Get(name)
+			want, wantOK := truth.Objects[name]
 			if ok != wantOK || ok && got != want {
 				t.Fatalf("seed %d, step %d: Get(%q) returned %v (found: %v), it should be %v (%v).\n"+
 					"The cache is at version %d, the last own write of this object at %d.",
