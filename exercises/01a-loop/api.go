@@ -1,0 +1,39 @@
+package loop
+
+import "errors"
+
+// The answers of the API server that are no success.
+var (
+	ErrNotFound = errors.New("there is no such object")
+	ErrExists   = errors.New("there is an object of that name")
+	ErrConflict = errors.New("the object has changed since you read it")
+)
+
+// Set asks for Pods. Want is its spec: what somebody asked for. Have is its status: what the loop found. Every change
+// of a Set, by whomever, raises its Version.
+type Set struct {
+	Name    string
+	Want    int
+	Have    int
+	Version int
+}
+
+// Pod is a copy of a program. Set is its label: the name of the Set that it belongs to.
+type Pod struct {
+	Name string
+	Set  string
+}
+
+// API is the API server. Others use it at the same time.
+type API interface {
+	// Get returns a Set.
+	Get(set string) (Set, error)
+	// List returns the Pods of a Set, in the order of their names.
+	List(set string) ([]Pod, error)
+	// Create creates a Pod. It answers ErrExists if the name is taken.
+	Create(p Pod) error
+	// Delete deletes a Pod. It answers ErrNotFound if it is gone.
+	Delete(pod string) error
+	// UpdateStatus writes Have. It answers ErrConflict if s.Version is not the latest.
+	UpdateStatus(s Set) error
+}
