@@ -1,0 +1,123 @@
+package client
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// server is an API server in memory. It is the transport of a client.
+type server struct {
+	// version is the newest, and states has the names at each version.
+	version int
+	states  map[int]string
+	// forgotten: the server has no history before this version.
+	forgotten int
+	// stream is the body of the answer to a watch.
+	stream io.Reader
+	// refuse answers every request with 403.
+	refuse bool
+	// after is called after each page.
+	after func(page int)
+
+	pages, open int
+	largest     int // limit that was asked for
+	watched     url.Values
+}
+
+func newServer(names string) *server { return &server{version: 12, states: map[int]string{12: names}} }
+
+// change makes a new version.
+func (s *server) change(names string) {
+	s.version++
+	s.states[s.version] = names
+}
+
+func (s *server) client() *Client {
+	return &Client{HTTP: &http.Client{Transport: s}, URL: "http://server/api/v1/pods"}
+}
+
+// RoundTrip answers a request.
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	query := r.URL.Query()
+	switch {
+	case s.refuse:
+		return s.fail(403, "pods is forbidden")
+	case query.Get("watch") == "true":
+		s.watched = query
+		return s.answer(200, s.stream), nil
+	}
+	defer func() {
+		s.pages++
+		if s.after != nil {
+			s.after(s.pages)
+		}
+	}()
+	limit, err := strconv.Atoi(query.Get("limit"))
+	if err != nil {
+		return s.fail(400, "limit is "+query.Get("limit"))
+	}
+	s.largest = max(s.largest, limit)
+	version, start := s.version, 0
+	if token := query.Get("continue"); token != "" {
+		if query.Has("resourceVersion") {
+			return s.fail(400, "specifying resource version is not allowed when using continue")
+		}
+		if _, err := fmt.Sscanf(token, "at-%d-from-%d", &version, &start); err != nil {
+			return s.fail(400, "continue is "+token)
+		}
+	}
+	if version < s.forgotten {
+		return s.fail(410, "the continue token is too old")
+	}
+	names := strings.Fields(s.states[version])
+	next, end := "", min(start+limit, len(names))
+	if end < len(names) {
+		next = fmt.Sprintf(`, "continue": "at-%d-from-%d"`, version, end)
+	}
+	var items []string
+	for _, name := range names[start:end] {
+		items = append(items, object(name, 7))
+	}
+	return s.answer(200, strings.NewReader(fmt.Sprintf(`{"metadata": {"resourceVersion": "%d"%s}, "items": [%s]}`,
+		version, next, strings.Join(items, ", ")))), nil
+}
+
+func (s *server) fail(code int, message string) (*http.Response, error) {
+	return s.answer(code, strings.NewReader(fmt.Sprintf(`{"code": %d, "message": %q}`, code, message))), nil
+}
+
+func (s *server) answer(code int, body io.Reader) *http.Response {
+	s.open++
+	return &http.Response{
+		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), Header: http.Header{},
+		Body: &counted{Reader: body, open: &s.open},
+	}
+}
+
+// counted counts the bodies that are open.
+type counted struct {
+	io.Reader
+	open   *int
+	closed bool
+}
+
+func (b *counted) Close() error {
+	if !b.closed {
+		b.closed = true
+		*b.open--
+	}
+	return nil
+}
+
+// object words an object, and frame an event.
+func object(name string, version int) string {
+	return fmt.Sprintf(`{"metadata": {"name": "%s", "resourceVersion": "%d"}}`, name, version)
+}
+
+func frame(kind, name string, version int) string {
+	return fmt.Sprintf("{\"type\": \"%s\", \"object\": %s}\n", kind, object(name, version))
+}
