@@ -1,0 +1,75 @@
+// Package group is the solution of task 12b.
+package group
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrStopped is returned by Add after the group was stopped.
+var ErrStopped = errors.New("the group has stopped")
+
+// A Runnable runs until its context ends.
+type Runnable func(ctx context.Context)
+
+// A Group starts and stops runnables together.
+type Group struct {
+	start, stop sync.Once
+	ctx         context.Context
+	cancel      context.CancelFunc
+	running     sync.WaitGroup
+
+	mu               sync.Mutex
+	started, stopped bool
+	// waiting holds what was added before Start.
+	waiting []Runnable
+}
+
+// New returns an empty group.
+func New() *Group {
+	g := &Group{}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	return g
+}
+
+// Add adds a runnable. It is started when the group is, or at once if the group was.
+func (g *Group) Add(r Runnable) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.stopped:
+		return ErrStopped
+	case g.started:
+		g.running.Go(func() { r(g.ctx) })
+	default:
+		g.waiting = append(g.waiting, r)
+	}
+	return nil
+}
+
+// Start starts the group. Further calls do nothing.
+func (g *Group) Start() {
+	g.start.Do(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.started = true
+		for _, r := range g.waiting {
+			g.running.Go(func() { r(g.ctx) })
+		}
+		g.waiting = nil
+	})
+}
+
+// StopAndWait ends the contexts of the runnables and waits until they have returned. Nothing can be added after that,
+// and nothing is started.
+func (g *Group) StopAndWait() {
+	g.stop.Do(func() {
+		g.start.Do(func() {}) // A call of Start that comes later does nothing.
+		g.mu.Lock()
+		g.stopped = true
+		g.mu.Unlock()
+		g.cancel()
+		g.running.Wait()
+	})
+}
