@@ -177,6 +177,10 @@ docs: ## check that what the docs link, show and name exists, and that the book 
 	go test ./internal/book/...
 	cd exercises && go test ./internal/...
 
+.PHONY: book
+book: ## render docs and the book as HTML into bin/book
+	go run ./cmd/flyball learn --dir . --output bin/book
+
 .PHONY: book-update
 book-update: ## write the traces, tables and figures of docs/book anew
 	go test $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./internal/book/...) -count 1 -update

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,5 +58,7 @@ code is then 130.`,
 	c.Flags().Lookup("page").NoOptDefVal = live.DefaultAddress
 	c.Flags().BoolVar(&o.Step, "step", false,
 		"hold the controllers up before each event, change, reconcile and write, until the page lets it through")
+	c.Flags().StringVar(&o.Scenario, "scenario", "",
+		"with --step, the step of the story to begin with: "+strings.Join(demo.Scenarios(), ", "))
 	return c
 }

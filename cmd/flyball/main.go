@@ -42,8 +42,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newCreate(), newDemo(), newInit(), newManager(), newMigrate(), newRBAC(), newRun(), newServe(),
-		newTrace(), newVersion())
+	root.AddCommand(newCreate(), newDemo(), newInit(), newLearn(), newManager(), newMigrate(), newRBAC(), newRun(),
+		newServe(), newTop(), newTrace(), newVersion())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w; the flags are listed by %s --help", err, c.CommandPath())}
 	})

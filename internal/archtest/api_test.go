@@ -44,7 +44,7 @@ func TestAPI(t *testing.T) {
 			}
 		}
 		if len(lines) > 0 {
-			name := strings.ReplaceAll(s.dir, "/", ".") + ".txt"
+			name := strings.ReplaceAll(strings.Replace(s.dir, ".", "flyball", 1), "/", ".") + ".txt"
 			surface[name] = append(surface[name], lines...)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,8 +29,22 @@ type Options struct {
 	Page string
 	// Step holds the controllers up at each step, until the reader of the page lets it through. It needs Page.
 	Step bool
+	// Scenario is the name of the step with which the controllers are held up. The steps before it run by themselves.
+	// Empty means the first. It needs Step.
+	Scenario string
+	// Shown, if not nil, is called with the URL of the page when the page is there and, with Step, the controllers are
+	// held up.
+	Shown func(url string)
 	// Out receives the story, with live bars if it is a terminal.
 	Out io.Writer
+}
+
+// Scenarios returns the names of the story's steps, in order.
+func Scenarios() (names []string) {
+	for _, s := range story(0) {
+		names = append(names, s.name)
+	}
+	return names
 }
 
 // Validate returns an error if an option is invalid.
@@ -42,6 +57,12 @@ func (o Options) Validate() error {
 	}
 	if o.Step && o.Page == "" {
 		return errors.New("--step needs --page")
+	}
+	if names := Scenarios(); o.Scenario != "" && !slices.Contains(names, o.Scenario) {
+		return fmt.Errorf("--scenario %s: it must be one of %s", o.Scenario, strings.Join(names, ", "))
+	}
+	if o.Scenario != "" && !o.Step {
+		return errors.New("--scenario needs --step")
 	}
 	if o.Page != "" {
 		host, _, err := net.SplitHostPort(o.Page)
@@ -80,21 +101,31 @@ Behind each step: the watch events, queued keys and syncs that it took.
 
 `, wrap(c.names))
 	return c.run(ctx, func(ctx context.Context) error {
+		url := ""
 		if o.Page != "" {
-			fmt.Fprintf(o.Out, "Watch it at http://%s/inspect/ from inside.\n\n", c.manager.DebugAddr())
-		}
-		timeout := o.Timeout
-		if c.tap != nil {
-			fmt.Fprint(o.Out, "The controllers are paused: let their steps through there.\n\n")
-			c.tap.Pause()
-			timeout = aDay
+			url = fmt.Sprintf("http://%s/inspect/", c.manager.DebugAddr())
+			fmt.Fprintf(o.Out, "Watch it at %s from inside.\n\n", url)
 		}
 		d := director{
 			client: c.client, look: c.view.look, changed: c.changed, counts: c.counts,
-			screen: newScreen(o.Out), timeout: timeout,
+			screen: newScreen(o.Out), timeout: o.Timeout,
 		}
-		err := d.play(ctx, story(quietFor(delay)))
-		if err != nil {
+		shown := false
+		d.begin = func(s step) {
+			if shown || o.Scenario != "" && o.Scenario != s.name {
+				return
+			}
+			shown = true
+			if c.tap != nil {
+				fmt.Fprint(o.Out, "The controllers are paused: let their steps through there.\n\n")
+				c.tap.Pause()
+				d.timeout = aDay
+			}
+			if o.Shown != nil {
+				o.Shown(url)
+			}
+		}
+		if err := d.play(ctx, story(quietFor(delay))); err != nil {
 			return err
 		}
 		sum := c.counts()
@@ -106,7 +137,7 @@ Behind each step: the watch events, queued keys and syncs that it took.
 				return err
 			}
 		case o.Page != "":
-			fmt.Fprintf(o.Out, "\nhttp://%s/inspect/ stays until Ctrl-C.\n", c.manager.DebugAddr())
+			fmt.Fprintf(o.Out, "\n%s stays until Ctrl-C.\n", url)
 			<-ctx.Done()
 		}
 		_, err = fmt.Fprint(o.Out, "\n", ok)

@@ -20,6 +20,8 @@ type director struct {
 	counts  func() counts
 	screen  *screen
 	timeout time.Duration // of each step
+	// begin, if not nil, is called before each step. It may change timeout.
+	begin func(step)
 }
 
 // counts are the sums over the pipeline's stages since the start.
@@ -67,6 +69,9 @@ func outcomeOf(err error) outcome {
 // play runs the steps in order, up to the first that fails.
 func (d *director) play(ctx context.Context, steps []step) error {
 	for i, s := range steps {
+		if d.begin != nil {
+			d.begin(s)
+		}
 		line := d.screen.begin(i+1, s.title)
 		before, start := d.counts(), time.Now()
 		err := d.step(ctx, s, line)

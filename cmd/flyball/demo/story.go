@@ -29,6 +29,7 @@ const (
 
 // step is one action on the cluster and its expected outcome.
 type step struct {
+	name  string // one word, see [Options.Scenario]
 	title string
 	do    func(ctx context.Context, c kubernetes.Interface) error
 	until func(s state) progress
@@ -52,32 +53,38 @@ type progress struct {
 func story(quiet time.Duration) []step {
 	return []step{
 		{
+			name:  "create",
 			title: fmt.Sprintf("create Service and Deployment %s: %d × %s", name, size, firstImage),
 			do:    create,
 			until: func(s state) progress { return s.rolledOut(size, firstImage) },
 		},
 		{
+			name:  "endpoints",
 			title: "Endpoints and EndpointSlices are filled",
 			do:    nothing,
 			until: func(s state) progress { return s.endpoints(size) },
 		},
 		{
+			name:  "rollout",
 			title: "roll out " + secondImage,
 			do:    setImage(secondImage),
 			until: func(s state) progress { return s.rolledOut(size, secondImage) },
 		},
 		{
+			name:  "stuck",
 			title: "roll out " + badImage + ", which gets stuck",
 			do:    setImage(badImage),
 			until: func(s state) progress { return s.stuck(badImage, secondImage) },
 			hold:  quiet,
 		},
 		{
+			name:  "rollback",
 			title: "roll back to " + secondImage,
 			do:    rollBack,
 			until: func(s state) progress { return s.rolledOut(size, secondImage) },
 		},
 		{
+			name:  "scale",
 			title: fmt.Sprintf("scale to %d", larger),
 			do:    scale(larger),
 			until: func(s state) progress {
@@ -87,7 +94,7 @@ func story(quiet time.Duration) []step {
 				return s.endpoints(larger)
 			},
 		},
-		{title: "delete both: everything is collected", do: remove, until: state.gone},
+		{name: "delete", title: "delete both: everything is collected", do: remove, until: state.gone},
 	}
 }
 

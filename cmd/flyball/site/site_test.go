@@ -1,0 +1,178 @@
+package site
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/flyball-dev/flyball"
+)
+
+// TestSite renders the documentation as it is, and follows every address of every page.
+func TestSite(t *testing.T) {
+	s, err := New(flyball.Docs, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
+	id := regexp.MustCompile(`id="([^"]*)"`)
+	for _, name := range s.Names() {
+		if path.Ext(name) != ".html" {
+			continue
+		}
+		text, _ := s.File(name)
+		for _, m := range address.FindAllStringSubmatch(string(text), -1) {
+			to, fragment, _ := strings.Cut(m[1], "#")
+			if strings.Contains(to, "://") {
+				continue
+			}
+			target := name
+			if to != "" {
+				target = path.Join(path.Dir(name), to)
+			}
+			found, ok := s.File(target)
+			if !ok {
+				t.Errorf("%s: nothing is at %s", name, m[1])
+				continue
+			}
+			ids := id.FindAllStringSubmatch(string(found), -1)
+			if fragment != "" && !slices.ContainsFunc(ids, func(i []string) bool { return i[1] == fragment }) {
+				t.Errorf("%s: %s has no such place", name, m[1])
+			}
+		}
+		if strings.Contains(string(text), "<script>") || strings.Contains(string(text), "style=\"") {
+			t.Errorf("%s has a script or a style of its own, which the server's policy forbids", name)
+		}
+	}
+	chapter, _ := s.File("docs/book/08-sync-handler.html")
+	for _, want := range []string{
+		`<title>8. processNextWorkItem and syncHandler · Flyball</title>`, // its own title
+		`<a href="../../docs/book/08-sync-handler.html" aria-current="page">`,
+		`<a rel="next" href="../../docs/book/09-read-your-writes.html">9. `,
+		`<h2 id="check-yourself">`, `<details>`, `<span class="kd">func</span>`,
+	} {
+		if !strings.Contains(string(chapter), want) {
+			t.Errorf("the page of chapter 8 has no %s", want)
+		}
+	}
+	sections, _ := s.File("assets/sections.js")
+	if !strings.Contains(string(sections), `"address":"docs/book/07-workqueue.html#check-yourself"`) {
+		t.Error("the search does not know the questions of chapter 7")
+	}
+}
+
+// docs is a small documentation.
+func docs(page string) fstest.MapFS {
+	return fstest.MapFS{
+		"README.md":           {Data: []byte("# Top\n")},
+		"docs/README.md":      {Data: []byte("# Docs\n\n[a page](page.md) [the book](book/README.md)\n")},
+		"docs/page.md":        {Data: []byte(page)},
+		"docs/picture.svg":    {Data: []byte("<svg/>")},
+		"docs/book/README.md": {Data: []byte("# Book\n\n[first](1.md)\n")},
+		"docs/book/1.md":      {Data: []byte("# One\n\n## What next?\n\n## What next?\n")},
+	}
+}
+
+func TestPage(t *testing.T) {
+	for _, c := range []struct{ text, html, err string }{
+		{text: "[c](book/1.md)", html: `<a href="../docs/book/1.html">c</a>`},
+		{text: "[c](book/1.md#what-next)", html: `<a href="../docs/book/1.html#what-next">c</a>`},
+		{text: "[c](book/1.md#what-next-1)", html: `<a href="../docs/book/1.html#what-next-1">c</a>`},
+		{text: "[c](book/1.md#gone)", err: "docs/page.md: docs/book/1.md has no heading #gone"},
+		{text: "[c](gone.md)", err: "docs/page.md: there is no page docs/gone.md"},
+		{text: "![p](gone.svg)", err: "docs/page.md: there is no picture docs/gone.svg"},
+		{text: "![p](picture.svg)", html: `<img src="picture.svg" alt="p">`},
+		{text: "[p](picture.svg)", html: `<a href="../docs/picture.svg">p</a>`},
+		{text: "[top](../README.md)", html: `<a href="../readme.html">top</a>`},
+		{text: "[code](../a/b.go)", html: `<a href="https://github.com/flyball-dev/flyball/blob/main/a/b.go">code</a>`},
+		{text: "[out](https://go.dev/a.md)", html: `<a href="https://go.dev/a.md">out</a>`},
+		{text: "# A `b` <c>!", html: `<h1 id="a-b-">`},
+		{text: "```go\nvar a = \"<b>\"\n```", html: `<span class="kd">var</span>`},
+		{text: "```console\n$ cat <file\n```", html: "<code data-language=\"console\">$ cat &lt;file\n</code>"},
+		{text: "| a |\n|---|\n| b |", html: "<td>b</td>"},
+		{
+			text: "**Watch it happen:** run `flyball demo --step --scenario rollout` and look.",
+			html: `look. <form class="watch" method="post" action="/watch" target="_blank">` +
+				`<input type="hidden" name="scenario" value="rollout"><button>Watch it now</button></form></p>`,
+		},
+		{text: "Run `flyball demo --step`.", html: "<p>Run <code>flyball demo --step</code>.</p>"},
+	} {
+		s, err := New(docs(c.text), Options{Watch: "/watch"})
+		if c.err != "" {
+			if err == nil || err.Error() != c.err {
+				t.Errorf("%s: error %v, want %s", c.text, err, c.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if page, _ := s.File("docs/page.html"); !strings.Contains(string(page), c.html) {
+			t.Errorf("%s: no %s in\n%s", c.text, c.html, page)
+		}
+	}
+}
+
+func TestNoDocumentation(t *testing.T) {
+	if _, err := New(fstest.MapFS{}, Options{}); err == nil {
+		t.Error("an empty file system is rendered")
+	}
+	_, err := New(fstest.MapFS{"README.md": {}, "docs/a.md": {}}, Options{})
+	if want := "this is no documentation of Flyball: docs/README.md and docs/book/README.md are missing"; err == nil ||
+		err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// TestWriteTo: what is written is what is served, also a second time.
+func TestWriteTo(t *testing.T) {
+	dir := t.TempDir()
+	s, err := New(docs("# Page\n"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.WriteTo(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range s.Names() {
+		want, _ := s.File(name)
+		if got, err := os.ReadFile(path.Join(dir, name)); err != nil || string(got) != string(want) {
+			t.Errorf("%s: %v, or another text", name, err)
+		}
+	}
+}
+
+// TestSearch runs the page's search where there is a JavaScript engine.
+func TestSearch(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed; make test-page tests the search in a browser")
+	}
+	text, err := os.ReadFile("assets/search.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const setting = `
+const element = () => ({dataset: {root: ""}, addEventListener() {}});
+globalThis.document = {getElementById: element, addEventListener() {}};
+`
+	const question = `
+const s = (page, heading, text) => ({page, heading, text, head: (page + " " + heading).toLowerCase(),
+  all: (page + " " + heading + " " + text).toLowerCase()});
+const all = [s("Queue", "Delays", "A heap."), s("Heap", "Made", "Of a queue."), s("Queue", "Keys", "A heap, a heap.")];
+console.log(found(all, ["queue", "heap"]).map((x) => x.heading).join(" "));
+console.log(found(all, ["nothing"]).length);
+`
+	out, err := exec.CommandContext(t.Context(), node, "-e", setting+string(text)+question).CombinedOutput()
+	if want := "Keys Delays Made\n0\n"; err != nil || string(out) != want {
+		t.Errorf("%v: %q, want %q", err, out, want)
+	}
+}
