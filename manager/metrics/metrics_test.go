@@ -66,9 +66,8 @@ func TestQueueMetrics(t *testing.T) {
 	})
 }
 
-func TestProcessMetrics(t *testing.T) {
-	r := New()
-	leading := false
+// fill gives a registry what a process has that does everything.
+func fill(r *Registry, leading *bool) {
 	r.Controller("c", func() reconcile.Stats {
 		return reconcile.Stats{
 			Events: 9, Syncs: 12, Done: 3, Requeues: 3, Errors: 2, Terminal: 1, Timeouts: 1, Panics: 1, Dropped: 1,
@@ -90,9 +89,15 @@ func TestProcessMetrics(t *testing.T) {
 	r.Client(func() client.Stats {
 		return client.Stats{Waits: 3, Waited: 1500 * time.Millisecond, Stale: 1, Unseen: 5, Unknown: 2}
 	})
-	r.Leader("kube", func() leader.Status { return leader.Status{Leading: leading, SlowRenewals: 3} })
+	r.Leader("kube", func() leader.Status { return leader.Status{Leading: *leading, SlowRenewals: 3} })
 	r.Request("GET", "api:6443", 200, 300*time.Millisecond)
 	r.Request("POST", "api:6443", 0, time.Minute)
+}
+
+func TestProcessMetrics(t *testing.T) {
+	r := New()
+	leading := false
+	fill(r, &leading)
 	expect(t, scrape(t, r),
 		`controller_runtime_reconcile_total{controller="c",result="success"} 3`,
 		`controller_runtime_reconcile_total{controller="c",result="error"} 2`,
