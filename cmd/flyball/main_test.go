@@ -253,6 +253,9 @@ generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCS
 		{"trace a/b/c", "name one object as KIND/NAME"},
 		{"trace a/b -o yaml", `--output "yaml": it must be text or json`},
 		{"trace a/b --token-file x --address http://y", "--token-file: the token would be sent without TLS"},
+		{"demo --kubeconfig /none", "--kubeconfig: stat /none: no such file or directory"},
+		{"demo --kubeconfig /none --keep", "--keep has no meaning with --kubeconfig"},
+		{"demo --images nginx", "--images: it must be two, are 1"},
 		{"demo --timeout -1s", "--timeout -1s: it must be more than 0"},
 		{
 			"manager --controllers=deploymnt",

@@ -122,7 +122,8 @@ func (c *cluster) build(delay time.Duration, page string) error {
 		c.names = append(c.names, d.Name)
 		c.loops = append(c.loops, loops(controller)...)
 	}
-	return c.buildView()
+	c.view, err = newView(c.manager.Informers(), c.changed)
+	return err
 }
 
 // controllersAgent is in the user agent of the controllers' manager.
@@ -154,21 +155,22 @@ func (c *cluster) config() *rest.Config {
 	return config
 }
 
-func (c *cluster) buildView() error {
-	f := c.manager.Informers()
+// newView returns the caches of f that the story reads. It signals to changed when one of them changes.
+func newView(f *informer.Factory, changed chan<- struct{}) (view, error) {
+	var v view
 	var errs [6]error
-	c.view.deployments, errs[0] = informer.For[*appsv1.Deployment](f)
-	c.view.sets, errs[1] = informer.For[*appsv1.ReplicaSet](f)
-	c.view.pods, errs[2] = informer.For[*corev1.Pod](f)
-	c.view.services, errs[3] = informer.For[*corev1.Service](f)
-	c.view.endpoints, errs[4] = informer.For[*corev1.Endpoints](f)
-	c.view.slices, errs[5] = informer.For[*discoveryv1.EndpointSlice](f)
+	v.deployments, errs[0] = informer.For[*appsv1.Deployment](f)
+	v.sets, errs[1] = informer.For[*appsv1.ReplicaSet](f)
+	v.pods, errs[2] = informer.For[*corev1.Pod](f)
+	v.services, errs[3] = informer.For[*corev1.Service](f)
+	v.endpoints, errs[4] = informer.For[*corev1.Endpoints](f)
+	v.slices, errs[5] = informer.For[*discoveryv1.EndpointSlice](f)
 	if err := errors.Join(errs[:]...); err != nil {
-		return err
+		return v, err
 	}
-	return errors.Join(
-		signal(c.view.deployments, c.changed), signal(c.view.sets, c.changed), signal(c.view.pods, c.changed),
-		signal(c.view.services, c.changed), signal(c.view.endpoints, c.changed), signal(c.view.slices, c.changed))
+	return v, errors.Join(
+		signal(v.deployments, changed), signal(v.sets, changed), signal(v.pods, changed),
+		signal(v.services, changed), signal(v.endpoints, changed), signal(v.slices, changed))
 }
 
 // signal sends to changed whenever inf's cache changes, unless a signal is already waiting.
@@ -189,7 +191,7 @@ func signal[T informer.Object](inf informer.Informer[T], changed chan<- struct{}
 
 // look reads the caches one after the other. The results need not be of the same moment, but a step is done only when
 // all of them agree.
-func (v view) look() state {
+func (v view) look(namespace string) state {
 	s := state{sets: v.sets.List(namespace, nil), pods: v.pods.List(namespace, nil)}
 	s.slices = v.slices.List(namespace, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name}))
 	s.deployment, _ = v.deployments.Get(namespace, name)
@@ -200,14 +202,19 @@ func (v view) look() state {
 
 // counts returns the sums over the pipeline of the controllers' manager.
 func (c *cluster) counts() counts {
-	var sum counts
-	for _, s := range c.manager.Informers().Stats() {
-		sum.watch += uint64(s.Events)
-	}
+	sum := counts{watch: watched(c.manager)}
 	for _, stats := range c.loops {
 		s := stats()
 		sum.queue += s.Adds
 		sum.sync += s.Syncs
+	}
+	return sum
+}
+
+// watched returns the number of watch events that the informers of a manager have received.
+func watched(m *manager.Manager) (sum uint64) {
+	for _, s := range m.Informers().Stats() {
+		sum += uint64(s.Events)
 	}
 	return sum
 }

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 )
 
@@ -35,13 +38,18 @@ type Options struct {
 	// Shown, if not nil, is called with the URL of the page when the page is there and, with Step, the controllers are
 	// held up.
 	Shown func(url string)
+	// Cluster is the cluster to play on. Its own controllers and kubelets do the work, so Speed, Keep, Page and Step
+	// have no meaning. Nil means an embedded one.
+	Cluster *rest.Config
+	// Images are the two images of the story. Empty means two of nginx.
+	Images []string
 	// Out receives the story, with live bars if it is a terminal.
 	Out io.Writer
 }
 
 // Scenarios returns the names of the story's steps, in order.
 func Scenarios() (names []string) {
-	for _, s := range story(0) {
+	for _, s := range newStory("", nginx, 0).steps() {
 		names = append(names, s.name)
 	}
 	return names
@@ -54,6 +62,9 @@ func (o Options) Validate() error {
 	}
 	if o.Timeout <= 0 {
 		return fmt.Errorf("--timeout %s: it must be more than 0", o.Timeout)
+	}
+	if len(o.Images) != 0 && len(o.Images) != 2 {
+		return fmt.Errorf("--images: it must be two, are %d", len(o.Images))
 	}
 	if o.Step && o.Page == "" {
 		return errors.New("--step needs --page")
@@ -89,6 +100,13 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	images := nginx
+	if len(o.Images) > 0 {
+		images = [2]string(o.Images)
+	}
+	if o.Cluster != nil {
+		return runRemote(ctx, o, images)
+	}
 	delay := time.Duration(float64(startDelay) / o.Speed)
 	c, err := newCluster(delay, o.Page, o.Step)
 	if err != nil {
@@ -107,8 +125,8 @@ Behind each step: the watch events, queued keys and syncs that it took.
 			fmt.Fprintf(o.Out, "Watch it at %s from inside.\n\n", url)
 		}
 		d := director{
-			client: c.client, look: c.view.look, changed: c.changed, counts: c.counts,
-			screen: newScreen(o.Out), timeout: o.Timeout,
+			client: c.client, look: func() state { return c.view.look(metav1.NamespaceDefault) }, changed: c.changed,
+			counts: c.counts, screen: newScreen(o.Out), timeout: o.Timeout,
 		}
 		shown := false
 		d.begin = func(s step) {
@@ -125,7 +143,8 @@ Behind each step: the watch events, queued keys and syncs that it took.
 				o.Shown(url)
 			}
 		}
-		if err := d.play(ctx, story(quietFor(delay))); err != nil {
+		steps := newStory(metav1.NamespaceDefault, images, quietFor(delay)).steps()
+		if err := d.play(ctx, steps); err != nil {
 			return err
 		}
 		sum := c.counts()

@@ -25,10 +25,22 @@ type director struct {
 }
 
 // counts are the sums over the pipeline's stages since the start.
-type counts struct{ watch, queue, sync uint64 }
+type counts struct {
+	watch, queue, sync uint64
+	// watchOnly means that the controllers run elsewhere, so that only the watch events are counted.
+	watchOnly bool
+}
 
 func (c counts) minus(o counts) counts {
-	return counts{c.watch - o.watch, c.queue - o.queue, c.sync - o.sync}
+	return counts{c.watch - o.watch, c.queue - o.queue, c.sync - o.sync, c.watchOnly}
+}
+
+// String returns the counts in columns.
+func (c counts) String() string {
+	if c.watchOnly {
+		return fmt.Sprintf("watch %4d", c.watch)
+	}
+	return fmt.Sprintf("watch %4d → queue %4d → sync %4d", c.watch, c.queue, c.sync)
 }
 
 // unmetError is the error of a step that did not reach its expected outcome.

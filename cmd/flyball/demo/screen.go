@@ -82,8 +82,7 @@ func (l *line) end(outcome outcome, c counts, took time.Duration) {
 	}
 	behind := "FAILED after " + took.Round(time.Millisecond).String()
 	if outcome == converged {
-		behind = fmt.Sprintf("watch %4d → queue %4d → sync %4d  %6s", c.watch, c.queue, c.sync,
-			took.Round(10*time.Millisecond))
+		behind = fmt.Sprintf("%s  %6s", c, took.Round(10*time.Millisecond))
 	}
 	width := fullWidth
 	if l.screen.width != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,15 +18,33 @@ import (
 )
 
 const (
-	namespace = "default"
-	name      = "web"
-	size      = 5
-	larger    = 10
-
-	firstImage  = "nginx:1.28"
-	secondImage = "nginx:1.29"
-	badImage    = "nginx:does-not-exist"
+	name   = "web"
+	size   = 5
+	larger = 10
 )
+
+// story is the life of a Deployment in a namespace.
+type story struct {
+	namespace string
+	// first is the image that the Deployment begins with, second the one that it is updated to. bad cannot be pulled.
+	first, second, bad string
+	// quiet is how long a rollout must stand still to count as stuck.
+	quiet time.Duration
+}
+
+// newStory returns a story with two images. The third one is a tag of the second that does not exist.
+func newStory(namespace string, images [2]string, quiet time.Duration) story {
+	repository := images[1]
+	if i := strings.LastIndexByte(repository, ':'); i > strings.LastIndexByte(repository, '/') {
+		repository = repository[:i]
+	}
+	return story{
+		namespace: namespace, first: images[0], second: images[1], bad: repository + ":does-not-exist", quiet: quiet,
+	}
+}
+
+// nginx are the images of the story unless others are given.
+var nginx = [2]string{"nginx:1.28", "nginx:1.29"}
 
 // step is one action on the cluster and its expected outcome.
 type step struct {
@@ -49,71 +68,70 @@ type progress struct {
 	missing string
 }
 
-// story returns the life of a Deployment. quiet is how long a rollout must stand still to count as stuck.
-func story(quiet time.Duration) []step {
+func (s story) steps() []step {
 	return []step{
 		{
 			name:  "create",
-			title: fmt.Sprintf("create Service and Deployment %s: %d × %s", name, size, firstImage),
-			do:    create,
-			until: func(s state) progress { return s.rolledOut(size, firstImage) },
+			title: fmt.Sprintf("create Service and Deployment %s: %d × %s", name, size, s.first),
+			do:    s.create,
+			until: func(now state) progress { return now.rolledOut(size, s.first) },
 		},
 		{
 			name:  "endpoints",
 			title: "Endpoints and EndpointSlices are filled",
 			do:    nothing,
-			until: func(s state) progress { return s.endpoints(size) },
+			until: func(now state) progress { return now.endpoints(size) },
 		},
 		{
 			name:  "rollout",
-			title: "roll out " + secondImage,
-			do:    setImage(secondImage),
-			until: func(s state) progress { return s.rolledOut(size, secondImage) },
+			title: "roll out " + s.second,
+			do:    s.setImage(s.second),
+			until: func(now state) progress { return now.rolledOut(size, s.second) },
 		},
 		{
 			name:  "stuck",
-			title: "roll out " + badImage + ", which gets stuck",
-			do:    setImage(badImage),
-			until: func(s state) progress { return s.stuck(badImage, secondImage) },
-			hold:  quiet,
+			title: "roll out " + s.bad + ", which gets stuck",
+			do:    s.setImage(s.bad),
+			until: func(now state) progress { return now.stuck(s.bad, s.second) },
+			hold:  s.quiet,
 		},
 		{
 			name:  "rollback",
-			title: "roll back to " + secondImage,
-			do:    rollBack,
-			until: func(s state) progress { return s.rolledOut(size, secondImage) },
+			title: "roll back to " + s.second,
+			do:    s.rollBack,
+			until: func(now state) progress { return now.rolledOut(size, s.second) },
 		},
 		{
 			name:  "scale",
 			title: fmt.Sprintf("scale to %d", larger),
-			do:    scale(larger),
-			until: func(s state) progress {
-				if p := s.rolledOut(larger, secondImage); p.missing != "" {
+			do:    s.scale(larger),
+			until: func(now state) progress {
+				if p := now.rolledOut(larger, s.second); p.missing != "" {
 					return p
 				}
-				return s.endpoints(larger)
+				return now.endpoints(larger)
 			},
 		},
-		{name: "delete", title: "delete both: everything is collected", do: remove, until: state.gone},
+		{name: "delete", title: "delete both: everything is collected", do: s.remove, until: state.gone},
 	}
 }
 
 func nothing(context.Context, kubernetes.Interface) error { return nil }
 
-func create(ctx context.Context, c kubernetes.Interface) error {
+func (s story) create(ctx context.Context, c kubernetes.Interface) error {
 	labels := map[string]string{"app": name}
-	_, err := c.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
+	_, err := c.CoreV1().Services(s.namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec: corev1.ServiceSpec{
 			Selector: labels,
-			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}},
+			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(80)}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create the Service: %w", err)
 	}
 	replicas := int32(size)
-	_, err = c.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
+	_, err = c.AppsV1().Deployments(s.namespace).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas,
@@ -122,7 +140,7 @@ func create(ctx context.Context, c kubernetes.Interface) error {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
 					Containers: []corev1.Container{
-						{Name: name, Image: firstImage, Ports: []corev1.ContainerPort{{ContainerPort: 8080}}},
+						{Name: name, Image: s.first, Ports: []corev1.ContainerPort{{ContainerPort: 80}}},
 					},
 				},
 			},
@@ -135,26 +153,26 @@ func create(ctx context.Context, c kubernetes.Interface) error {
 }
 
 // setImage sends a strategic merge patch, as kubectl set image does.
-func setImage(image string) func(context.Context, kubernetes.Interface) error {
+func (s story) setImage(image string) func(context.Context, kubernetes.Interface) error {
 	return func(ctx context.Context, c kubernetes.Interface) error {
 		patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, name, image)
-		return patchDeployment(ctx, c, types.StrategicMergePatchType, []byte(patch))
+		return s.patch(ctx, c, types.StrategicMergePatchType, []byte(patch))
 	}
 }
 
-func scale(replicas int) func(context.Context, kubernetes.Interface) error {
+func (s story) scale(replicas int) func(context.Context, kubernetes.Interface) error {
 	return func(ctx context.Context, c kubernetes.Interface) error {
-		return patchDeployment(ctx, c, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+		return s.patch(ctx, c, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
 	}
 }
 
 // rollBack restores the template of the previous revision, as kubectl rollout undo does.
-func rollBack(ctx context.Context, c kubernetes.Interface) error {
-	d, err := c.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+func (s story) rollBack(ctx context.Context, c kubernetes.Interface) error {
+	d, err := c.AppsV1().Deployments(s.namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read the Deployment: %w", err)
 	}
-	sets, err := c.AppsV1().ReplicaSets(namespace).List(ctx,
+	sets, err := c.AppsV1().ReplicaSets(s.namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
 	if err != nil {
 		return fmt.Errorf("list the ReplicaSets: %w", err)
@@ -176,23 +194,23 @@ func rollBack(ctx context.Context, c kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	return patchDeployment(ctx, c, types.JSONPatchType, patch)
+	return s.patch(ctx, c, types.JSONPatchType, patch)
 }
 
-func patchDeployment(ctx context.Context, c kubernetes.Interface, kind types.PatchType, patch []byte) error {
-	if _, err := c.AppsV1().Deployments(namespace).Patch(ctx, name, kind, patch, metav1.PatchOptions{}); err != nil {
+func (s story) patch(ctx context.Context, c kubernetes.Interface, kind types.PatchType, patch []byte) error {
+	if _, err := c.AppsV1().Deployments(s.namespace).Patch(ctx, name, kind, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("patch the Deployment: %w", err)
 	}
 	return nil
 }
 
-func remove(ctx context.Context, c kubernetes.Interface) error {
+func (s story) remove(ctx context.Context, c kubernetes.Interface) error {
 	background := metav1.DeletePropagationBackground
 	o := metav1.DeleteOptions{PropagationPolicy: &background}
-	if err := c.AppsV1().Deployments(namespace).Delete(ctx, name, o); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.AppsV1().Deployments(s.namespace).Delete(ctx, name, o); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the Deployment: %w", err)
 	}
-	if err := c.CoreV1().Services(namespace).Delete(ctx, name, o); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.CoreV1().Services(s.namespace).Delete(ctx, name, o); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the Service: %w", err)
 	}
 	return nil
