@@ -16,17 +16,27 @@ import (
 // Version is the Kubernetes version that is built. It is the one go.mod requires of k8s.io/kubernetes.
 const Version = "v1.37.1"
 
-// programs are what is built, by the name of the binary.
-var programs = []struct{ name, path string }{
-	{"etcd", "go.etcd.io/etcd/server/v3"},
-	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"},
+// programs are what can be built: the package of each binary.
+var programs = map[string]string{
+	"etcd":                    "go.etcd.io/etcd/server/v3",
+	"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
+	"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+	"kube-proxy":              "k8s.io/kubernetes/cmd/kube-proxy",
+	"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
+	"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
 }
 
-// Build returns the folder that holds the binaries, and builds those that are missing. Progress goes to log.
+// controlPlane are the binaries that [Start] runs.
+var controlPlane = []string{"etcd", "kube-apiserver", "kube-controller-manager"}
+
+// Build returns the folder that holds the binaries, and builds those of names that are missing. No names mean those
+// that [Start] needs. Progress goes to log.
 //
 // Concurrency: two processes may build at once; each binary appears whole or not at all.
-func Build(ctx context.Context, log io.Writer) (string, error) {
+func Build(ctx context.Context, log io.Writer, names ...string) (string, error) {
+	if len(names) == 0 {
+		names = controlPlane
+	}
 	module, err := moduleDir()
 	if err != nil {
 		return "", err
@@ -35,17 +45,21 @@ func Build(ctx context.Context, log io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, p := range programs {
-		target := filepath.Join(dir, p.name)
+	for _, name := range names {
+		path, ok := programs[name]
+		if !ok {
+			return "", fmt.Errorf("build %s: there is no such program", name)
+		}
+		target := filepath.Join(dir, name)
 		if _, err := os.Stat(target); err == nil {
 			continue
 		}
-		fmt.Fprintf(log, "building %s %s (only the first time; minutes)\n", p.name, Version)
+		fmt.Fprintf(log, "building %s %s (only the first time; minutes)\n", name, Version)
 		start := time.Now()
-		if err := compile(ctx, module, p.path, target); err != nil {
-			return "", fmt.Errorf("build %s: %w", p.name, err)
+		if err := compile(ctx, module, path, target); err != nil {
+			return "", fmt.Errorf("build %s: %w", name, err)
 		}
-		fmt.Fprintf(log, "built %s in %s\n", p.name, time.Since(start).Round(time.Second))
+		fmt.Fprintf(log, "built %s in %s\n", name, time.Since(start).Round(time.Second))
 	}
 	return dir, nil
 }
