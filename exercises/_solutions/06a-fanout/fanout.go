@@ -1,0 +1,147 @@
+// Package fanout is the solution of task 06a.
+package fanout
+
+import "sync"
+
+// Object is a state of an object.
+type Object struct {
+	Key, UID string
+	Version  int
+}
+
+// Change is what happened to one object. Old is nil if it was added, New if it was deleted.
+type Change struct{ Old, New *Object }
+
+func (c Change) key() string {
+	if c.New != nil {
+		return c.New.Key
+	}
+	return c.Old.Key
+}
+
+// Merge returns a shorter list of changes with the same outcome.
+func Merge(changes []Change) []Change {
+	var order []string
+	whole := map[string]Change{}
+	for _, c := range changes {
+		first, known := whole[c.key()]
+		if !known {
+			order = append(order, c.key())
+			first = c
+		}
+		whole[c.key()] = Change{Old: first.Old, New: c.New}
+	}
+	var merged []Change
+	for _, key := range order {
+		c := whole[key]
+		switch {
+		case c.Old == nil && c.New == nil:
+		case c.Old != nil && c.New != nil && c.Old.UID != c.New.UID:
+			merged = append(merged, Change{Old: c.Old}, Change{New: c.New})
+		default:
+			merged = append(merged, c)
+		}
+	}
+	return merged
+}
+
+// Fanout gives every change to every handler.
+type Fanout struct {
+	limit int
+
+	mu       sync.Mutex
+	handlers []*Handler
+	running  sync.WaitGroup
+}
+
+// Handler is a function that is called for each change.
+type Handler struct {
+	handle func(Change)
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	waiting []Change
+	stopped bool
+}
+
+// New returns a Fanout without handlers. More than limit changes that wait for a handler are merged.
+func New(limit int) *Fanout { return &Fanout{limit: limit} }
+
+// Add adds a handler.
+func (f *Fanout) Add(handle func(Change)) *Handler {
+	h := &Handler{handle: handle}
+	h.changed = sync.NewCond(&h.mu)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.handlers = append(f.handlers, h)
+	f.running.Go(h.run)
+	return h
+}
+
+// Publish tells all handlers of changes.
+func (f *Fanout) Publish(changes ...Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.handlers {
+		h.add(changes, f.limit)
+	}
+}
+
+// Stop ends all calls.
+func (f *Fanout) Stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.handlers {
+		h.stop()
+	}
+	f.handlers = nil
+	f.running.Wait()
+}
+
+func (h *Handler) add(changes []Change, limit int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting = append(h.waiting, changes...)
+	if len(h.waiting) > limit {
+		h.waiting = Merge(h.waiting)
+	}
+	h.changed.Signal()
+}
+
+func (h *Handler) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stopped = true
+	h.changed.Signal()
+}
+
+func (h *Handler) run() {
+	for {
+		c, ok := h.next()
+		if !ok {
+			return
+		}
+		h.handle(c)
+	}
+}
+
+// next waits for a change. It returns false when the handler is stopped.
+func (h *Handler) next() (c Change, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.waiting) == 0 && !h.stopped {
+		h.changed.Wait()
+	}
+	if h.stopped {
+		return c, false
+	}
+	c, h.waiting = h.waiting[0], h.waiting[1:]
+	return c, true
+}
+
+// Waiting returns how many changes wait for the handler. The one that it is being told does not count.
+func (h *Handler) Waiting() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.waiting)
+}
