@@ -1,0 +1,58 @@
+package scaling
+
+// Deployment is what a user asks for. Of its Pods, MaxUnavailable may be missing, and MaxSurge may be too many.
+type Deployment struct {
+	Version                            string
+	Replicas, MaxSurge, MaxUnavailable int
+}
+
+// Set is a ReplicaSet of one version. Size is how many Pods it asks for, and Available how many can serve.
+type Set struct {
+	Version         string
+	Size, Available int
+	// Desired and Max are annotations: the Deployment's Replicas, and Replicas+MaxSurge, when the Set was last written.
+	Desired, Max int
+}
+
+// Cluster has a Deployment and its ReplicaSets, oldest first.
+type Cluster struct {
+	Deployment Deployment
+	Sets       []*Set
+	// Writes counts what was written.
+	Writes int
+}
+
+// Write sets the size of a ReplicaSet, and brings its annotations up to date.
+func (c *Cluster) Write(s *Set, size int) {
+	c.Writes++
+	s.Size, s.Available = size, min(s.Available, size)
+	s.Desired, s.Max = c.Deployment.Replicas, c.Deployment.Replicas+c.Deployment.MaxSurge
+}
+
+// Current returns the ReplicaSet of the Deployment's version, or nil if there is none.
+func (c *Cluster) Current() *Set {
+	for _, s := range c.Sets {
+		if s.Version == c.Deployment.Version {
+			return s
+		}
+	}
+	return nil
+}
+
+// Active returns the ReplicaSets that ask for Pods.
+func (c *Cluster) Active() (active []*Set) {
+	for _, s := range c.Sets {
+		if s.Size > 0 {
+			active = append(active, s)
+		}
+	}
+	return active
+}
+
+// Total returns how many Pods all ReplicaSets ask for, and how many are available.
+func (c *Cluster) Total() (size, available int) {
+	for _, s := range c.Sets {
+		size, available = size+s.Size, available+s.Available
+	}
+	return size, available
+}

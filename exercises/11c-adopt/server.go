@@ -1,0 +1,57 @@
+package adopt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrNotFound is the answer of the server for an object that does not exist.
+var ErrNotFound = errors.New("there is no such object")
+
+// Owner is a Deployment. Deleting says that somebody has asked to delete it, and that it still exists.
+type Owner struct {
+	Name, UID string
+	Deleting  bool
+}
+
+// Child is a ReplicaSet. Owner is the UID of the Deployment that it belongs to, or "" if it belongs to nobody.
+type Child struct {
+	Name, App, Owner string
+}
+
+// Server has one Deployment and some ReplicaSets.
+type Server struct {
+	owner    *Owner
+	children []*Child
+	// Requests are what the controller has asked for.
+	Requests []string
+}
+
+// Get reads a Deployment from the server, not from a cache.
+func (s *Server) Get(name string) (Owner, error) {
+	s.Requests = append(s.Requests, "get "+name)
+	if s.owner == nil || s.owner.Name != name {
+		return Owner{}, ErrNotFound
+	}
+	return *s.owner, nil
+}
+
+// SetOwner changes the owner of a ReplicaSet.
+func (s *Server) SetOwner(child, uid string) error {
+	s.Requests = append(s.Requests, fmt.Sprintf("set owner of %s to %q", child, uid))
+	for _, c := range s.children {
+		if c.Name == child {
+			c.Owner = uid
+			return nil
+		}
+	}
+	return ErrNotFound
+}
+
+// collect is the garbage collector: it deletes the ReplicaSets whose owner does not exist.
+func (s *Server) collect() {
+	s.children = slices.DeleteFunc(s.children, func(c *Child) bool {
+		return c.Owner != "" && (s.owner == nil || s.owner.UID != c.Owner)
+	})
+}
