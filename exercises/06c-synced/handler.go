@@ -4,7 +4,7 @@
 // counts: each object of the first list that is queued adds one, each that the handler was told takes one away. When
 // the list is through and nothing is left, it has synced.
 //
-// A controller waits for that, and waits for ever. Its log says that its function panicked on one object, a long time
+// A controller waits for that, and waits for ever. Its log says that the function panicked on one object, a long time
 // ago, and that the panic was contained. client-go v0.37.2 has this bug in tools/cache/shared_informer.go, and
 // kubernetes/kubernetes#129024 reports it.
 //

@@ -244,7 +244,11 @@ func TestChapter04Expanded(t *testing.T) {
 	list := []change{{version: 9, key: "db-1", uid: "u1"}}
 	fmt.Fprintf(&b, "the list says    %s, at version 20\n", look(map[string]change{"db-1": list[0]}))
 	expand(q, now, list)
-	fmt.Fprintf(&b, "the queue has    changes %s\n", names(*q))
+	b.WriteString("the queue has   ")
+	for _, c := range *q {
+		fmt.Fprintf(&b, " %s of version %d,", c.key, c.version)
+	}
+	b.WriteString(" and no deletion\n")
 	for took := q.Take(); took != nil; took = q.Take() {
 		apply(now, took)
 	}

@@ -1,6 +1,7 @@
 package chapter05
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,7 +203,8 @@ func (c theirs) ByIndex(value string) (found []*corev1.Pod) {
 func careless(c cacheOfPods) string {
 	var b strings.Builder
 	say := func(what string) {
-		fmt.Fprintf(&b, "%-44s  web: %-6s  db: %s\n", what, podNames(c.ByIndex("web")), podNames(c.ByIndex("db")))
+		fmt.Fprintf(&b, "%-44s  web: %-4s  db: %s\n", what,
+			cmp.Or(podNames(c.ByIndex("web")), "-"), cmp.Or(podNames(c.ByIndex("db")), "-"))
 	}
 	c.Set(pod("a", "u1", "1", "web"))
 	say("the cache has a, its label is app=web")
