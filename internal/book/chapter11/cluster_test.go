@@ -15,6 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,11 @@ type cluster struct {
 	mu sync.Mutex
 	// writes are the controller's, with the answers.
 	writes []string
+	// processes counts the managers that were started, and kill ends the last one. It is killed after its write number
+	// killAfter, if that is not 0. The name of a process that was killed is dead.
+	processes, killAfter int
+	kill                 func()
+	dead                 string
 }
 
 // inCluster runs f while the controllers of these names run.
@@ -49,34 +55,41 @@ func inCluster(t *testing.T, names []string, f func(c *cluster), objects ...runt
 		c := &cluster{t: t}
 		o := localapi.Options{Gate: c.gate(), Rand: rand.NewPCG(1, 2), NoKubernetesService: true}
 		c.Test = localapi.NewTestWith(t, o, objects...)
-		config := c.RESTConfig()
-		config.UserAgent, config.QPS = "manager", -1
-		mgr, err := ctrl.NewManager(config, ctrl.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range controllers.Known() {
-			if !slices.Contains(names, d.Name) {
-				continue
-			}
-			controller, err := d.New(mgr, controllers.Options{})
-			if err == nil {
-				err = mgr.Add(controller)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-		ended := make(chan error)
-		go func() { ended <- mgr.Run(ctx) }()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for ctx.Err() == nil {
+				c.process(ctx, names)
+			}
+		}()
 		c.settle()
 		f(c)
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		<-ended
 	})
+}
+
+// process runs a manager with the controllers of these names until ctx is done, or until it is killed.
+func (c *cluster) process(ctx context.Context, names []string) {
+	ctx, kill := context.WithCancel(ctx)
+	defer kill()
+	c.mu.Lock()
+	c.processes++
+	c.kill = kill
+	config := c.RESTConfig()
+	config.UserAgent, config.QPS = fmt.Sprintf("manager-%d", c.processes), -1
+	c.mu.Unlock()
+	mgr, err := ctrl.NewManager(config, ctrl.Options{})
+	c.must(err)
+	for _, d := range controllers.Known() {
+		if slices.Contains(names, d.Name) {
+			controller, err := d.New(mgr, controllers.Options{})
+			c.must(err)
+			c.must(mgr.Add(controller))
+		}
+	}
+	c.must(mgr.Run(ctx))
 }
 
 var justDeployment = []string{deployment.Name}
@@ -87,23 +100,39 @@ func (c *cluster) settle() {
 	synctest.Wait()
 }
 
+// gate notes what the controllers write. It kills a process after a write if the test asks for that: the answer is
+// lost then, and no further request of the process gets through.
 func (c *cluster) gate() gate.Gate {
+	ours := func(r *gate.Request) bool {
+		return strings.HasPrefix(r.UserAgent, "manager") && r.Mutates() && r.Resource != "events"
+	}
 	return gate.Funcs{
 		OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
-			if r.Mutates() && strings.HasPrefix(r.UserAgent, "manager") {
+			if ours(r) {
 				time.Sleep(time.Millisecond) // So no write is at the moment of an event.
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.dead != "" && strings.HasPrefix(r.UserAgent, c.dead) {
+				return gate.FailWith(apierrors.NewServiceUnavailable("the process is dead"))
 			}
 			return gate.Verdict{}
 		},
 		OnAnswer: func(_ context.Context, r *gate.Request, a gate.Answer) gate.Verdict {
-			if r.Mutates() && strings.HasPrefix(r.UserAgent, "manager") && r.Resource != "events" {
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				what := r.Resource
-				if r.Subresource != "" {
-					what += "/" + r.Subresource
-				}
-				c.writes = append(c.writes, fmt.Sprintf("%s %s %s: %d", r.Verb, what, a.Name, a.Code))
+			if !ours(r) {
+				return gate.Verdict{}
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			what := r.Resource
+			if r.Subresource != "" {
+				what += "/" + r.Subresource
+			}
+			c.writes = append(c.writes, fmt.Sprintf("%s %s %s: %d", r.Verb, what, a.Name, a.Code))
+			if len(c.writes) == c.killAfter {
+				c.dead = fmt.Sprintf("manager-%d", c.processes)
+				c.kill()
+				return gate.Verdict{Action: gate.Drop}
 			}
 			return gate.Verdict{}
 		},
@@ -330,9 +359,10 @@ func (c *cluster) roll(start func()) []row {
 	c.t.Helper()
 	stop := c.watch()
 	start()
-	for range 20 {
+	for range 40 {
 		c.follow()
 		c.serve()
+		c.settle()
 	}
 	return stop()
 }

@@ -39,6 +39,37 @@ func TestChapter11Rollout(t *testing.T) {
 	book.Figure(t, "11-rollout", drawRollout(rows))
 }
 
+// TestChapter11Killed runs that rollout again and again. Each time the controller is killed after another write, and
+// started again.
+func TestChapter11Killed(t *testing.T) {
+	runs, killed, most, least := 0, 0, 0, 10
+	for after := 1; after == 1 || killed == runs; after++ {
+		inCluster(t, justDeployment, func(c *cluster) {
+			c.create(web(10, "3", "2"))
+			c.mu.Lock()
+			c.killAfter = after
+			c.mu.Unlock()
+			rows := c.roll(func() { c.image("web:2") })
+			checkLimits(t, rows, 13, 8)
+			if last := rows[len(rows)-1].sets; len(last) != 2 || last[1] != (count{10, 10}) || last[0].wanted != 0 {
+				t.Errorf("killed after write %d, it ends with %+v", after, last)
+			}
+			for _, r := range rows {
+				most, least = max(most, r.total()), min(least, r.available())
+			}
+			runs++
+			if c.processes == 2 {
+				killed++
+			}
+		})
+	}
+	if killed < 8 {
+		t.Errorf("the controller was killed %d times", killed)
+	}
+	book.Trace(t, page, fmt.Sprintf("killed after each of its %d writes in turn, and started again:\n"+
+		"every rollout ended with 10 new Pods; at most %d Pods, at least %d available", killed, most, least))
+}
+
 func checkLimits(t *testing.T, rows []row, most, least int) {
 	t.Helper()
 	for _, r := range rows {
