@@ -46,6 +46,11 @@ image: ## container images of flyball and of the operators in examples, with doc
 	  docker build -q -f Dockerfile -t $$name:$(TAG) --build-arg TITLE=$$name --build-arg VERSION=$(VERSION) $$dir >/dev/null; \
 	  echo "$$name:$(TAG)"; done
 
+.PHONY: test-page
+test-page: ## test the page of a running manager, and that of flyball learn, in Chromium (UPDATE=1: write the pictures in docs/images)
+	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "make test-page needs Chromium: none of chromium, chromium-browser and google-chrome is in the PATH; on Debian: apt-get install chromium" >&2; exit 1; }
+	cd inspect/page/browser && go vet ./... && go test -count 1 -v . $(if $(UPDATE),-args -update)
+
 .PHONY: test-images
 test-images: ## build every image and run it as a Pod would, with docker
 	FLYBALL_IMAGES=1 go test -count 1 -run 'TestImage$$' ./cmd/flyball ./examples/operators/...
@@ -77,7 +82,7 @@ generated: # fails if generate changes a file
 check: generated ## formatting, vet, staticcheck, the rules of the tree, generated files, tidy modules
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files --cached --others --exclude-standard '*.go' | grep -v /testdata/)); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; fi
-	@for m in $(MODULES); do echo "== check $$m"; (cd $$m && go vet ./... && $(TOOL) staticcheck ./... && go mod tidy -diff); done
+	@for m in $(MODULES) inspect/page/browser; do echo "== check $$m"; (cd $$m && go vet ./... && $(TOOL) staticcheck ./... && go mod tidy -diff); done
 	go test ./internal/archtest
 
 .PHONY: api

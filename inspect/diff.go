@@ -112,12 +112,15 @@ func value(v any) string {
 	if v == nil {
 		return "none"
 	}
-	text, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // Readers escape what their medium needs.
+	if err := e.Encode(v); err != nil {
 		return fmt.Sprint(v)
 	}
-	if runes := []rune(string(text)); len(runes) > longestValue {
+	text := strings.TrimSuffix(b.String(), "\n")
+	if runes := []rune(text); len(runes) > longestValue {
 		return string(runes[:longestValue]) + "…"
 	}
-	return string(text)
+	return text
 }
