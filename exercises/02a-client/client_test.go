@@ -118,6 +118,13 @@ func Test6Changes(t *testing.T) {
 			ended <- result{position, err}
 		}()
 		for n, kind := range []string{"ADDED", "MODIFIED", "DELETED"} {
+			synctest.Wait()
+			select {
+			case r := <-ended:
+				t.Fatalf("The stream is open, and Watch has returned the position %q and the error %v.", r.position,
+					r.err)
+			default:
+			}
 			if _, err := io.WriteString(server, frame(kind, "web-1", 13+n)); err != nil {
 				t.Fatalf("Watch does not read: %v.", err)
 			}

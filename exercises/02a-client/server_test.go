@@ -110,6 +110,9 @@ func (b *counted) Close() error {
 		b.closed = true
 		*b.open--
 	}
+	if c, ok := b.Reader.(io.Closer); ok {
+		return c.Close()
+	}
 	return nil
 }
 

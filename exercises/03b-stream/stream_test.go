@@ -153,8 +153,7 @@ func Test5ASlowServer(t *testing.T) {
 	if err != nil || s.lists > 0 || took != 5*time.Minute {
 		t.Fatalf("The server sends an object every five seconds, sixty in all, and then the mark. Start returned "+
 			"%.20s… after %v, the error %v, and made %d lists.\nA stream that makes progress is no failure, however "+
-			"long it is.",
-			got, took, err, s.lists)
+			"long it is.", got, took, err, s.lists)
 	}
 }
 

@@ -116,11 +116,10 @@ func Test6TheNewestListFailsOnce(t *testing.T) {
 	if _, err := l.List(); err == nil {
 		t.Fatal("The newest list failed, and List returned no error.")
 	}
-	s.failNewest = nil
-	if calls, err := days(l); err != nil || calls > 1 || s.asked[len(s.asked)-1] != "newest" {
+	s.failNewest, s.asked = nil, nil
+	if calls, err := days(l); err != nil || calls > 1 || !slices.Equal(s.asked, []string{"newest"}) {
 		t.Fatalf("The newest list failed, and works again. List was called %d times, asked for %v, and returned the "+
-			"error %v.",
-			calls, s.asked, err)
+			"error %v.", calls, s.asked, err)
 	}
 }
 
