@@ -14,24 +14,12 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	"k8s.io/klog/v2"
 )
 
 var update = flag.Bool("update", false, "write the pictures in docs/images anew")
 
 // patience is how long a page may take to show what it should.
 const patience = 30 * time.Second
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	klog.LogToStderr(false)
-	klog.SetOutput(nothing{})
-	os.Exit(m.Run())
-}
-
-type nothing struct{}
-
-func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 
 // program returns the browser's program. The test is skipped if there is none.
 func program(t *testing.T) string {

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/cmd/flyball/demo"
@@ -37,7 +38,7 @@ func play(t *testing.T, o demo.Options) (url string) {
 	shown, ended := make(chan string, 1), make(chan error, 1)
 	o.Timeout, o.Page, o.Out = time.Minute, "127.0.0.1:0", io.Discard
 	o.Shown = func(url string) { shown <- url }
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	go func() { ended <- demo.Run(ctx, o) }()
 	t.Cleanup(func() {
 		stop()
@@ -149,7 +150,7 @@ func (w *world) start(address string) (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(w.t.Context())
+	ctx, cancel := context.WithCancel(klog.NewContext(w.t.Context(), klog.Logger{}))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Run(ctx) }()
 	if err := mgr.Informers().WaitForSync(ctx); err != nil {
@@ -310,7 +311,7 @@ func TestReconnect(t *testing.T) {
 func TestLearn(t *testing.T) {
 	p := open(t, 1280, 900)
 	told, out := io.Pipe()
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	ended := make(chan error, 1)
 	go func() { ended <- learn.Run(ctx, learn.Options{Address: "127.0.0.1:0", Dir: "../../..", Out: out}) }()
 	defer func() {
