@@ -12,9 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/source"
@@ -70,6 +74,57 @@ func eventToReconcile(b *testing.B, ctx context.Context) {
 		if err := <-ended; err != nil {
 			b.Error(err)
 		}
+	}
+}
+
+// BenchmarkUpdateToWrite is the way of an object from an update by a user to the write with which a controller answers,
+// on an API server in this process, without an Inspector and with one.
+func BenchmarkUpdateToWrite(b *testing.B) {
+	b.Run("off", func(b *testing.B) { updateToWrite(b, manager.Options{}) })
+	b.Run("on", func(b *testing.B) { updateToWrite(b, manager.Options{Inspect: inspect.New(inspect.Options{})}) })
+}
+
+func updateToWrite(b *testing.B, o manager.Options) {
+	ctx, stop := context.WithCancel(klog.NewContext(b.Context(), klog.Logger{}))
+	mgr, err := manager.New(localapi.NewTest(b).RESTConfig(), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := mgr.GetClient()
+	wrote := make(chan error)
+	err = builder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func[reconcile.Request](
+		func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			var config corev1.ConfigMap
+			if err := c.Get(ctx, req.NamespacedName, &config); err != nil || config.Data["seen"] == config.Data["asked"] {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			config.Data["seen"] = config.Data["asked"]
+			wrote <- c.Update(ctx, &config)
+			return reconcile.Result{}, nil
+		}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Run(ctx) }()
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Data: map[string]string{"asked": "first"},
+	}
+	err = c.Create(ctx, config)
+	for n := 0; b.Loop(); n++ {
+		if err = errors.Join(err, <-wrote); err != nil {
+			b.Fatal(err)
+		}
+		update := config.DeepCopy()
+		update.ResourceVersion, update.Data["asked"] = "", strconv.Itoa(n)
+		err = c.Update(ctx, update)
+	}
+	if err = errors.Join(err, <-wrote); err != nil {
+		b.Fatal(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		b.Error(err)
 	}
 }
 

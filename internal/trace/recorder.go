@@ -32,6 +32,8 @@ type Recorder struct {
 
 	mu     sync.Mutex
 	tracks map[Subject]*track
+	// last is the track that was asked for last, which most steps have in common with the step before; it may be nil.
+	last *track
 	// root is in the ring of all tracks: root.newer is the one without steps for longest.
 	root track
 	// number is that of the last step.
@@ -59,7 +61,8 @@ type track struct {
 // stateful refers to a step that has states.
 type stateful struct {
 	track  *track
-	number uint64
+	at     int    // the place of the step in its track
+	number uint64 // of the step; another step may have taken its place
 }
 
 // New returns a Recorder without steps.
@@ -94,7 +97,7 @@ func (r *Recorder) nextLocked() uint64 {
 
 // addLocked returns a new step of s with that number. Its slices are empty but may have room.
 func (r *Recorder) addLocked(s Subject, number uint64) (*track, *Step) {
-	t := r.tracks[s]
+	t := r.trackLocked(s)
 	if t == nil {
 		t = r.newLocked(s)
 	}
@@ -107,6 +110,14 @@ func (r *Recorder) addLocked(s Subject, number uint64) (*track, *Step) {
 	step := &t.steps[at]
 	*step = Step{Number: number, Keys: step.Keys[:0], Causes: clearCauses(step.Causes)}
 	return t, step
+}
+
+// trackLocked returns the track of s; nil if it has none.
+func (r *Recorder) trackLocked(s Subject) *track {
+	if r.last == nil || r.last.subject != s {
+		r.last = r.tracks[s]
+	}
+	return r.last
 }
 
 // clearCauses returns the empty slice in the same place, which refers to nothing.
@@ -131,6 +142,7 @@ func (r *Recorder) newLocked(s Subject) *track {
 	t.subject = s
 	t.newer, t.older = t, t
 	r.tracks[s] = t
+	r.last = t
 	return t
 }
 
@@ -153,7 +165,7 @@ func (r *Recorder) touchLocked(t *track) {
 
 // findLocked returns the newest step of s for which match holds; nil if there is none.
 func (r *Recorder) findLocked(s Subject, match func(*Step) bool) *Step {
-	t := r.tracks[s]
+	t := r.trackLocked(s)
 	if t == nil {
 		return nil
 	}
@@ -166,17 +178,15 @@ func (r *Recorder) findLocked(s Subject, match func(*Step) bool) *Step {
 	return nil
 }
 
-// keepStatesLocked notes that a step has states, and takes those of the oldest such step away.
+// keepStatesLocked notes that the newest step of a track has states, and takes those of the oldest such step away.
 func (r *Recorder) keepStatesLocked(t *track, step *Step) {
 	old := &r.states[r.state]
-	if old.track != nil {
-		for i := range old.track.steps {
-			if s := &old.track.steps[i]; s.Number == old.number {
-				s.Old, s.New = nil, nil
-			}
+	if old.track != nil && old.at < len(old.track.steps) {
+		if s := &old.track.steps[old.at]; s.Number == old.number {
+			s.Old, s.New = nil, nil
 		}
 	}
-	*old = stateful{t, step.Number}
+	*old = stateful{t, int((t.total - 1) % uint64(r.o.Steps)), step.Number}
 	r.state = (r.state + 1) % len(r.states)
 }
 
