@@ -269,6 +269,30 @@ func TestWatchFromACompactedVersionExpires(t *testing.T) {
 	})
 }
 
+// TestOpenWatchOutlivesCompaction: a watch with bookmarks of a resource that does not change misses nothing when the
+// history of others is compacted, so it goes on.
+func TestOpenWatchOutlivesCompaction(t *testing.T) {
+	inBubble(t, localapi.Options{}, func(t *testing.T, s *localapi.Server, client kubernetes.Interface) {
+		maps := client.CoreV1().ConfigMaps("default")
+		a := mustCreate(t, maps, configMap("a"))
+		w := watchMaps(t, maps, metav1.ListOptions{ResourceVersion: a.ResourceVersion, AllowWatchBookmarks: true})
+		secrets := client.CoreV1().Secrets("default")
+		for n := range 5 {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("secret-", n)}}
+			if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantEvents(t, watchMaps(t, maps, metav1.ListOptions{ResourceVersion: a.ResourceVersion}), "ERROR 410 Expired",
+			"closed")
+		mustCreate(t, maps, configMap("b"))
+		wantEvents(t, w, "ADDED b")
+	})
+}
+
 func TestHistoryIsBounded(t *testing.T) {
 	inBubble(t, localapi.Options{HistoryLimit: 10},
 		func(t *testing.T, _ *localapi.Server, client kubernetes.Interface) {

@@ -48,6 +48,9 @@ type Collection struct {
 	// that cursors can share parts of it.
 	log    []*Event
 	oldest int64
+	// forgotten is the revision of the last event that the log no longer has, or may no longer have. It is at most
+	// oldest. A cursor that has seen it misses nothing.
+	forgotten int64
 
 	// changed is closed, and replaced on demand, when the log grows. Sync closes it; watches wait for it.
 	changed chan struct{}
@@ -119,6 +122,7 @@ func (c *Collection) Trim(revision int64) {
 	n := c.indexLocked(revision)
 	for _, e := range c.log[:n] {
 		e.forget()
+		c.forgotten = e.Revision
 	}
 	c.log = append(make([]*Event, 0, len(c.log)-n+n/2), c.log[n:]...)
 	c.oldest = revision
@@ -188,7 +192,7 @@ func (c *Collection) loadLocked() error {
 	if err != nil {
 		return fmt.Errorf("load %s: %w", c.prefix, err)
 	}
-	c.objects, c.log, c.oldest = ordered.Map[*Object]{}, nil, compacted
+	c.objects, c.log, c.oldest, c.forgotten = ordered.Map[*Object]{}, nil, compacted, compacted
 	for _, r := range page.Records {
 		o, err := c.objectOf(r)
 		if err != nil {

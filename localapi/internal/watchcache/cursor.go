@@ -34,7 +34,7 @@ func (w *Cursor) Next() (events []*Event, revision int64, changed <-chan struct{
 	if err := c.syncLocked(); err != nil {
 		return nil, w.after, nil, err
 	}
-	if w.after < c.oldest {
+	if w.after < c.forgotten {
 		return nil, w.after, nil, ErrExpired
 	}
 	events = c.log[c.indexLocked(w.after):]
