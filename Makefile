@@ -110,6 +110,14 @@ bench-loop: ## controllers on Flyball and on controller-runtime, in processes an
 controlplane: ## build and start etcd, kube-apiserver and kube-controller-manager on loopback (first build: about 10 minutes)
 	cd peers && go run ./upstream/cmd/controlplane
 
+.PHONY: node
+node: ## a real node without a registry, in a docker container, with flyball manager deployed (first build: about 10 minutes)
+	cd peers && go run ./node/cmd/node
+
+.PHONY: test-node
+test-node: ## the manager and the operators on that node, under traffic and faults; skipped without a docker engine
+	cd peers && go vet ./node/... && FLYBALL_NODE=1 go test -count 1 -timeout 40m -v ./node
+
 .PHONY: test-peers
 test-peers: ## test against the real control plane (builds it first: about 10 minutes)
 	cd peers && go vet ./... && go test -timeout 60m ./...

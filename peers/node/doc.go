@@ -1,0 +1,14 @@
+// Package node runs one real Kubernetes node in a docker container: containerd, kubelet and kube-proxy, with etcd,
+// kube-apiserver, kube-scheduler and kube-controller-manager beside them. Everything comes from Debian packages and
+// from the sources of the version that this module requires, so that no image is pulled.
+//
+//	engine.go    whether this machine can do it
+//	image.go     the container's file system, and the images of what runs in pods
+//	node.go      the container
+//	programs.go  the programs in it, and their files
+//	deploy.go    flyball manager in the cluster, from its image and manifests
+//	cmd/init     process 1 of the container
+//	cmd/pause    process 1 of every pod
+//	cmd/web      a web server for tests, whose readiness can be switched
+//	cmd/node     make node
+package node

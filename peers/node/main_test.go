@@ -1,0 +1,83 @@
+package node
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// start starts a node, or skips the test and says why.
+func start(t *testing.T, controllers string) *Node {
+	t.Helper()
+	if os.Getenv("FLYBALL_NODE") == "" {
+		t.Skip("it takes minutes and a docker engine: make test-node runs it")
+	}
+	if err := Needs(t.Context()); err != nil {
+		t.Skipf("this machine cannot run a node: %v", err)
+	}
+	begin := time.Now()
+	n, err := Start(t.Context(), t.Output(), controllers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the node was ready after %s", time.Since(begin).Round(time.Second))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(n.logs())
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// TestStory plays a Deployment's life with kube-controller-manager's controllers, lets ours take over, and plays it
+// again.
+func TestStory(t *testing.T) {
+	n := start(t, Theirs)
+	var theirs, ours figures
+	run(t, "kube-controller-manager", func(t *testing.T) { theirs = story(t, n) })
+	run(t, "taken over", func(t *testing.T) { takeOver(t, n) })
+	run(t, "flyball manager", func(t *testing.T) { ours = story(t, n) })
+	t.Logf("the rollout under traffic:\n%s", table(theirs, ours))
+	run(t, "demo", func(t *testing.T) { demo(t, n) })
+}
+
+// TestFaults disturbs a cluster in which our controllers work, and gives it back to kube-controller-manager's.
+func TestFaults(t *testing.T) {
+	n := start(t, Ours)
+	must(t, n.DeployManager(t.Context()))
+	w := newWeb(t, n, "web")
+	run(t, "leader killed", w.leaderKilled)
+	run(t, "API server restarted", w.serverRestarted)
+	run(t, "kubelet stopped", w.kubeletStopped)
+	run(t, "node drained", w.drained)
+	run(t, "controllers switched back on", w.switchedOn)
+}
+
+// run runs a subtest, and ends the test if it fails: what follows needs what it leaves.
+func run(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	if !t.Run(name, f) {
+		t.FailNow()
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// takeOver switches four of kube-controller-manager's controllers off and deploys flyball manager. It changes nothing
+// about a Deployment that is already there.
+func takeOver(t *testing.T, n *Node) {
+	w := newWeb(t, n, "web")
+	before := w.settled(t)
+	must(t, n.SetControllers(t.Context(), Ours))
+	must(t, n.DeployManager(t.Context()))
+	w.unmoved(t, before)
+	w.remove(t)
+}
