@@ -60,8 +60,8 @@ demo: ## a Deployment end to end on our own pipeline, in this process
 	go run ./cmd/flyball demo
 
 .PHONY: learn
-learn: ## where you are in the tasks of docs/book, and what to do next (HINT=1: a hint; TASK=07a: that task; WATCH=1: again on every save)
-	@cd exercises && go build -o ../bin/learn ./internal/learn && exec ../bin/learn $(if $(TASK),-task '$(TASK)') $(if $(HINT),-hint '$(HINT)') $(if $(WATCH),-watch)
+learn: ## where you are in the tasks of docs/book, and what to do next (HINT=1: a hint; TASK=07a: that task; WATCH=1: again on every save; RACE=1: with the race detector)
+	@cd exercises && go build -o ../bin/learn ./internal/learn && exec ../bin/learn $(if $(TASK),-task '$(TASK)') $(if $(HINT),-hint '$(HINT)') $(if $(WATCH),-watch) $(if $(RACE),-race)
 
 # The tests in the folders of tasks fail until a reader has solved them, so make test leaves them to internal/tasks, which
 # tests every task unsolved and solved.

@@ -11,7 +11,7 @@ import (
 func check(t *testing.T, s *server, want, why string) {
 	t.Helper()
 	if err := Reconcile(s, "web"); err != nil {
-		t.Fatalf("Reconcile returned the error %q. It should succeed here.", err)
+		t.Fatalf("Reconcile returned the error %q. It should succeed here.\n%s", err, why)
 	}
 	if got := s.names(); got != want {
 		t.Fatalf("The Pods are [%s], they should be [%s].\n%s", got, want, why)

@@ -3,7 +3,7 @@
 // The server speaks as an API server does. These are its requests:
 //
 //	GET URL?limit=2                        a page of a list
-//	GET URL?limit=2&continue=TOKEN         the next page; it may not have a resourceVersion
+//	GET URL?limit=2&continue=TOKEN         the next page; it must not have a resourceVersion
 //	GET URL?watch=true&allowWatchBookmarks=true&resourceVersion=12
 //	                                       the changes after version 12, one JSON object after the other
 //

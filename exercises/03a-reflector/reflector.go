@@ -10,11 +10,12 @@
 //	           silent for too long       watch again
 //	           any other                 pause; watch again
 //	a list     nil                       watch from the version of the list
-//	           ErrGone, ErrAhead         list the newest
+//	           ErrGone, ErrAhead         list the newest, unless that was the newest
 //	           any other                 pause; list again
 //
 // The first pause is Options.Min, and each is twice the one before, up to Options.Max. To each is added its product
-// with Options.Rand. The pauses begin with Min again after a watch that told something, or lasted for a second.
+// with Options.Rand. The pauses begin with Min again after a watch that told something, or lasted for a second. A
+// bookmark tells something, too.
 //
 // A watch that ends with io.EOF within a second and has told nothing counts as "any other": otherwise a server that
 // hangs up at once would be asked in a loop. A watch is silent for too long if the server has not ended it

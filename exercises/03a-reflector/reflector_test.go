@@ -81,14 +81,14 @@ func Test6TheHistoryIsGone(t *testing.T) {
 }
 
 func Test7TheServerIsBehind(t *testing.T) {
-	for _, err := range []error{ErrAhead, ErrGone} {
+	for _, fail := range [][2]error{{ErrAhead, errBroken}, {ErrGone, errBroken}, {ErrAhead, ErrAhead}} {
 		s := &server{watches: []answer{{err: ErrGone}}, lists: []answer{
-			{list: List{Version: 40}}, {err: err}, {err: errBroken}, {list: List{Version: 20}},
+			{list: List{Version: 40}}, {err: fail[0]}, {err: fail[1]}, {list: List{Version: 20}},
 		}}
 		s.run(t, 30*time.Second, options())
 		s.asked(t, "The server has not got to version 40, or not any more. Perhaps it was restored from a backup, "+
-			"and never will. The newest list does not depend on a version. If that fails, the next one is the "+
-			"newest, too.",
+			"and never will. The newest list does not depend on a version. If that fails, whatever the error is, "+
+			"there is a pause, and the next one is the newest, too.",
 			"0s list any", "0s watch 40", "0s list 40", "0s list newest", "1s list newest", "1s watch 20")
 	}
 }

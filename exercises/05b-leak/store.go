@@ -12,6 +12,7 @@ package store
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -84,7 +85,7 @@ func (s *Store) List(namespace string) []Object {
 	for key := range s.sets[namespace] {
 		all = append(all, s.objects[key])
 	}
-	slices.SortFunc(all, func(a, b Object) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	slices.SortFunc(all, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

@@ -38,6 +38,7 @@ type options struct {
 	task  string
 	hint  int
 	watch bool
+	race  bool
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -47,11 +48,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.task, "task", "", "test only this task: 07a, for example")
 	flags.IntVar(&o.hint, "hint", 0, "show this many hints")
 	flags.BoolVar(&o.watch, "watch", false, "test again whenever a file is saved")
+	flags.BoolVar(&o.race, "race", false, "test with the race detector, which needs a C compiler")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 || o.hint < 0 {
-		return fmt.Errorf("want make learn, make learn HINT=1, make learn TASK=07a or make learn WATCH=1, not %q", args)
+		return fmt.Errorf("want make learn, with HINT=1, TASK=07a, WATCH=1 or RACE=1, not %q", args)
 	}
 	return learn(ctx, ".", o, out)
 }
@@ -99,12 +101,16 @@ func saved(dir string) (last time.Time) {
 
 // show tests the tasks, up to the first that fails, and writes what to do next.
 func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.Writer) error {
+	args := []string{"-failfast"}
+	if o.race {
+		args = append(args, "-race")
+	}
 	if o.task != "" {
 		one, err := tasks.Find(all, o.task)
 		if err != nil {
 			return err
 		}
-		results, err := tasks.Run(ctx, dir, []tasks.Task{one}, "-failfast")
+		results, err := tasks.Run(ctx, dir, []tasks.Task{one}, args...)
 		if err != nil {
 			return err
 		}
@@ -112,18 +118,18 @@ func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.W
 			fmt.Fprintf(out, "%s passes: all of its %d tests.\n", one.Name, len(one.Tests))
 			return nil
 		}
-		next(out, results[0], o.hint)
+		next(out, results[0], o)
 		return nil
 	}
 	for done := 0; done < len(all); {
-		results, err := tasks.Run(ctx, dir, tasks.UpTo(dir, all, done), "-failfast")
+		results, err := tasks.Run(ctx, dir, tasks.UpTo(dir, all, done), args...)
 		if err != nil {
 			return err
 		}
 		for _, r := range results {
 			if !r.Passed {
 				progress(out, done, len(all))
-				next(out, r, o.hint)
+				next(out, r, o)
 				return nil
 			}
 			done++
@@ -141,7 +147,7 @@ func progress(out io.Writer, done, all int) {
 }
 
 // next describes the task to work on.
-func next(out io.Writer, r tasks.Result, hints int) {
+func next(out io.Writer, r tasks.Result, o options) {
 	t := r.Task
 	fmt.Fprintf(out, "%s  %s  (about %d minutes)\n\n", t.Name, t.Title, t.Minutes)
 	fmt.Fprintf(out, "  read   docs/book/%s.md\n", t.Chapter)
@@ -160,11 +166,15 @@ func next(out io.Writer, r tasks.Result, hints int) {
 		fmt.Fprintf(out, "    %s\n", line)
 	}
 	fmt.Fprintln(out)
-	for i, hint := range t.Hints[:min(hints, len(t.Hints))] {
+	for i, hint := range t.Hints[:min(o.hint, len(t.Hints))] {
 		fmt.Fprintf(out, "%s\n\n", wrap(fmt.Sprintf("Hint %d: %s", i+1, hint)))
 	}
-	if hints < len(t.Hints) {
-		fmt.Fprintf(out, "make learn HINT=%d gives a hint; there are %d.\n", hints+1, len(t.Hints))
+	same := "" // what makes the next call of make learn one about the same task
+	if o.task != "" {
+		same = " TASK=" + o.task
+	}
+	if o.hint < len(t.Hints) {
+		fmt.Fprintf(out, "make learn%s HINT=%d gives a hint; there are %d.\n", same, o.hint+1, len(t.Hints))
 	} else {
 		fmt.Fprintf(out, "There are no more hints. A solution is in exercises/_solutions/%s.\n", t.Name)
 	}

@@ -66,6 +66,16 @@ func Test2Two(t *testing.T) {
 	solved    = "package x\n\nfunc One() int { return 1 }\n"
 	wrong     = "package x\n\nfunc One() int { return 3 }\n"
 	noGo      = "package x\n\nfunc One() int { return on }\n"
+	racing    = `package x
+
+func One() int {
+	n, c := 0, make(chan bool)
+	go func() { n = 1; c <- true }()
+	n = 1
+	<-c
+	return n
+}
+`
 )
 
 // TestLearn: a reader sees the first task that is not done, and why.
@@ -87,6 +97,9 @@ func TestLearn(t *testing.T) {
 			"does not compile", "01a-one/x.go:3:25: undefined: on",
 		}, nil},
 		{"one task", unwritten, solved, options{task: "01b"}, []string{"01b-two passes"}, nil},
+		{"a hint for one task", solved, unwritten, options{task: "01b", hint: 1}, []string{
+			"make learn TASK=01b HINT=2 gives a hint",
+		}, nil},
 		{"all hints", unwritten, solved, options{hint: 9}, []string{"look again", "_solutions/01a-one"}, nil},
 		{"the end", solved, solved, options{}, []string{"2 of 2 tasks", "All tasks are done"}, nil},
 	} {
@@ -103,6 +116,20 @@ func TestLearn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRace: with the race detector, the reader is told of memory that is not guarded, and of no stack.
+func TestRace(t *testing.T) {
+	dir := module(t, racing, solved)
+	if got := shown(t, dir, options{}); !strings.Contains(got, "2 of 2 tasks") {
+		t.Errorf("without the race detector:\n%s", got)
+	}
+	got := shown(t, dir, options{race: true})
+	for _, want := range []string{"one of them writes it: guard it.\n", "    at x.go:5\n", "    at x.go:6\n"} {
+		if !strings.Contains(got, want) || strings.Contains(got, "goroutine ") {
+			t.Errorf("with the race detector there is no %q, or a stack, in\n%s", want, got)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -80,6 +81,8 @@ type log struct {
 // event is a line of go test -json.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
+	// FailedBuild is the package that the compiler refused, if a test failed for that.
+	FailedBuild string
 }
 
 func collect(out *bytes.Buffer) map[string]*log {
@@ -123,6 +126,9 @@ func collect(out *bytes.Buffer) map[string]*log {
 			switch {
 			case e.Test == "":
 				l.ended = true
+				if len(l.build) == 0 && e.FailedBuild != "" { // It imports what does not compile.
+					l.build = of(e.FailedBuild).build
+				}
 			case !strings.Contains(e.Test, "/") && l.failed == "":
 				l.failed = e.Test
 			}
@@ -190,6 +196,10 @@ func readTest(lines []string, name string) string {
 		return strings.Join(said, "\n")
 	}
 	for i, line := range lines {
+		if strings.HasPrefix(line, "WARNING: DATA RACE") {
+			return "Two goroutines use the same memory at the same time, and one of them writes it: guard it.\n" +
+				racing(lines[i+1:], name)
+		}
 		reason, isPanic := strings.CutPrefix(line, "panic: ")
 		fatal, isFatal := strings.CutPrefix(line, "fatal error: ")
 		switch {
@@ -210,6 +220,21 @@ func readTest(lines []string, name string) string {
 		}
 	}
 	return strings.Join(said, "\n")
+}
+
+// racing returns where the two goroutines were. A report of the race detector begins with their stacks, and an empty
+// line ends each.
+func racing(report []string, name string) string {
+	var places []string
+	for range 2 {
+		end := slices.Index(report, "")
+		if end < 0 {
+			break
+		}
+		places = append(places, where(report[:end], name))
+		report = report[end+1:]
+	}
+	return strings.Join(places, "\n")
 }
 
 // where returns the place in the reader's code, or else in the test, that a stack names first.

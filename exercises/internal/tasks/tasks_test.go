@@ -136,6 +136,13 @@ func TestReadTest(t *testing.T) {
 			"The test did not end: something waits for ever, or a loop has no end.\nat queue_test.go:5",
 		},
 		{"deadlock", "panic: deadlock: all goroutines", "A goroutine waits for ever: nothing wakes it.\n"},
+		{
+			"race", "WARNING: DATA RACE\nWrite at 0x1 by goroutine 8:\n  /x/07a-queue/queue.go:32\n\n" +
+				"Previous read at 0x1 by goroutine 7:\n  /go/src/maps.go:1\n  /x/07a-queue/queue.go:40\n\n" +
+				"Goroutine 8 (running) created at:\n  /x/07a-queue/queue_test.go:5\n",
+			"Two goroutines use the same memory at the same time, and one of them writes it: guard it.\n" +
+				"at queue.go:32\nat queue.go:40",
+		},
 		{"map", "fatal error: concurrent map writes", "The program died: concurrent map writes.\n"},
 	} {
 		if got := readTest(strings.Split(c.lines, "\n"), "07a-queue"); got != c.want {
