@@ -95,7 +95,8 @@ func updateToWrite(b *testing.B, o manager.Options) {
 	err = builder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func[reconcile.Request](
 		func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			var config corev1.ConfigMap
-			if err := c.Get(ctx, req.NamespacedName, &config); err != nil || config.Data["seen"] == config.Data["asked"] {
+			err := c.Get(ctx, req.NamespacedName, &config)
+			if err != nil || config.Data["seen"] == config.Data["asked"] {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}
 			config.Data["seen"] = config.Data["asked"]
