@@ -1,7 +1,8 @@
 // Package balancer is task 01b: load balancers that nobody deletes.
 //
-// A Service may ask for a load balancer: a machine of a cloud, which costs money. The controller below looks at each
-// Service of which it hears, and has the cloud create or delete the load balancer of that name.
+// A Service is an object that gives Pods a common address. It may ask for a load balancer: a machine of a cloud, which
+// costs money. The controller below looks at each Service of which it hears, and has the cloud create or delete the
+// load balancer of that name.
 //
 // Its users find load balancers whose Services are gone. It happens after updates, when the program is stopped and
 // started again, and nothing in the log says so. kube-controller-manager v1.14.2 has this bug in
