@@ -58,9 +58,10 @@ func TestRunner(t *testing.T) {
 
 // TestMended: the mended program passes.
 func TestMended(t *testing.T) {
-	finding, report := simtest.Find(t, scenario(newMended), simtest.Options{Budget: 2 * time.Second})
-	if finding != nil || report.Runs < 20 {
-		t.Errorf("%d runs, %v", report.Runs, finding)
+	const runs = 100
+	finding, report := simtest.Find(t, scenario(newMended), simtest.Options{Runs: runs})
+	if finding != nil || report.Runs != runs {
+		t.Errorf("%d runs of %d, %v", report.Runs, runs, finding)
 	}
 }
 
