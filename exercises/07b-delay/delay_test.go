@@ -117,7 +117,6 @@ func Test6AMillisecondBehindAThousandOthers(t *testing.T) {
 		}
 		d.AddAfter("first", time.Millisecond)
 		r.check(t, time.Millisecond, "The timer was set to an hour, and an earlier deadline has come.", "first at 1ms")
-		d.Stop()
 	})
 }
 

@@ -1,7 +1,8 @@
 // Package forget is task 08b: a wait that nobody ended.
 //
-// An operator renews certificates. A renewal that goes well returns RequeueAfter: look again in an hour. Now and then
-// the authority does not answer; then the renewal returns an error, and the loop tries again at once, or nearly so.
+// An operator (a program with controllers for one application) renews certificates. A renewal that goes well returns
+// RequeueAfter: look again in an hour. Now and then the authority does not answer. Then the renewal returns an error,
+// and the loop tries again at once, or nearly so.
 //
 // That works for weeks. Then users complain: after a failure, nothing happens for ten minutes and more. A restart of
 // the operator helps, for some weeks.

@@ -9,7 +9,8 @@
 //     matches every Pod, a nil one matches none.
 //   - Plan is a pure function: it decides on the one write, if any, and writes nothing. Addresses are in order. A Pod
 //     that is ready is in Ready, any other in NotReady. A Pod without IP, that has ended or is being deleted is in
-//     neither. If the Service is gone, its Endpoints are deleted. If the Endpoints are right, nothing is written.
+//     neither. If the Service is gone, its Endpoints are deleted, if there are any. If the Endpoints are right, nothing
+//     is written.
 //   - OnPod is the handler of Pod events. It queues each Service whose Endpoints may be different now, and no other: a
 //     change that Endpoints do not show queues nothing.
 //   - Sync reads the cache, asks Plan, and writes.

@@ -9,9 +9,9 @@
 // error. The queue tries again a little later.
 //
 // Since then, the Endpoints of some Services are never written again. The log says, again and again, that the cache is
-// out of date. It is not. It happens to Services with many Pods, and it can happen where a webhook changes what is
-// written: https://github.com/kubernetes/kubernetes/issues/127370 and
-// https://github.com/kubernetes/kubernetes/issues/126578.
+// out of date. It is not. It happens to Services with many Pods. It can also happen where a webhook, a program that the
+// server asks before it stores an object, changes what is written:
+// https://github.com/kubernetes/kubernetes/issues/127370 and https://github.com/kubernetes/kubernetes/issues/126578.
 //
 // Run the tests, read the code, and say in one sentence what the controller believes after an Update. Then mend it.
 package stale

@@ -15,7 +15,7 @@ type record struct {
 	began, ended int
 }
 
-// controller writes a status at its begin, and works until its context ends, and a second more.
+// controller writes a status at its beginning, and works until its context ends, and a second more.
 func (r *record) controller(ctx context.Context) {
 	r.mu.Lock()
 	r.began++
