@@ -232,7 +232,7 @@ func (w watchRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 }
 
 var (
-	watchLine = regexp.MustCompile(`(?s)^\*\*Watch it happen:\*\*.*?` + "`flyball demo --step([^`]*)`")
+	watchLine = regexp.MustCompile(`(?s)^\*\*Watch it happen:\*\*.*?` + "`(?:bin/)?flyball demo --step([^`]*)`")
 	demoFlag  = regexp.MustCompile(`--([a-z]+)[ =]([a-z0-9]+)`)
 )
 

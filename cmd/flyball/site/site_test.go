@@ -96,7 +96,7 @@ func TestPage(t *testing.T) {
 		{text: "```console\n$ cat <file\n```", html: "<code data-language=\"console\">$ cat &lt;file\n</code>"},
 		{text: "| a |\n|---|\n| b |", html: "<td>b</td>"},
 		{
-			text: "**Watch it happen:** run `flyball demo --step --scenario rollout` and look.",
+			text: "**Watch it happen:** run `bin/flyball demo --step --scenario rollout` and look.",
 			html: `look. <form class="watch" method="post" action="/watch" target="_blank">` +
 				`<input type="hidden" name="scenario" value="rollout"><button>Watch it now</button></form></p>`,
 		},
