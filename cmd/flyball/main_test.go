@@ -413,6 +413,12 @@ func TestHelpNamesTheCommands(t *testing.T) {
 
 // TestDemoStep lets single steps of the demo's controllers through, sets a fault, and then lets all of them through.
 func TestDemoStep(t *testing.T) {
+	for _, fault := range []string{"conflict", "lost answer", "cut watch", "crash"} {
+		t.Run(fault, func(t *testing.T) { demoStep(t, fault) })
+	}
+}
+
+func demoStep(t *testing.T, fault string) {
 	defer goleak.VerifyNone(t)
 	told, out := io.Pipe()
 	code := make(chan int, 1)
@@ -436,7 +442,7 @@ func TestDemoStep(t *testing.T) {
 					}
 					post(t, url+"do=step")
 				}
-				post(t, url+"do=inject&fault=conflict")
+				post(t, url+"do=inject&fault="+strings.ReplaceAll(fault, " ", "+"))
 				post(t, url+"do=open")
 			}()
 		case strings.Contains(last, "Ctrl-C"):

@@ -6,13 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -36,20 +39,36 @@ import (
 // manager, because on a real cluster it is another process: its work does not appear in the counts. The namespace
 // controller, which the story does not mention, runs there too.
 type cluster struct {
-	server  *localapi.Server
-	token   string // of the administrator, for clients that use the socket
-	nodes   *manager.Manager
-	manager *manager.Manager
+	server *localapi.Server
+	token  string // of the administrator, for clients that use the socket
+	nodes  *manager.Manager
 	// inspector is nil if the manager does not show itself, and tap if nothing is to be held up.
 	inspector *inspect.Inspector
 	tap       *tap.Tap
 
 	client kubernetes.Interface // of the user in the story
 
-	names   []string // of the controllers
+	names   []string      // of the controllers
+	changed chan struct{} // see director
+
+	mu sync.Mutex
+	// program is the one whose caches are filled. After a crash it is the one that has ended, until those of the next
+	// are.
+	program *program
+	// running is the program that runs.
+	running *program
+	// ended are the counts of the programs before.
+	ended counts
+}
+
+// program is one life of the controllers' process.
+type program struct {
+	manager *manager.Manager
 	loops   []func() reconcile.Stats
 	view    view
-	changed chan struct{} // see director
+	// crashed makes all requests fail: they are of a process that is gone.
+	crashed atomic.Bool
+	stop    context.CancelFunc
 }
 
 // view holds the caches that the story reads. They are the same that the controllers use.
@@ -69,7 +88,7 @@ func newCluster(delay time.Duration, page string, step bool) (*cluster, error) {
 	c := &cluster{token: token, changed: make(chan struct{}, 1)}
 	o := localapi.Options{Tokens: serve.Tokens(token), CEL: cel.New()}
 	if step {
-		c.tap = tap.New(tap.Options{Match: ofControllers})
+		c.tap = tap.New(tap.Options{Match: ofControllers, Crash: c.crash})
 		o.Gate = c.tap.Gate()
 	}
 	server, err := localapi.New(o)
@@ -95,35 +114,68 @@ func (c *cluster) build(delay time.Duration, page string) error {
 	if err := nodes.Add(c.nodes, kubelet.Options{Delay: delay, Spread: delay / 2, Seed: 1}); err != nil {
 		return err
 	}
-	o := manager.Options{}
 	if page != "" {
 		io := inspect.Options{}
 		if c.tap != nil {
 			io.Tap = c.tap
 		}
 		c.inspector = inspect.New(io)
-		o.DebugAddr, o.Inspect = page, c.inspector
-	}
-	if c.manager, err = manager.New(rest.AddUserAgent(c.config(), controllersAgent), o); err != nil {
-		return err
 	}
 	known, err := controllers.Enabled(nil)
 	if err != nil {
 		return err
 	}
 	for _, d := range known {
-		controller, err := d.New(c.manager, controllers.Options{})
-		if err != nil {
-			return fmt.Errorf("build %s: %w", d.Name, err)
-		}
-		if err := c.manager.Add(controller); err != nil {
-			return err
-		}
 		c.names = append(c.names, d.Name)
-		c.loops = append(c.loops, loops(controller)...)
 	}
-	c.view, err = newView(c.manager.Informers(), c.changed)
+	c.program, err = c.newProgram(page)
 	return err
+}
+
+// newProgram builds the manager of the controllers, which shows itself at the address page.
+func (c *cluster) newProgram(page string) (*program, error) {
+	p := &program{}
+	config := rest.AddUserAgent(c.config(), controllersAgent)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return mortal{p, next} })
+	o := manager.Options{}
+	if c.inspector != nil {
+		o.DebugAddr, o.Inspect = page, c.inspector
+	}
+	var err error
+	if p.manager, err = manager.New(config, o); err != nil {
+		return nil, err
+	}
+	known, err := controllers.Enabled(nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range known {
+		controller, err := d.New(p.manager, controllers.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("build %s: %w", d.Name, err)
+		}
+		if err := p.manager.Add(controller); err != nil {
+			return nil, err
+		}
+		p.loops = append(p.loops, loops(controller)...)
+	}
+	p.view, err = newView(p.manager.Informers(), c.changed)
+	return p, err
+}
+
+// mortal sends the requests of a program until it has crashed.
+type mortal struct {
+	*program
+	next http.RoundTripper
+}
+
+var errCrashed = errors.New("the program has crashed")
+
+func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
+	if m.crashed.Load() {
+		return nil, errCrashed
+	}
+	return m.next.RoundTrip(r)
 }
 
 // controllersAgent is in the user agent of the controllers' manager.
@@ -200,15 +252,29 @@ func (v view) look(namespace string) state {
 	return s
 }
 
-// counts returns the sums over the pipeline of the controllers' manager.
-func (c *cluster) counts() counts {
-	sum := counts{watch: watched(c.manager)}
-	for _, stats := range c.loops {
+// counts returns the sums over the pipeline of the controllers' program.
+func (p *program) counts() counts {
+	sum := counts{watch: watched(p.manager)}
+	for _, stats := range p.loops {
 		s := stats()
 		sum.queue += s.Adds
 		sum.sync += s.Syncs
 	}
 	return sum
+}
+
+// counts returns the sums over all programs.
+func (c *cluster) counts() counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended.plus(c.program.counts())
+}
+
+// look reads the caches of the program whose caches are filled.
+func (c *cluster) look() state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.program.view.look(metav1.NamespaceDefault)
 }
 
 // watched returns the number of watch events that the informers of a manager have received.
@@ -228,20 +294,18 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 	defer end()
 	var parts sync.WaitGroup
 	var errs [2]error
-	part := func(i int, name string, m *manager.Manager) {
+	part := func(i int, name string, run func(context.Context) error) {
 		parts.Go(func() {
-			if err := m.Run(running); err != nil {
+			if err := run(running); err != nil {
 				errs[i] = fmt.Errorf("%s: %w", name, err)
 				stop(errs[i])
 			}
 		})
 	}
-	if c.tap != nil {
-		c.tap.Attach(running, c.inspector.Recorder())
-	}
-	part(0, "kubelet", c.nodes)
-	part(1, "manager", c.manager)
-	err := c.manager.Informers().WaitForSync(ctx)
+	first := c.program
+	part(0, "kubelet", c.nodes.Run)
+	part(1, "manager", c.runPrograms)
+	err := first.manager.Informers().WaitForSync(ctx)
 	if err == nil {
 		err = play(ctx)
 	}
@@ -251,4 +315,53 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 	end()
 	parts.Wait()
 	return errors.Join(err, errs[0], errs[1], c.server.Close())
+}
+
+// runPrograms runs the controllers' program, and another one at the same address whenever one has crashed.
+func (c *cluster) runPrograms(ctx context.Context) error {
+	var syncs sync.WaitGroup
+	defer syncs.Wait()
+	p := c.program
+	for {
+		one, stop := context.WithCancel(ctx)
+		p.stop = stop
+		if c.tap != nil {
+			c.tap.Attach(one, c.inspector.Recorder())
+		}
+		c.mu.Lock()
+		c.running = p
+		c.mu.Unlock()
+		running := p
+		syncs.Go(func() {
+			if running.manager.Informers().WaitForSync(one) == nil {
+				c.takeOver(running)
+			}
+		})
+		err := running.manager.Run(one)
+		stop()
+		if !running.crashed.Load() || ctx.Err() != nil {
+			return err
+		}
+		if p, err = c.newProgram(running.manager.DebugAddr()); err != nil {
+			return err
+		}
+	}
+}
+
+// takeOver makes p the program that the story looks at.
+func (c *cluster) takeOver(p *program) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.program != p {
+		c.ended = c.ended.plus(c.program.counts())
+		c.program = p
+	}
+}
+
+// crash ends the program that runs, as kill -9 would: none of its requests is sent any more.
+func (c *cluster) crash() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running.crashed.Store(true)
+	c.running.stop()
 }

@@ -121,12 +121,12 @@ Behind each step: the watch events, queued keys and syncs that it took.
 	return c.run(ctx, func(ctx context.Context) error {
 		url := ""
 		if o.Page != "" {
-			url = fmt.Sprintf("http://%s/inspect/", c.manager.DebugAddr())
+			url = fmt.Sprintf("http://%s/inspect/", c.program.manager.DebugAddr())
 			fmt.Fprintf(o.Out, "Watch it at %s from inside.\n\n", url)
 		}
 		d := director{
-			client: c.client, look: func() state { return c.view.look(metav1.NamespaceDefault) }, changed: c.changed,
-			counts: c.counts, screen: newScreen(o.Out), timeout: o.Timeout,
+			client: c.client, look: c.look, changed: c.changed, counts: c.counts,
+			screen: newScreen(o.Out), timeout: o.Timeout,
 		}
 		shown := false
 		d.begin = func(s step) {

@@ -31,6 +31,10 @@ type counts struct {
 	watchOnly bool
 }
 
+func (c counts) plus(o counts) counts {
+	return counts{c.watch + o.watch, c.queue + o.queue, c.sync + o.sync, c.watchOnly}
+}
+
 func (c counts) minus(o counts) counts {
 	return counts{c.watch - o.watch, c.queue - o.queue, c.sync - o.sync, c.watchOnly}
 }
