@@ -110,6 +110,10 @@ bench-loop: ## controllers on Flyball and on controller-runtime, in processes an
 controlplane: ## build and start etcd, kube-apiserver and kube-controller-manager on loopback (first build: about 10 minutes)
 	cd peers && go run ./upstream/cmd/controlplane
 
+.PHONY: kind
+kind: ## with kind and a network: a cluster with the manager deployed in it, the demo's story on it, torn down (KEEP=1: not)
+	@docs/kind/story.sh
+
 .PHONY: node
 node: ## a real node without a registry, in a docker container, with flyball manager deployed (first build: about 10 minutes)
 	cd peers && go run ./node/cmd/node

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -77,13 +77,29 @@ func (n *Node) Apply(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := manifest.Read(dir, bytes.NewReader([]byte(text)))
+	return n.Create(ctx, dir, text)
+}
+
+// Create creates the objects that are written in YAML, in the namespace default unless they name another one. From is
+// where the text is from, for messages.
+func (n *Node) Create(ctx context.Context, from, text string) error {
+	objects, err := manifest.Read(from, strings.NewReader(text))
 	if err != nil {
 		return err
 	}
 	admin, err := client.New(n.Config, client.Options{})
 	if err != nil {
 		return err
+	}
+	for _, o := range objects {
+		namespaced, err := admin.IsObjectNamespaced(ctx, o)
+		switch {
+		case meta.IsNoMatchError(err): // another one of objects defines the kind
+		case err != nil:
+			return err
+		case namespaced && o.GetNamespace() == "":
+			o.SetNamespace(metav1.NamespaceDefault)
+		}
 	}
 	return manifest.Install(ctx, admin, objects)
 }

@@ -7,11 +7,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 )
 
 // Needs returns what this machine lacks to run a node, or nil.
 func Needs(ctx context.Context) error {
+	if runtime.GOOS != "linux" {
+		return errors.New("this is no Linux")
+	}
 	if _, err := docker(ctx, "version", "--format", "{{.Server.Version}}"); err != nil {
 		return fmt.Errorf("there is no docker engine: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -67,14 +68,25 @@ func (w *web) kubeletStopped(t *testing.T) {
 	}
 }
 
-// drained evicts the pods from the only node. Their successors wait until there is a node again.
+// drained evicts the pods from the only node. Their successors wait until there is a node again. One pod of the manager
+// may not be evicted, or nothing would create the successors.
 func (w *web) drained(t *testing.T) {
 	w.cordon(t, true)
+	managers, err := w.n.Client.CoreV1().Pods(system).List(t.Context(),
+		metav1.ListOptions{LabelSelector: "app=" + manager})
+	must(t, err)
+	if len(managers.Items) != 2 {
+		t.Fatalf("the manager has %d pods, want 2", len(managers.Items))
+	}
+	must(t, eventually(t.Context(), "no pod of the manager may be evicted", func() error {
+		return w.evict(t, &managers.Items[0])
+	}))
+	if err := w.evict(t, &managers.Items[1]); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("the eviction of the manager's other pod: %v, want it refused", err)
+	}
 	before := w.pods(t)
-	for name := range before {
-		must(t, w.n.Client.CoreV1().Pods("default").EvictV1(t.Context(), &policyv1.Eviction{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
-		}))
+	for _, pod := range before {
+		must(t, w.evict(t, pod))
 	}
 	must(t, eventually(t.Context(), "there are not three new pods that wait", func() error {
 		pods := w.pods(t)
@@ -92,6 +104,14 @@ func (w *web) drained(t *testing.T) {
 	w.cordon(t, false)
 	w.rolledOut(t)
 	w.awaitEndpoints(t, replicas)
+	must(t, w.n.AwaitDeployment(t.Context(), system, manager))
+}
+
+// evict asks for an eviction, as kubectl drain does.
+func (w *web) evict(t *testing.T, pod *corev1.Pod) error {
+	return w.n.Client.CoreV1().Pods(pod.Namespace).EvictV1(t.Context(), &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace},
+	})
 }
 
 // cordon lets the node take new pods, or not.

@@ -63,7 +63,7 @@ func repository() (string, error) {
 func compile(ctx context.Context, path, target, flags string) error {
 	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w "+flags, "-o", target,
 		"github.com/flyball-dev/flyball/peers/node/"+path)
-	c.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	c.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS=linux")
 	_, err := output(c)
 	return err
 }

@@ -2,18 +2,24 @@ package node
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 )
 
-// start starts a node, or skips the test and says why.
-func start(t *testing.T, controllers string) *Node {
+// start starts a node, or skips the test and says why. Programs are what the test needs besides.
+func start(t *testing.T, controllers string, programs ...string) *Node {
 	t.Helper()
 	if os.Getenv("FLYBALL_NODE") == "" {
 		t.Skip("it takes minutes and a docker engine: make test-node runs it")
 	}
 	if err := Needs(t.Context()); err != nil {
 		t.Skipf("this machine cannot run a node: %v", err)
+	}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("this machine lacks a program: %v", err)
+		}
 	}
 	begin := time.Now()
 	n, err := Start(t.Context(), t.Output(), controllers)

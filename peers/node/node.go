@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -125,7 +124,7 @@ func (n *Node) startContainer(bin string) error {
 		"--volume", "/var/lib/containerd", "--volume", "/var/lib/kubelet", "--volume", "/var/lib/etcd",
 		"--volume", n.Dir+":/node", "--volume", bin+":/kubernetes:ro",
 		"--entrypoint", "/node/init", rootImage(), "/node/logs")...)
-	n.run.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	n.run.SysProcAttr = upstream.ChildAttributes()
 	var says bytes.Buffer
 	n.run.Stderr = &says
 	stdin, err := n.run.StdinPipe()

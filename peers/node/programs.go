@@ -98,8 +98,8 @@ runtime_type = "io.containerd.runc.v2"
 {"type": "portmap", "capabilities": {"portMappings": true}}]}
 `,
 	// The container lacks the power to protect a process from the kernel's out-of-memory killer (see powers), hence
-	// oomScoreAdj. Only this machine reaches the kubelet's port, so that it need not ask who calls. A disk that is
-	// nearly full is the machine's own affair.
+	// oomScoreAdj. Only this machine and its containers reach the kubelet's port, so that it need not ask who calls. A
+	// disk that is nearly full is the machine's own affair.
 	"kubelet.yaml": `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock

@@ -37,7 +37,7 @@ type traffic struct {
 type figures struct {
 	requests, refused, failed int
 	p50, p99                  time.Duration
-	rollout                   time.Duration
+	rollout                   time.Duration // on average
 }
 
 // newTraffic begins to send requests to a URL.
@@ -129,5 +129,5 @@ func table(theirs, ours figures) string {
 		row("failed otherwise", func(f figures) any { return f.failed }) +
 		row("p50", func(f figures) any { return round(f.p50) }) +
 		row("p99", func(f figures) any { return round(f.p99) }) +
-		row("rollout", func(f figures) any { return f.rollout.Round(100 * time.Millisecond) })
+		row("a rollout", func(f figures) any { return f.rollout.Round(100 * time.Millisecond) })
 }

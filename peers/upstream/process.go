@@ -27,7 +27,7 @@ func (c *ControlPlane) run(path string, args ...string) error {
 	defer log.Close() // the child has its own
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = childAttributes()
+	cmd.SysProcAttr = ChildAttributes()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}

@@ -4,7 +4,7 @@ package upstream
 
 import "syscall"
 
-// childAttributes keep a child from the terminal's Ctrl-C. If the parent is killed, the child stays.
-func childAttributes() *syscall.SysProcAttr {
+// ChildAttributes returns what keeps a child from the terminal's Ctrl-C. If the parent is killed, the child stays.
+func ChildAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command init is process 1 of the node's container. It starts and stops programs as it is told by HTTP, starts them
 // again when they end by themselves, and reaps every process that has no other parent.
 //
