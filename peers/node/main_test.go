@@ -3,8 +3,12 @@ package node
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // start starts a node, or skips the test and says why. Programs are what the test needs besides.
@@ -48,6 +52,7 @@ func TestStory(t *testing.T) {
 	run(t, "flyball manager", func(t *testing.T) { ours = story(t, n) })
 	t.Logf("the rollout under traffic:\n%s", table(theirs, ours))
 	run(t, "demo", func(t *testing.T) { demo(t, n) })
+	run(t, "nothing forbidden", func(t *testing.T) { nothingForbidden(t, n) })
 }
 
 // TestFaults disturbs a cluster in which our controllers work, and gives it back to kube-controller-manager's.
@@ -60,6 +65,22 @@ func TestFaults(t *testing.T) {
 	run(t, "kubelet stopped", w.kubeletStopped)
 	run(t, "node drained", w.drained)
 	run(t, "controllers switched back on", w.switchedOn)
+}
+
+// nothingForbidden fails the test if the API server has refused something to a pod of the manager: the roles in deploy
+// are enough.
+func nothingForbidden(t *testing.T, n *Node) {
+	pods := n.Client.CoreV1().Pods(system)
+	list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + manager})
+	must(t, err)
+	for i := range list.Items {
+		name := list.Items[i].Name
+		log, err := pods.GetLogs(name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+		must(t, err)
+		if text := string(log); !strings.Contains(text, "lease") || strings.Contains(text, "orbidden") {
+			t.Errorf("the log of %s:\n%s", name, text)
+		}
+	}
 }
 
 // run runs a subtest, and ends the test if it fails: what follows needs what it leaves.

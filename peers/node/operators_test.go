@@ -144,10 +144,11 @@ spec: {ownerRef: {kind: Organization, name: acme}}
 	}, "shop", "shop", "metadata", "name")
 }
 
-// ci is ready with the sample's configuration in its volumes, which are made after it is deployed. The node is the hub,
-// and there is no build cluster. A file takes the place of GitHub.
+// ci is ready with the sample's configuration in its volumes, which are made after it is deployed. The node is the hub
+// and its build cluster. A file takes the place of GitHub.
 func ci(t *testing.T, n *Node) {
 	ctx, namespace := t.Context(), "ci"
+	apply(t, n, "ci/manifests/build")
 	deploy(t, n, "ci-controllers", "ci/manifests")
 	_, err := n.Client.AppsV1().Deployments(namespace).Patch(ctx, "ci-controllers", types.JSONPatchType, []byte(
 		`[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--github-refs-file=/etc/profiles/refs.yaml"}]`,
@@ -159,6 +160,7 @@ func ci(t *testing.T, n *Node) {
 	kubeconfig, err := clientcmd.LoadFromFile(n.Kubeconfig)
 	must(t, err)
 	kubeconfig.Contexts["app.ci"], kubeconfig.CurrentContext = kubeconfig.Contexts["node"], "app.ci"
+	kubeconfig.Contexts["build01"] = kubeconfig.Contexts["node"]
 	delete(kubeconfig.Contexts, "node")
 	kubeconfig.AuthInfos["admin"].Token = request.Status.Token
 	text, err := clientcmd.Write(*kubeconfig)

@@ -65,18 +65,19 @@ func TestManifests(t *testing.T) {
 	stopStandIns()
 	stopOperators()
 
-	compare(t, "hub-role.yaml", recorders[scenario.HubName], nil)
-	compare(t, "build/role.yaml", recorders[scenario.BuildName], &rbacv1.ClusterRole{
+	compare(t, "hub-role.yaml", account, recorders[scenario.HubName], nil)
+	// The hub may be a build cluster, too, so that the names differ.
+	compare(t, "build/role.yaml", account+"-build", recorders[scenario.BuildName], &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: account + "-handed-on"}, Rules: distributor.Rules(),
 	})
 }
 
-// compare compares what was recorded with a manifest. handedOn is what the process gives to others, and must
-// therefore have.
-func compare(t *testing.T, name string, r *rbac.Recorder, handedOn *rbacv1.ClusterRole) {
+// compare compares what was recorded with a manifest, whose ClusterRole is called role. handedOn is what the process
+// gives to others, and must therefore have.
+func compare(t *testing.T, name, role string, r *rbac.Recorder, handedOn *rbacv1.ClusterRole) {
 	t.Helper()
-	got, err := r.Manifests(account, "ci", account)
+	got, err := r.Manifests(role, "ci", account)
 	if err != nil {
 		t.Fatal(err)
 	}
