@@ -69,7 +69,7 @@ func (w *web) kubeletStopped(t *testing.T) {
 }
 
 // drained evicts the pods from the only node. Their successors wait until there is a node again. One pod of the manager
-// may not be evicted, or nothing would create the successors.
+// may not be evicted, so that it creates them.
 func (w *web) drained(t *testing.T) {
 	w.cordon(t, true)
 	managers, err := w.n.Client.CoreV1().Pods(system).List(t.Context(),
