@@ -25,12 +25,12 @@ func ExampleImageName() {
 // kinds are the objects, and lists of them, that the scheme is made for.
 func kinds() (objects []client.Object, lists []client.ObjectList) {
 	return []client.Object{
-			&api.ImageStream{}, &api.Image{}, &api.ImageStreamImport{}, &api.ProwJob{},
-			&api.TestImageStreamTagImport{}, &api.EphemeralCluster{},
-		}, []client.ObjectList{
-			&api.ImageStreamList{}, &api.ImageList{}, &api.ImageStreamImportList{}, &api.ProwJobList{},
-			&api.TestImageStreamTagImportList{}, &api.EphemeralClusterList{},
-		}
+		&api.ImageStream{}, &api.Image{}, &api.ImageStreamImport{}, &api.ProwJob{},
+		&api.TestImageStreamTagImport{}, &api.EphemeralCluster{},
+	}, []client.ObjectList{
+		&api.ImageStreamList{}, &api.ImageList{}, &api.ImageStreamImportList{}, &api.ProwJobList{},
+		&api.TestImageStreamTagImportList{}, &api.EphemeralClusterList{},
+	}
 }
 
 // fill sets every field below v: slices and maps have one element, strings differ.
