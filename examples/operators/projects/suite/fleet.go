@@ -126,11 +126,12 @@ func unreachable(w *World) {
 	w.Project("dead")
 	w.Live("a")
 	w.Reason("dead", api.ReasonProvisioning)
-	// It becomes ready, but does not answer, so that the fleet cannot add it.
+	// It becomes ready, but does not answer the next operator, so that the fleet cannot add it. The operator before
+	// must have stopped by then: it would wait for an answer.
 	w.Host.Silence("dead", false)
 	w.Reason("dead", api.ReasonReady)
-	w.Host.Silence("dead", true)
 	w.Stop()
+	w.Host.Silence("dead", true)
 	w.Start()
 	w.State("dead", multicluster.Joining)
 	w.State("a", multicluster.Live)
