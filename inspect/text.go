@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/flyball-dev/flyball/internal/printable"
 )
 
 // WriteText writes a timeline as lines of text, for a terminal.
@@ -19,7 +21,7 @@ func (t *Timeline) WriteText(w io.Writer) error {
 	for _, line := range t.Why {
 		fmt.Fprintf(&b, "=> %s\n", line)
 	}
-	_, err := io.WriteString(w, clean(b.String()))
+	_, err := io.WriteString(w, printable.Text(b.String()))
 	return err
 }
 
@@ -40,14 +42,4 @@ func (e *Entry) write(b *strings.Builder) {
 	for _, d := range e.Details {
 		fmt.Fprintf(b, "%46s%s\n", "", d)
 	}
-}
-
-// clean takes control characters away, which names and values of objects may have and a terminal would obey.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
 }

@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/internal/printable"
 )
 
 // screen is the live table of a manager. It has the resources above and the controllers below; one row is chosen, and
@@ -67,7 +67,6 @@ func (s *screen) wait() tea.Cmd {
 }
 
 func (s *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
-	var next tea.Cmd
 	switch m := message.(type) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
@@ -81,14 +80,14 @@ func (s *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case reply:
 		s.take(m)
-		next = s.wait()
+		return s, s.wait()
 	case tea.KeyPressMsg:
 		if s.press(m) {
 			return s, tea.Quit
 		}
 	}
 	s.layout()
-	return s, next
+	return s, nil
 }
 
 // take notes an answer. If it is none, the numbers stay.
@@ -190,7 +189,7 @@ func (s *screen) head() []string {
 	lines := []string{bold.Render("flyball top") + "  " + s.host + "  " +
 		s.sample.now.Time.Format("15:04:05") + "  " + faint.Render(state)}
 	if s.err != nil {
-		lines = append(lines, unwell.Render("no answer, these are the last numbers: "+clean(s.err.Error())))
+		lines = append(lines, unwell.Render("no answer, these are the last numbers: "+printable.Line(s.err.Error())))
 	}
 	complaints := s.sample.complaints()
 	const most = 4
@@ -222,7 +221,7 @@ func (s *screen) View() tea.View {
 	for i, line := range lines {
 		lines[i] = lipgloss.NewStyle().MaxWidth(s.width).Render(line)
 	}
-	v := tea.NewView(strings.Join(slices.Clip(lines), "\n"))
+	v := tea.NewView(strings.Join(lines, "\n"))
 	v.AltScreen = true
 	return v
 }

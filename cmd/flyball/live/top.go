@@ -15,6 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/internal/printable"
 )
 
 // Top shows what a manager does, again and again.
@@ -182,7 +183,8 @@ func (s sample) handlers(resource string) table {
 		}
 		for _, h := range r.Handlers {
 			t.rows = append(t.rows, []string{
-				clean(h.Name), strconv.FormatInt(h.Delivered, 10), strconv.FormatInt(h.Pending, 10), length(h.Running),
+				printable.Line(h.Name), strconv.FormatInt(h.Delivered, 10), strconv.FormatInt(h.Pending, 10),
+				length(h.Running),
 			})
 		}
 	}
@@ -209,7 +211,8 @@ func (s sample) keys(controller string) table {
 					at = "in " + length(k.In)
 				}
 				t.rows = append(t.rows, []string{
-					state.name, clean(k.Key), at, attempt, clean(cmp.Or(k.Why, strings.Join(k.Causes, ", "))),
+					state.name, printable.Line(k.Key), at, attempt,
+					printable.Line(cmp.Or(k.Why, strings.Join(k.Causes, ", "))),
 				})
 			}
 		}
@@ -231,20 +234,20 @@ func length(d time.Duration) string {
 // complaints says what is unwell, a line for each thing.
 func (s sample) complaints() (lines []string) {
 	if s.now.Ready != "" {
-		lines = append(lines, "not ready: "+clean(s.now.Ready))
+		lines = append(lines, "not ready: "+printable.Line(s.now.Ready))
 	}
 	for _, r := range s.now.Resources {
 		for _, p := range r.Problems {
-			lines = append(lines, clean(r.Name+": "+p))
+			lines = append(lines, printable.Line(r.Name+": "+p))
 		}
 	}
 	for _, c := range s.now.Controllers {
 		if c.Problem != "" {
-			lines = append(lines, clean(c.Name+": "+c.Problem))
+			lines = append(lines, printable.Line(c.Name+": "+c.Problem))
 		}
 		if len(c.Failures) > 0 {
 			f := c.Failures[0]
-			lines = append(lines, clean(fmt.Sprintf("%s: %s fails: %s", c.Name, f.Key, f.Why)))
+			lines = append(lines, printable.Line(fmt.Sprintf("%s: %s fails: %s", c.Name, f.Key, f.Why)))
 		}
 	}
 	return lines
@@ -270,18 +273,4 @@ func writeTop(out io.Writer, s sample) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// clean takes control characters away, which keys and errors may have and a terminal would obey, and puts the text on
-// one line.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0:
-			return '\uFFFD'
-		}
-		return r
-	}, s)
 }
