@@ -2,14 +2,12 @@ package node
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
 const (
@@ -131,12 +129,7 @@ func (n *Node) writeFiles() error {
 	if err := os.WriteFile(n.file("tokens.csv"), []byte(tokens.String()), 0o600); err != nil {
 		return err
 	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return err
-	}
-	block := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
-	return os.WriteFile(n.file("sa.key"), block, 0o600)
+	return upstream.WriteServiceAccountKey(n.file("sa.key"))
 }
 
 // writeKubeconfig writes the kubeconfig of a user when the API server has made its certificate.

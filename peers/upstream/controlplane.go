@@ -144,12 +144,17 @@ func (c *ControlPlane) writeFiles() error {
 	if err := os.WriteFile(c.file("tokens.csv"), []byte(tokens), 0o600); err != nil {
 		return err
 	}
+	return WriteServiceAccountKey(c.file("sa.key"))
+}
+
+// WriteServiceAccountKey writes a new key with which an API server signs the tokens of service accounts.
+func WriteServiceAccountKey(path string) error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return err
 	}
 	block := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
-	return os.WriteFile(c.file("sa.key"), block, 0o600)
+	return os.WriteFile(path, block, 0o600)
 }
 
 // WriteKubeconfig writes a kubeconfig for the user with the given token and returns its path.
