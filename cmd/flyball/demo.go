@@ -2,18 +2,15 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/demo"
 	"github.com/flyball-dev/flyball/cmd/flyball/live"
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
-	"github.com/flyball-dev/flyball/manager"
 )
 
 func newDemo() *cobra.Command {
@@ -56,10 +53,7 @@ code is then 130.`,
 					return &usageError{err}
 				}
 			}
-			// The demo shows only its story; the logs of the libraries would disturb it.
-			klog.LogToStderr(false)
-			klog.SetOutput(io.Discard)
-			ctx, release := manager.SetupSignals(klog.NewContext(c.Context(), klog.Logger{}))
+			ctx, release := quietly(c.Context())
 			defer release()
 			o.Out = c.OutOrStdout()
 			return ended(ctx, "demo", demo.Run(ctx, o))

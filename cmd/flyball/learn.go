@@ -1,13 +1,9 @@
 package main
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/learn"
-	"github.com/flyball-dev/flyball/manager"
 )
 
 func newLearn() *cobra.Command {
@@ -24,10 +20,7 @@ Ctrl-C ends it. With --output, the pages are written into a folder instead.`,
 			if err := o.Validate(); err != nil {
 				return &usageError{err}
 			}
-			// The demos' logs would disturb the reader.
-			klog.LogToStderr(false)
-			klog.SetOutput(io.Discard)
-			ctx, release := manager.SetupSignals(klog.NewContext(c.Context(), klog.Logger{}))
+			ctx, release := quietly(c.Context())
 			defer release()
 			o.Out = c.OutOrStdout()
 			return ended(ctx, "learn", learn.Run(ctx, o))

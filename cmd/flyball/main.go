@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/manager"
@@ -92,6 +93,14 @@ func ended(ctx context.Context, command string, err error) error {
 	}
 	text := strings.ReplaceAll(err.Error(), ": "+signal.Error(), "") // the user who sent the signal knows
 	return &stoppedError{signal: signal.Signal, text: command + ": " + strings.ReplaceAll(text, "\n", "; ")}
+}
+
+// quietly returns a context that a signal ends, for a command that plays the demo. The logs of the libraries would
+// disturb what the command shows.
+func quietly(ctx context.Context) (context.Context, context.CancelFunc) {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	return manager.SetupSignals(klog.NewContext(ctx, klog.Logger{}))
 }
 
 // usageError is the error of an invalid command line.

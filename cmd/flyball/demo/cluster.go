@@ -48,10 +48,9 @@ type cluster struct {
 
 	client kubernetes.Interface // of the user in the story
 
-	names   []string      // of the controllers
 	changed chan struct{} // see director
 
-	mu sync.Mutex
+	mu sync.Mutex // guards what follows
 	// program is the one whose caches are filled. After a crash it is the one that has ended, until those of the next
 	// are.
 	program *program
@@ -64,6 +63,7 @@ type cluster struct {
 // program is one life of the controllers' process.
 type program struct {
 	manager *manager.Manager
+	names   []string // of the controllers
 	loops   []func() reconcile.Stats
 	view    view
 	// crashed makes all requests fail: they are of a process that is gone.
@@ -121,13 +121,6 @@ func (c *cluster) build(delay time.Duration, page string) error {
 		}
 		c.inspector = inspect.New(io)
 	}
-	known, err := controllers.Enabled(nil)
-	if err != nil {
-		return err
-	}
-	for _, d := range known {
-		c.names = append(c.names, d.Name)
-	}
 	c.program, err = c.newProgram(page)
 	return err
 }
@@ -157,6 +150,7 @@ func (c *cluster) newProgram(page string) (*program, error) {
 		if err := p.manager.Add(controller); err != nil {
 			return nil, err
 		}
+		p.names = append(p.names, d.Name)
 		p.loops = append(p.loops, loops(controller)...)
 	}
 	p.view, err = newView(p.manager.Informers(), c.changed)

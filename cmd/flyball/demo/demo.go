@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,13 +75,7 @@ func (o Options) Validate() error {
 		return errors.New("--scenario needs --step")
 	}
 	if o.Page != "" {
-		host, _, err := net.SplitHostPort(o.Page)
-		if err != nil {
-			return fmt.Errorf("--page: %w", err)
-		}
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return fmt.Errorf("--page %s: it must be a loopback address", o.Page)
-		}
+		return serve.CheckLoopback("--page", o.Page)
 	}
 	return nil
 }
@@ -117,7 +110,7 @@ func Run(ctx context.Context, o Options) error {
 %s.
 Behind each step: the watch events, queued keys and syncs that it took.
 
-`, wrap(c.names))
+`, wrap(c.program.names))
 	return c.run(ctx, func(ctx context.Context) error {
 		url := ""
 		if o.Page != "" {

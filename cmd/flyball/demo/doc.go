@@ -1,6 +1,6 @@
 // Package demo plays the life of a Deployment on Flyball's own pipeline, in one process: an embedded Kubernetes API, a
-// fake kubelet and the real controllers. It implements make demo.
-// With a kubeconfig, the story is played on another cluster.
+// fake kubelet and the real controllers. It implements make demo. With a kubeconfig, the story is played on another
+// cluster.
 //
 //	story.go     the steps of the story and their expected outcomes
 //	cluster.go   the API, the kubelet, the manager and its controllers

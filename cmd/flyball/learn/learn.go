@@ -3,6 +3,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/flyball-dev/flyball"
 	"github.com/flyball-dev/flyball/cmd/flyball/demo"
+	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/cmd/flyball/site"
 )
 
@@ -39,12 +41,8 @@ type Options struct {
 
 // Validate returns an error if an option is invalid.
 func (o Options) Validate() error {
-	host, _, err := net.SplitHostPort(o.Address)
-	if err != nil {
-		return fmt.Errorf("--address: %w", err)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--address %s: it must be a loopback address", o.Address)
+	if err := serve.CheckLoopback("--address", o.Address); err != nil {
+		return err
 	}
 	if o.Dir == "" {
 		return nil
@@ -86,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 			return fmt.Errorf("write the pages: %w", err)
 		}
 		_, err := fmt.Fprintf(o.Out, "%d files are in %s; open %s\n", len(rendered.Names()), o.Output,
-			path.Join(o.Output, "index.html"))
+			path.Join(o.Output, site.Index))
 		return err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Address)
@@ -165,7 +163,7 @@ func (s *server) page(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	name := strings.TrimPrefix(r.URL.Path, "/")
+	name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), site.Index)
 	text, ok := rendered.File(name)
 	if !ok {
 		http.Error(w, "there is no page "+r.URL.Path+"; the documentation begins at /", http.StatusNotFound)
@@ -174,9 +172,6 @@ func (s *server) page(w http.ResponseWriter, r *http.Request) {
 	kind := mime.TypeByExtension(path.Ext(name))
 	if kind == "" {
 		kind = "text/plain; charset=utf-8"
-	}
-	if name == "" {
-		kind = "text/html; charset=utf-8"
 	}
 	w.Header().Set("Content-Type", kind)
 	if strings.HasPrefix(kind, "image/svg") {

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// serve runs the server until the test ends, and returns its address.
-func serve(t *testing.T, o Options) (base string) {
+// started runs the server until the test ends, and returns its address.
+func started(t *testing.T, o Options) (base string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	told, out := io.Pipe()
@@ -71,7 +71,7 @@ func ask(t *testing.T, method, target, form string, headers ...string) (*http.Re
 }
 
 func TestServe(t *testing.T) {
-	base := serve(t, Options{})
+	base := started(t, Options{})
 	for _, c := range []struct {
 		method, path string
 		headers      []string
@@ -110,7 +110,7 @@ func TestServe(t *testing.T) {
 // TestWatch: a demo's page is there when the reader is sent to it, with the controllers held up at the scenario; a
 // second wish ends the first demo.
 func TestWatch(t *testing.T) {
-	base := serve(t, Options{})
+	base := started(t, Options{})
 	var first string
 	for _, scenario := range []string{"", "endpoints"} {
 		answer, body := ask(t, "POST", base+"/watch", url.Values{"scenario": {scenario}}.Encode(), "Origin", base)
@@ -150,7 +150,7 @@ func TestDir(t *testing.T) {
 	write("README.md", "# Top\n")
 	write("docs/README.md", "# Docs\n")
 	write("docs/book/README.md", "before\n")
-	base := serve(t, Options{Dir: dir})
+	base := started(t, Options{Dir: dir})
 	for _, c := range []struct {
 		text, says string
 		code       int

@@ -22,6 +22,18 @@ func NewToken() string { return rand.Text() }
 // Tokens returns the users of a server: the administrator, who has the token.
 func Tokens(token string) map[string]auth.User { return map[string]auth.User{token: auth.Admin()} }
 
+// CheckLoopback validates the address that a flag gives for a page on this machine.
+func CheckLoopback(flag, addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%s %s: it must be a loopback address", flag, addr)
+	}
+	return nil
+}
+
 // CheckHosts validates host names of the server.
 func CheckHosts(names []string) error {
 	for _, name := range names {

@@ -14,7 +14,6 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
-	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
@@ -56,7 +55,7 @@ type section struct {
 // parse reads a page.
 func parse(name string, source []byte) *page {
 	p := &page{name: name, title: name, source: source}
-	p.tree = markdown(Options{}).Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext()))
+	p.tree = markdown(Options{}).Parser().Parse(text.NewReader(source))
 	taken := map[string]int{}
 	for node := range descendants(p.tree) {
 		h, is := node.(*ast.Heading)
@@ -68,11 +67,9 @@ func parse(name string, source []byte) *page {
 			p.title = words
 		}
 		id := anchor(words)
-		if n := taken[id]; n > 0 {
-			taken[id]++
+		n := taken[id]
+		if taken[id]++; n > 0 {
 			id = fmt.Sprintf("%s-%d", id, n)
-		} else {
-			taken[id] = 1
 		}
 		h.SetAttributeString("id", []byte(id))
 		p.headings = append(p.headings, heading{id, words, h})

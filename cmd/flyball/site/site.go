@@ -2,7 +2,6 @@ package site
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -20,9 +19,10 @@ const (
 	// start is the page that the site begins with, and book has the table of contents of the book.
 	start = "docs/README.md"
 	book  = "docs/book/README.md"
-	// index is what a browser asks for first.
-	index = "index.html"
 )
+
+// Index is the path of the page that a reader sees first.
+const Index = "index.html"
 
 // forge is where files of the repository are that the site does not have.
 const forge = "https://github.com/flyball-dev/flyball/blob/main/"
@@ -147,7 +147,7 @@ func (s *Site) addAssets(sections []section) error {
 		return err
 	}
 	s.files["assets/code.css"] = colours
-	s.files[index] = fmt.Appendf(nil, `<!doctype html>
+	s.files[Index] = fmt.Appendf(nil, `<!doctype html>
 <meta http-equiv="refresh" content="0; url=%s">
 <a href="%[1]s">Flyball</a>
 `, target(start))
@@ -162,7 +162,7 @@ func (s *Site) addAssets(sections []section) error {
 
 // File returns a file of the site by its path, which has no slash at the beginning. A folder has none.
 func (s *Site) File(name string) ([]byte, bool) {
-	text, ok := s.files[cmp.Or(name, index)]
+	text, ok := s.files[name]
 	return text, ok
 }
 
