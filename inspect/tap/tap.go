@@ -59,6 +59,8 @@ type Tap struct {
 	o Options
 
 	mu sync.Mutex
+	// program is done when the program stops; nil before Attach.
+	program context.Context
 	// paused holds all steps up; delay makes each wait if it is not paused.
 	paused bool
 	delay  time.Duration
@@ -111,8 +113,12 @@ func New(o Options) *Tap {
 }
 
 // Attach has the Tap hold up the deltas and keys that are reported to r, that of an Inspector, until ctx is done: when
-// the program stops.
+// the program stops. A write that is held up then has no effect, and its connection breaks: the program need not wait
+// for an answer.
 func (t *Tap) Attach(ctx context.Context, r *trace.Recorder) {
+	t.mu.Lock()
+	t.program = ctx
+	t.mu.Unlock()
 	r.Hold(func(kind trace.Kind, s trace.Subject, text string) {
 		stage := Key
 		if kind == trace.Changed {
@@ -195,8 +201,8 @@ func (t *Tap) State() State {
 	return s
 }
 
-// wait returns when the step may go on, or ctx is done.
-func (t *Tap) wait(ctx context.Context, stage Stage, text string) {
+// wait returns when the step may go on, or ctx is done. It reports whether the step may go on.
+func (t *Tap) wait(ctx context.Context, stage Stage, text string) bool {
 	t.mu.Lock()
 	if !t.paused {
 		delay := t.delay
@@ -207,7 +213,7 @@ func (t *Tap) wait(ctx context.Context, stage Stage, text string) {
 			case <-ctx.Done():
 			}
 		}
-		return
+		return true
 	}
 	t.number++
 	s := &step{Waiting{t.number, stage, text, time.Now()}, make(chan struct{})}
@@ -215,8 +221,10 @@ func (t *Tap) wait(ctx context.Context, stage Stage, text string) {
 	t.mu.Unlock()
 	select {
 	case <-s.pass:
+		return true
 	case <-ctx.Done():
 		t.Release(s.ID)
+		return false
 	}
 }
 
@@ -230,8 +238,19 @@ func (t *Tap) request(ctx context.Context, r *gate.Request) gate.Verdict {
 	if !r.Mutates() || !t.o.Match(r) {
 		return gate.Verdict{}
 	}
+	t.mu.Lock()
+	program := t.program
+	t.mu.Unlock()
+	if program != nil {
+		held, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(program, cancel)()
+		ctx = held
+	}
 	text := describe(r)
-	t.wait(ctx, Write, text)
+	if !t.wait(ctx, Write, text) {
+		return gate.Verdict{Action: gate.Drop}
+	}
 	if !t.take(Conflict, text) {
 		return gate.Verdict{}
 	}

@@ -35,6 +35,7 @@ type world struct {
 	t    *testing.T
 	user kubernetes.Interface
 	runs atomic.Int64
+	stop func() // ends the program, and waits until it has ended
 }
 
 func newWorld(t *testing.T) *world {
@@ -58,7 +59,8 @@ func newWorld(t *testing.T) *world {
 			kill()
 		}
 	}()
-	t.Cleanup(func() { stop(); <-ended })
+	w.stop = func() { stop(); <-ended }
+	t.Cleanup(w.stop)
 	time.Sleep(time.Second)
 	return w
 }
@@ -199,6 +201,30 @@ func TestStopWhilePaused(t *testing.T) {
 		w.create("a")
 		w.step(tap.Event)
 		w.held("delta: Add configmaps default/a")
+	})
+}
+
+// A program that stops does not wait for a write that is held up, and the write has no effect.
+func TestStopWhileAWriteIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Pause()
+		w.create("a")
+		w.step(tap.Event)
+		w.held("delta: Add configmaps default/a")
+		w.step(tap.Delta)
+		w.held("key: controller configmap default/a")
+		w.step(tap.Key)
+		w.held("write: update configmaps default/a")
+		began := time.Now()
+		w.stop()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the program took %s to stop", took)
+		}
+		w.held()
+		if w.marked("a") {
+			t.Error("the write took effect although its program had stopped")
+		}
 	})
 }
 
