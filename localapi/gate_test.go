@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
@@ -114,6 +115,35 @@ func TestGateFrames(t *testing.T) {
 			}
 			wantEvents(t, w, c.want...)
 		})
+	}
+}
+
+// TestInitialFrames: a gate can tell objects that existed when a watch began from changes, whether the client asked for
+// them or got them by default.
+func TestInitialFrames(t *testing.T) {
+	for _, o := range []metav1.ListOptions{{}, {ResourceVersion: "0"}, {
+		SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true,
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	}} {
+		var mu sync.Mutex
+		initial := map[string]bool{}
+		g := gate.Funcs{OnFrame: func(_ context.Context, _ *gate.Request, f gate.Frame) gate.Verdict {
+			mu.Lock()
+			defer mu.Unlock()
+			initial[f.Name] = f.Initial
+			return gate.Verdict{}
+		}}
+		inBubble(t, localapi.Options{Gate: g}, func(t *testing.T, _ *localapi.Server, client kubernetes.Interface) {
+			maps := client.CoreV1().ConfigMaps("default")
+			mustCreate(t, maps, configMap("a"))
+			w := watchMaps(t, maps, o)
+			events(t, w)
+			mustCreate(t, maps, configMap("b"))
+			events(t, w)
+		})
+		if got, seen := initial["b"]; !initial["a"] || got || !seen {
+			t.Errorf("with %+v: %v", o, initial)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/localapi"
@@ -319,5 +320,75 @@ func TestSlowAnswer(t *testing.T) {
 			t.Fatalf("%v, the request ended with %v", err, cut)
 		}
 		_ = response.Body.Close()
+	})
+}
+
+// holding is a gate that holds each write up for five minutes, or until its client has left.
+func holding(left *error) gate.Gate {
+	return gate.Funcs{OnRequest: func(ctx context.Context, r *gate.Request) gate.Verdict {
+		if !r.Mutates() {
+			return gate.Verdict{}
+		}
+		select {
+		case <-time.After(5 * time.Minute):
+			return gate.Verdict{}
+		case <-ctx.Done():
+			*left = ctx.Err()
+			return gate.Verdict{Action: gate.Drop}
+		}
+	}}
+}
+
+// TestHeldWrite: the limits of a connection are no limits of a gate.
+func TestHeldWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var left error
+		server, _ := start(t, localapi.Options{Gate: holding(&left)})
+		c := dialed(t, server, post+`{"metadata":{"name":"a"}}`)
+		began := time.Now()
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		took := time.Since(began)
+		if response.StatusCode != http.StatusCreated || took != 5*time.Minute || left != nil {
+			t.Errorf("%s after %s, the request ended with %v", response.Status, took, left)
+		}
+	})
+}
+
+// TestStopWhileAWriteIsHeld: the server does not wait for the gate.
+func TestStopWhileAWriteIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var left error
+		server, _ := start(t, localapi.Options{Gate: holding(&left)})
+		l := newPipes()
+		stop := inBackground(t, func(ctx context.Context) error { return server.Serve(ctx, l) })
+		c := l.dial(t, post+`{"metadata":{"name":"a"}}`)
+		synctest.Wait()
+		stop()
+		if text, lasts := end(t, c); text != "" || lasts != 0 || left == nil {
+			t.Errorf("after %s: %q, the request ended with %v", lasts, text, left)
+		}
+	})
+}
+
+// TestHeldWriteOfAClientThatLeaves: the gate hears of it at once.
+func TestHeldWriteOfAClientThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var left error
+		server, config := start(t, localapi.Options{Gate: holding(&left)})
+		c := dialed(t, server, post+`{"metadata":{"name":"a"}}`)
+		synctest.Wait()
+		_ = c.Close()
+		synctest.Wait()
+		if left == nil {
+			t.Error("the gate still holds the write up")
+		}
+		if _, err := clientset(t, config).CoreV1().ConfigMaps("default").Get(t.Context(), "a",
+			metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the write took effect: %v", err)
+		}
 	})
 }

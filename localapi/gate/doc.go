@@ -13,5 +13,6 @@
 //
 // The goroutine that serves a request calls the gate's methods: concurrently for different requests, in order for the
 // frames of one watch. The methods may block; the server holds no lock meanwhile. ctx ends when the client gives up or
-// the server closes. A gate that then returns, with any verdict, leaves no goroutine behind.
+// the server closes. A gate that then returns, with any verdict, leaves no goroutine behind. The time limits of a
+// listener do not include what a gate takes.
 package gate

@@ -49,6 +49,7 @@ type Frame struct {
 	Type            watch.EventType
 	Namespace, Name string
 	ResourceVersion string
+	Initial         bool // of an object that existed when the watch began
 }
 
 // Action says what the server does with a request, an answer or a frame.

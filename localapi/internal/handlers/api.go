@@ -166,8 +166,11 @@ type exchange struct {
 
 	res  *registry.Resource
 	out  codec.Output
-	body []byte
 	asOf int64
+
+	// body and bodyErr are what readBody returned; both are nil before.
+	body    []byte
+	bodyErr error
 
 	sentName string // name of the object in a create's body
 	dryRun   bool   // requested in a delete's body
@@ -205,7 +208,7 @@ func (x *exchange) open() error {
 	if !i.Mutates() || x.r.Body == nil {
 		return nil
 	}
-	body, err := io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
+	body, err := x.readBody()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return serviceError(http.StatusRequestTimeout, ": the body did not arrive in time")
 	}
@@ -215,11 +218,18 @@ func (x *exchange) open() error {
 	if len(body) > maxBody {
 		return apierrors.NewRequestEntityTooLargeError("limit is 3145728")
 	}
-	x.body = body
 	if format, err := codec.InputFormat(x.r); err == nil && format == codec.YAML || i.Verb == "patch" {
 		return codec.CheckAliases(body, maxBody)
 	}
 	return nil
+}
+
+// readBody reads the body at the first call, and returns it at each.
+func (x *exchange) readBody() ([]byte, error) {
+	if x.body == nil && x.bodyErr == nil {
+		x.body, x.bodyErr = io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
+	}
+	return x.body, x.bodyErr
 }
 
 // answer performs the operation.

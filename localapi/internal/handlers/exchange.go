@@ -107,9 +107,14 @@ func (x *exchange) finish(a answer) {
 // lose breaks the connection.
 func (x *exchange) lose() { panic(http.ErrAbortHandler) }
 
+// before asks the gate, which may hold the request up for as long as it likes.
 func (x *exchange) before() gate.Verdict {
 	if x.api.Gate == nil {
 		return gate.Verdict{}
+	}
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Time{}) // the listener's limit does not know of gates
+	if x.info.Mutates() && x.r.Body != nil {
+		_, _ = x.readBody() // before that, net/http does not notice when a client leaves; open reports the error
 	}
 	return x.api.Gate.Before(x.r.Context(), x.info)
 }

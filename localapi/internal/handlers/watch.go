@@ -28,6 +28,7 @@ type stream struct {
 	bookmarks bool  // requested by the client
 	sent      int64 // the revision that the client has been told
 	columns   bool  // a table's columns have been sent
+	following bool  // the objects that existed when the watch began have been sent
 	done      bool
 }
 
@@ -128,6 +129,7 @@ func (s *stream) initial(bookmark bool) {
 			return
 		}
 	}
+	s.following = true
 	s.sent = s.watcher.InitialRevision
 	if bookmark {
 		s.bookmark(s.watcher.InitialRevision, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
@@ -260,7 +262,7 @@ func (s *stream) pass(n registry.Notice) gate.Verdict {
 	}
 	verdict := s.api.Gate.Frame(s.r.Context(), s.info, gate.Frame{
 		Type: n.Type, Namespace: n.Object.Meta.GetNamespace(), Name: n.Object.Meta.GetName(),
-		ResourceVersion: n.Object.Meta.GetResourceVersion(),
+		ResourceVersion: n.Object.Meta.GetResourceVersion(), Initial: !s.following,
 	})
 	if s.r.Context().Err() != nil {
 		return gate.Verdict{Action: gate.Close}
