@@ -130,7 +130,11 @@ func updateToWrite(b *testing.B, o manager.Options) {
 }
 
 // feed is an API without pods at first.
-type feed struct{ next chan *corev1.Pod }
+type feed struct {
+	next chan *corev1.Pod
+	// odd are events whose object cannot be decoded.
+	odd chan *listwatch.DecodeError
+}
 
 func (f *feed) List(context.Context, listwatch.ListOptions, func(*corev1.Pod) error) (listwatch.ListResult, error) {
 	return listwatch.ListResult{ResourceVersion: "10"}, nil
@@ -148,6 +152,10 @@ func (f *feed) Next(ctx context.Context) (listwatch.Event[*corev1.Pod], error) {
 	case pod := <-f.next:
 		return listwatch.Event[*corev1.Pod]{
 			Type: listwatch.Modified, Object: pod, ResourceVersion: pod.ResourceVersion,
+		}, nil
+	case err := <-f.odd:
+		return listwatch.Event[*corev1.Pod]{
+			Type: listwatch.Modified, Unreadable: err, ResourceVersion: err.Version,
 		}, nil
 	case <-ctx.Done():
 		return listwatch.Event[*corev1.Pod]{}, io.EOF

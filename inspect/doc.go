@@ -9,11 +9,11 @@
 //
 // # What is recorded
 //
-// Informers, controllers and the client report each step of an object to the Inspector of their context: a change of
-// the cache, the keys that a handler made of it, each reconcile with its causes, its writes, log lines and held-back
-// reads. The last 50 steps of 2,000 objects and keys are kept in memory, at 320 bytes a step, and the states before and
-// after the last 4,096 changes, for differences. [Options] sets other bounds. Without an Inspector nothing is recorded,
-// and the pipeline pays for a comparison with nil.
+// Informers, controllers and the client report each step of an object to the Inspector of their context: an event of a
+// watch, a change of the cache, the keys that a handler made of it, each reconcile with its causes, its writes, log
+// lines and held-back reads. The last 50 steps of 2,000 objects and keys are kept in memory, at 320 bytes a step, and
+// the states before and after the last 4,096 changes, for differences. [Options] sets other bounds. Without an
+// Inspector nothing is recorded, and the pipeline pays for a comparison with nil.
 //
 // Only what happens in this process is recorded. Writes are those of the manager's client and of the clients that are
 // made of the manager's config. Log lines are those of the logger in the reconcile's context. Objects of the same name

@@ -2,6 +2,8 @@ package inspect_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
@@ -83,15 +87,46 @@ configmaps default/a
                                               because of Add configmaps default/a, version 11
 00:00:00.000 #4     log configmap-1          Not done yet name=a
 00:00:00.000 #5     write configmap-1        update configmaps default/a: 200 OK, version 12
-00:00:00.000 #6     cache                    updated: version 12 (of write #5)
+00:00:00.000 #6     event                    MODIFIED: version 12 (of write #5)
+00:00:00.000 #7     cache                    updated: version 12
                                               data: none → {"done":"yes"}
-00:00:00.000 #7     handler configmap        Update: key default/a
-00:00:00.000 #8     reconcile configmap-2    done in 0s; again in 1h0m0s
+00:00:00.000 #8     handler configmap        Update: key default/a
+00:00:00.000 #9     reconcile configmap-2    done in 0s; again in 1h0m0s
                                               because of Update configmaps default/a, version 12
 => controller configmap will reconcile default/a in 59m55s (RequeueAfter, attempt 1)
 `
 		if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), got.String()); diff != "" {
 			t.Errorf("timeline (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestUnreadableEvent: an event whose object cannot be decoded is a step, although the cache cannot take it over.
+func TestUnreadableEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := inspect.New(inspect.Options{})
+		f := &feed{next: make(chan *corev1.Pod), odd: make(chan *listwatch.DecodeError)}
+		inf := informer.NewSharedInformer(f, informer.Options[*corev1.Pod]{Resource: "pods"})
+		ctx, stop := context.WithCancel(i.Context(klog.NewContext(t.Context(), klog.NewKlogr().V(9))))
+		ended := make(chan error)
+		go func() { ended <- inf.Run(ctx) }()
+		f.next <- &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "11"}}
+		synctest.Wait()
+		f.odd <- &listwatch.DecodeError{What: "ns/a", Key: "ns/a", Version: "12", Err: errors.New("an odd field")}
+		synctest.Wait()
+		var got []string
+		for _, e := range i.Timeline(inspect.Ref{Resource: "pods", Namespace: "ns", Name: "a"}).Steps {
+			got = append(got, fmt.Sprint(e.Stage, " ", e.Text, " ", e.Failed))
+		}
+		if diff := cmp.Diff([]string{
+			"event MODIFIED: version 11 false", "cache added: version 11 false",
+			"event MODIFIED: version 12, which the cache cannot take over: decode ns/a: an odd field true",
+		}, got); diff != "" {
+			t.Errorf("timeline (-want +got):\n%s", diff)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -26,6 +26,7 @@ type Stage string
 
 // The stages.
 const (
+	StageEvent     Stage = "event"     // a watch brought an event about the object
 	StageCache     Stage = "cache"     // the cache took over a state from the server
 	StageHandler   Stage = "handler"   // a controller's handler turned it into keys
 	StageReconcile Stage = "reconcile" // a controller reconciled a key
@@ -48,9 +49,10 @@ type Entry struct {
 	Text string `json:"text"`
 	// Details are what changed, or the causes of a reconcile.
 	Details []string `json:"details,omitempty"`
-	// Version is the resource version that the cache has taken over, or that the server gave to a write.
+	// Version is the resource version of an event, the one that the cache has taken over, or that the server gave to a
+	// write.
 	Version string `json:"version,omitempty"`
-	// From is the number of the write that the cache now shows; zero if it is not known.
+	// From is the number of the write that the event brings, or the cache if no event did; zero if it is not known.
 	From uint64 `json:"from,omitempty"`
 	// Object is what a write is about, if it is another object.
 	Object *Ref          `json:"object,omitempty"`
@@ -60,9 +62,9 @@ type Entry struct {
 	Running bool `json:"running,omitempty"`
 }
 
-// Timeline returns what happened to an object: the changes that the caches took over, the keys that handlers made of
-// them, the reconciles of these keys that the object caused or whose name it has, with all that they did, and the
-// writes of other reconciles to it.
+// Timeline returns what happened to an object: the events of watches, the changes that the caches took over, the keys
+// that handlers made of them, the reconciles of these keys that the object caused or whose name it has, with all that
+// they did, and the writes of other reconciles to it.
 func (i *Inspector) Timeline(object Ref) Timeline {
 	t := Timeline{Object: object}
 	subject := object.subject()
@@ -121,8 +123,8 @@ func hasWrite(entries []Entry, s *trace.Step) bool {
 	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Stage == StageWrite && e.Number == s.Number })
 }
 
-// link has each change of the cache refer to the write of this process that it shows, and drops the object from its
-// own writes.
+// link has the first step that shows a write of this process refer to it, an event as a rule, and drops the object from
+// its own writes.
 func link(object Ref, entries []Entry) {
 	writes := map[string]uint64{}
 	for n := range entries {
@@ -133,8 +135,9 @@ func link(object Ref, entries []Entry) {
 		switch {
 		case e.Stage == StageWrite && e.Object == nil && !e.Failed:
 			writes[e.Version] = e.Number
-		case e.Stage == StageCache && e.Version != "":
+		case (e.Stage == StageEvent || e.Stage == StageCache) && e.Version != "":
 			e.From = writes[e.Version]
+			delete(writes, e.Version)
 		}
 	}
 }
@@ -146,6 +149,12 @@ func entryOf(of trace.Subject, s *trace.Step) Entry {
 		e.Controller, e.Key = of.Controller, of.Key()
 	}
 	switch s.Kind {
+	case trace.Received:
+		e.Stage, e.Version = StageEvent, s.Version
+		e.Text = s.Event + ofForm(s.Text) + ": version " + s.Version
+		if s.Err != nil {
+			e.Text += ", which the cache cannot take over: " + s.Err.Error()
+		}
 	case trace.Changed:
 		e.Stage, e.Version = StageCache, s.Version
 		e.Text, e.Details = changeText(s), differences(of.Resource, s.Old, s.New)
@@ -171,11 +180,19 @@ func entryOf(of trace.Subject, s *trace.Step) Entry {
 }
 
 func changeText(s *trace.Step) string {
-	text := map[string]string{"Add": "added", "Update": "updated", "Delete": "deleted"}[s.Event]
+	text := map[string]string{"Add": "added", "Update": "updated", "Delete": "deleted"}[s.Event] + ofForm(s.Text)
 	if s.Initial {
 		text += ", by the first list"
 	}
 	return text + ": version " + s.Version
+}
+
+// ofForm tells the caches of a resource apart.
+func ofForm(form string) string {
+	if form == "" {
+		return ""
+	}
+	return " in the cache of " + form + " objects"
 }
 
 func handledText(s *trace.Step) string {

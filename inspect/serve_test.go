@@ -422,6 +422,11 @@ func TestStream(t *testing.T) {
 	})
 }
 
+// changed records a change of a cache.
+func changed(i *inspect.Inspector, resource, event string, state metav1.Object) {
+	i.Recorder().Changed(resource, "", event, false, nil, state, time.Now())
+}
+
 // TestFind: each word must be in the resource or the name, in whatever case.
 func TestFind(t *testing.T) {
 	i := inspect.New(inspect.Options{})
@@ -430,7 +435,7 @@ func TestFind(t *testing.T) {
 		{Resource: "deployments.apps", Namespace: "default", Name: "web"},
 		{Resource: "pods", Namespace: "kube-system", Name: "dns"},
 	} {
-		i.Recorder().Changed(s.Resource, "Add", false, nil, &metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name})
+		changed(i, s.Resource, "Add", &metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name})
 	}
 	for text, want := range map[string]string{
 		"":           "[pods kube-system/dns deployments.apps default/web pods default/web-1]",
@@ -457,7 +462,7 @@ func TestSlowReader(t *testing.T) {
 		defer stop()
 		next(t, slow, "pipeline")
 		for n := range 10_000 {
-			i.Recorder().Changed("configmaps", "Update", false, nil, &metav1.ObjectMeta{
+			changed(i, "configmaps", "Update", &metav1.ObjectMeta{
 				Namespace: "default", Name: "a", ResourceVersion: fmt.Sprint(n),
 			})
 			if n%100 == 0 {
@@ -510,11 +515,11 @@ func TestWatchedStepsStay(t *testing.T) {
 		mgr := start(t, i, idle)
 		flood := func() {
 			for n := range 100 {
-				i.Recorder().Changed("pods", "Add", false, nil, &metav1.ObjectMeta{Name: fmt.Sprint(n)})
+				changed(i, "pods", "Add", &metav1.ObjectMeta{Name: fmt.Sprint(n)})
 			}
 		}
 		object := trace.Subject{Resource: "configmaps", Namespace: "default", Name: "a"}
-		i.Recorder().Changed("configmaps", "Add", false, nil, &metav1.ObjectMeta{Namespace: "default", Name: "a"})
+		changed(i, "configmaps", "Add", &metav1.ObjectMeta{Namespace: "default", Name: "a"})
 		messages, stop := stream(t, i.Handler(mgr), "resource=configmaps&namespace=default&name=a")
 		next(t, messages, "steps")
 		flood()

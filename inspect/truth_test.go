@@ -81,8 +81,10 @@ func truth(t *testing.T, seed uint64, faults bool) {
 		s.compareWrites(t, config, name)
 		s.compareWrites(t, secret, name)
 		s.compareRuns(t, config, name)
-		compareChanges(t, config, journal["configmaps default/"+name], faults)
-		compareChanges(t, secret, journal["secrets default/"+name], faults)
+		for _, stage := range []inspect.Stage{inspect.StageEvent, inspect.StageCache} {
+			compareChanges(t, config, stage, journal["configmaps default/"+name], faults)
+			compareChanges(t, secret, stage, journal["secrets default/"+name], faults)
+		}
 	}
 	stop()
 	if err := <-ended; err != nil {
@@ -237,19 +239,21 @@ func (s *scenario) compareRuns(t *testing.T, timeline inspect.Timeline, name str
 	}
 }
 
-// compareChanges compares the changes of the cache in a timeline with the journal. If watches have ended, some of the
-// changes have not been seen.
-func compareChanges(t *testing.T, timeline inspect.Timeline, journal []string, missed bool) {
+// compareChanges compares the events of watches, or the changes of the cache, in a timeline with the journal. If
+// watches have ended, some of the changes have not been seen.
+func compareChanges(t *testing.T, timeline inspect.Timeline, stage inspect.Stage, journal []string, missed bool) {
 	t.Helper()
+	words := strings.NewReplacer(
+		", by the first list", "", "ADDED", "added", "MODIFIED", "updated", "DELETED", "deleted")
 	var got []string
 	for _, e := range timeline.Steps {
-		if e.Stage == inspect.StageCache {
-			got = append(got, strings.Replace(e.Text, ", by the first list", "", 1))
+		if e.Stage == stage {
+			got = append(got, words.Replace(e.Text))
 		}
 	}
 	if !missed {
 		if diff := cmp.Diff(journal, got); diff != "" {
-			t.Errorf("%s: changes (-journal +timeline):\n%s", timeline.Object, diff)
+			t.Errorf("%s: %s (-journal +timeline):\n%s", timeline.Object, stage, diff)
 		}
 		return
 	}

@@ -46,7 +46,7 @@ func (c *Controller[K]) admitted(work context.Context, item *workqueue.Item[K]) 
 	}
 	r := &run[K]{controller: c, entry: e, item: *item, number: c.stats.Started.Add(1)}
 	if c.trace != nil {
-		c.trace.Began(c.subject(item.Key), r.number, item.Attempt, item.Queued, item.Causes, now)
+		r.began = c.trace.Began(c.subject(item.Key), r.number, item.Attempt, item.Queued, item.Causes, now)
 	}
 	ctx, found := c.rooms.hotloop.Begin(work, &r.item, now)
 	if r.Context = ctx; found != nil {

@@ -25,6 +25,7 @@ type run[K comparable] struct {
 	entry           *entry[K]
 	item            workqueue.Item[K]
 	number          uint64
+	began           trace.Place // where its begin is recorded
 	// contradicted is the last answer to a request of the reconcile that contradicts a cache.
 	contradicted atomic.Pointer[cachecheck.ContradictionError]
 	// logger is made when it is asked for first: most reconciles of a controller at rest log nothing.

@@ -59,16 +59,18 @@ func (s *Sink[K]) ForUnchanged(cause workqueue.Cause) Enqueuer[K] { return s.enq
 
 func (s *Sink[K]) enqueuer(cause workqueue.Cause, news bool) Enqueuer[K] {
 	s.controller.stats.Events.Add(1)
+	e := &enqueuer[K]{sink: s, cause: cause, news: news}
 	if s.trace != nil {
-		s.trace.Handled(s.controller.name, cause)
+		e.handled = s.trace.Handled(s.controller.name, &e.cause)
 	}
-	return &enqueuer[K]{sink: s, cause: cause, news: news}
+	return e
 }
 
 type enqueuer[K comparable] struct {
-	sink  *Sink[K]
-	cause workqueue.Cause
-	news  bool // something changed
+	sink    *Sink[K]
+	cause   workqueue.Cause
+	news    bool        // something changed
+	handled trace.Place // where the event is recorded
 }
 
 // Add implements [Enqueuer].
@@ -84,7 +86,7 @@ func (e *enqueuer[K]) AddRateLimited(key K) { e.add(key, workqueue.AddOptions{Ra
 func (e *enqueuer[K]) add(key K, o workqueue.AddOptions) {
 	o.Cause = e.cause
 	if r := e.sink.trace; r != nil {
-		r.Queued(e.sink.controller.subject(key), &e.cause, o.After)
+		r.Queued(e.handled, &e.cause, e.sink.controller.subject(key), o.After)
 	}
 	if b := e.sink.backlog.Load(); b != nil {
 		if b.Add(key, o, e.news) {

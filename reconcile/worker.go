@@ -98,7 +98,7 @@ func (c *Controller[K]) settle(r *run[K], result Result, err error) {
 	how := c.judge(r, err)
 	note := c.settled(r, how, err)
 	if c.trace != nil {
-		c.trace.Ended(c.subject(r.item.Key), r.number, how.String(), err, result.RequeueAfter, r.entry.run.Began)
+		c.trace.Ended(r.began, c.subject(r.item.Key), how.String(), err, result.RequeueAfter, r.entry.run.Began)
 	}
 	switch how {
 	case stale:

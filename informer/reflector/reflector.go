@@ -13,6 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/internal/misuse"
+	"github.com/flyball-dev/flyball/internal/trace"
 )
 
 // Reflector follows one resource: it lists it, watches it, and appends what it learns to a [DeltaFIFO], for as long
@@ -53,6 +54,8 @@ type Reflector[T any] struct {
 	serverErrors int
 
 	delays *delays
+	// trace is nil if nobody wants to know.
+	trace *trace.Recorder
 }
 
 // ReflectorOptions configure a [Reflector]. The zero value works.
@@ -177,6 +180,7 @@ func New[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o O
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("resource", r.o.Resource, "namespace", r.o.Namespace))
 	defer r.status.Follow()()
+	r.trace = trace.From(ctx)
 	for s := (state{kind: relisting}); ctx.Err() == nil; {
 		s = r.step(ctx, r.turn(s))
 	}

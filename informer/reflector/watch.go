@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
@@ -99,6 +102,9 @@ func (r *Reflector[T]) follow(ctx context.Context, w listwatch.Watch[T]) (moved 
 			return moved, err
 		}
 		r.status.Heard()
+		if r.trace != nil && ev.Type != listwatch.Bookmark {
+			r.record(&ev)
+		}
 		back := versions.Earlier(ev.ResourceVersion, r.position)
 		if back && r.unverifiable(ev) {
 			return moved, fmt.Errorf("%w: %s after %s", connection.ErrUnverifiable, ev.ResourceVersion, r.position)
@@ -118,6 +124,19 @@ func (r *Reflector[T]) follow(ctx context.Context, w listwatch.Watch[T]) (moved 
 			moved = moved || ev.ResourceVersion != r.position
 			r.position = ev.ResourceVersion
 		}
+	}
+}
+
+// record tells the Recorder of an event about an object whose name is known.
+func (r *Reflector[T]) record(ev *listwatch.Event[T]) {
+	s, err := trace.Subject{Resource: r.o.Resource}, error(nil)
+	if u := ev.Unreadable; u != nil {
+		s, err = trace.SubjectOf(r.o.Resource, u.Key), u
+	} else if m, ok := any(ev.Object).(metav1.Object); ok && !objects.Missing(ev.Object) {
+		s.Namespace, s.Name = m.GetNamespace(), m.GetName()
+	}
+	if s.Name != "" {
+		r.trace.Received(s, string(ev.Type), ev.ResourceVersion, trace.FormOf[T](), err)
 	}
 }
 

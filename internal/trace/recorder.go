@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Options bound a Recorder. The zero value means the defaults.
@@ -22,6 +24,9 @@ type Options struct {
 
 // Recorder keeps the last steps of objects and keys in memory. It allocates nothing once it is full.
 //
+// A step is first written to a spool, one after the other, which takes a worker little time. Many at once are then
+// filed under their subjects, by another goroutine or by whoever asks for steps.
+//
 // Concurrency: all methods may be called from any goroutine.
 type Recorder struct {
 	o Options
@@ -30,20 +35,27 @@ type Recorder struct {
 	// listeners is nil or the functions to call with each step.
 	listeners atomic.Pointer[[]*func(Subject, *Step)]
 
-	mu     sync.Mutex
+	// mu guards number, fresh, full and spare. Who holds it and filing has taken filing first.
+	mu sync.Mutex
+	// number is that of the last step.
+	number uint64
+	// fresh has the newest steps. full has those before, if they wait to be filed, or is nil. spare is empty; it is nil
+	// if full is not, and while steps are filed.
+	fresh, full, spare *spool
+
+	// filing guards what follows.
+	filing sync.Mutex
 	tracks map[Subject]*track
 	// last is the track that was asked for last, which most steps have in common with the step before; it may be nil.
 	last *track
 	// root is in the ring of all tracks: root.newer is the one without steps for longest.
 	root track
-	// number is that of the last step.
-	number uint64
 	// evicted counts the tracks that have given way.
 	evicted uint64
 	// handled counts the calls of handlers, and written the writes of reconciles.
 	handled, written map[Flow]uint64
-	// states are the steps that have states, a ring of Options.States.
-	states []stateful
+	// states are those before and after the last changes, a ring of Options.States.
+	states []states
 	state  int
 }
 
@@ -58,18 +70,17 @@ type track struct {
 	newer, older *track
 }
 
-// stateful refers to a step that has states.
-type stateful struct {
-	track  *track
-	at     int    // the place of the step in its track
-	number uint64 // of the step; another step may have taken its place
+// states are those before and after a change, the step of that number.
+type states struct {
+	number   uint64
+	old, new metav1.Object
 }
 
 // New returns a Recorder without steps.
 func New(o Options) *Recorder {
 	o.Subjects, o.Steps, o.States = cmp.Or(o.Subjects, 2000), cmp.Or(o.Steps, 50), cmp.Or(o.States, 4096)
 	r := &Recorder{
-		o: o, tracks: map[Subject]*track{}, states: make([]stateful, o.States),
+		o: o, fresh: newSpool(), spare: newSpool(), tracks: map[Subject]*track{}, states: make([]states, o.States),
 		handled: map[Flow]uint64{}, written: map[Flow]uint64{},
 	}
 	r.root.newer, r.root.older = &r.root, &r.root
@@ -89,14 +100,8 @@ func From(ctx context.Context) *Recorder {
 	return r
 }
 
-// nextLocked returns the number of a new step.
-func (r *Recorder) nextLocked() uint64 {
-	r.number++
-	return r.number
-}
-
-// addLocked returns a new step of s with that number. Its slices are empty but may have room.
-func (r *Recorder) addLocked(s Subject, number uint64) (*track, *Step) {
+// slotLocked returns the place of a new step of s, where an old one may be.
+func (r *Recorder) slotLocked(s Subject) *Step {
 	t := r.trackLocked(s)
 	if t == nil {
 		t = r.newLocked(s)
@@ -107,9 +112,7 @@ func (r *Recorder) addLocked(s Subject, number uint64) (*track, *Step) {
 		t.steps = append(t.steps, Step{})
 	}
 	t.total++
-	step := &t.steps[at]
-	*step = Step{Number: number, Keys: step.Keys[:0], Causes: clearCauses(step.Causes)}
-	return t, step
+	return &t.steps[at]
 }
 
 // trackLocked returns the track of s; nil if it has none.
@@ -118,12 +121,6 @@ func (r *Recorder) trackLocked(s Subject) *track {
 		r.last = r.tracks[s]
 	}
 	return r.last
-}
-
-// clearCauses returns the empty slice in the same place, which refers to nothing.
-func clearCauses[T any](s []T) []T {
-	clear(s)
-	return s[:0]
 }
 
 // newLocked returns a track without steps, if need be that of another subject.
@@ -178,29 +175,28 @@ func (r *Recorder) findLocked(s Subject, match func(*Step) bool) *Step {
 	return nil
 }
 
-// keepStatesLocked notes that the newest step of a track has states, and takes those of the oldest such step away.
-func (r *Recorder) keepStatesLocked(t *track, step *Step) {
-	old := &r.states[r.state]
-	if old.track != nil && old.at < len(old.track.steps) {
-		if s := &old.track.steps[old.at]; s.Number == old.number {
-			s.Old, s.New = nil, nil
-		}
-	}
-	*old = stateful{t, int((t.total - 1) % uint64(r.o.Steps)), step.Number}
+// keepStatesLocked moves the states of a change out of its step, in the place of the oldest ones.
+func (r *Recorder) keepStatesLocked(step *Step) {
+	r.states[r.state] = states{step.Number, step.Old, step.New}
+	step.Old, step.New, step.states = nil, nil, r.state
 	r.state = (r.state + 1) % len(r.states)
 }
 
 // Steps returns copies of the steps of s, oldest first, and how many there were before them.
 func (r *Recorder) Steps(s Subject) (steps []Step, before uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.lockFiled()
+	defer r.filing.Unlock()
 	t := r.tracks[s]
 	if t == nil {
 		return nil, 0
 	}
 	before = t.total - uint64(len(t.steps))
 	for n := before; n < t.total; n++ {
-		steps = append(steps, copied(&t.steps[n%uint64(r.o.Steps)]))
+		step := copied(&t.steps[n%uint64(r.o.Steps)])
+		if of := &r.states[step.states]; of.number == step.Number {
+			step.Old, step.New = of.old, of.new
+		}
+		steps = append(steps, step)
 	}
 	return steps, before
 }
@@ -214,8 +210,8 @@ func copied(s *Step) Step {
 
 // Subjects returns at most limit subjects for which match holds, those with the newest steps first.
 func (r *Recorder) Subjects(limit int, match func(Subject) bool) (found []Subject) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.lockFiled()
+	defer r.filing.Unlock()
 	for t := r.root.older; t != &r.root && len(found) < limit; t = t.older {
 		if match(t.subject) {
 			found = append(found, t.subject)
@@ -226,8 +222,8 @@ func (r *Recorder) Subjects(limit int, match func(Subject) bool) (found []Subjec
 
 // Watch keeps the steps of s until stop is called, even if s has none for long.
 func (r *Recorder) Watch(s Subject) (stop func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.lockFiled()
+	defer r.filing.Unlock()
 	t := r.tracks[s]
 	if t == nil {
 		t = r.newLocked(s)
@@ -235,8 +231,8 @@ func (r *Recorder) Watch(s Subject) (stop func()) {
 	}
 	t.watched++
 	return sync.OnceFunc(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
+		r.filing.Lock()
+		defer r.filing.Unlock()
 		t.watched--
 	})
 }
@@ -251,9 +247,16 @@ type Stats struct {
 
 // Stats returns a snapshot of the counts.
 func (r *Recorder) Stats() Stats {
+	r.lockFiled()
+	defer r.filing.Unlock()
+	return Stats{Steps: r.Number(), Evicted: r.evicted, Subjects: len(r.tracks)}
+}
+
+// Number returns that of the newest step.
+func (r *Recorder) Number() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Stats{Steps: r.number, Evicted: r.evicted, Subjects: len(r.tracks)}
+	return r.number
 }
 
 // Hold calls f before each change of a cache is handed to handlers, and before each reconcile; text says which change
@@ -278,8 +281,8 @@ type Flow struct{ Resource, Controller string }
 // Flows returns how often handlers of controllers have been called with objects, and how often reconciles have written
 // some.
 func (r *Recorder) Flows() (handled, written map[Flow]uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.lockFiled()
+	defer r.filing.Unlock()
 	return maps.Clone(r.handled), maps.Clone(r.written)
 }
 
@@ -309,18 +312,4 @@ func (r *Recorder) Listen(f func(Subject, *Step)) (stop func()) {
 			return slices.DeleteFunc(l, func(g *func(Subject, *Step)) bool { return g == &f })
 		})
 	})
-}
-
-// endLocked unlocks, and calls the listeners with step.
-func (r *Recorder) endLocked(s Subject, step *Step) {
-	listeners := r.listeners.Load()
-	if listeners == nil || step == nil {
-		r.mu.Unlock()
-		return
-	}
-	c := copied(step)
-	r.mu.Unlock()
-	for _, f := range *listeners {
-		(*f)(s, &c)
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func want(t *testing.T, what string, got, want any) {
 func TestStepsGiveWay(t *testing.T) {
 	r := New(Options{Subjects: 2, Steps: 3, States: 2})
 	for n := range 5 {
-		r.Changed("pods", "Update", false, pod("a", fmt.Sprint(n)), pod("a", fmt.Sprint(n+1)))
+		r.Changed("pods", "", "Update", false, pod("a", fmt.Sprint(n)), pod("a", fmt.Sprint(n+1)), time.Now())
 	}
 	steps, before := r.Steps(subject("a"))
 	want(t, "steps", versions(r, "a"), []string{"3", "4", "5"})
@@ -46,12 +47,12 @@ func TestStepsGiveWay(t *testing.T) {
 	want(t, "states", []bool{steps[0].New != nil, steps[1].New != nil, steps[2].New != nil}, []bool{false, true, true})
 
 	stop := r.Watch(subject("a"))
-	r.Changed("pods", "Add", true, nil, pod("b", "6"))
-	r.Changed("pods", "Add", true, nil, pod("c", "7"))
+	r.Changed("pods", "", "Add", true, nil, pod("b", "6"), time.Now())
+	r.Changed("pods", "", "Add", true, nil, pod("c", "7"), time.Now())
 	want(t, "the watched subject", len(versions(r, "a")), 3)
 	want(t, "the one in whose place c came", versions(r, "b"), []string{})
 	stop()
-	r.Changed("pods", "Add", true, nil, pod("d", "8"))
+	r.Changed("pods", "", "Add", true, nil, pod("d", "8"), time.Now())
 	want(t, "the subject that is no longer watched", versions(r, "a"), []string{})
 	want(t, "stats", r.Stats(), Stats{Steps: 8, Evicted: 2, Subjects: 2})
 	want(t, "newest first", r.Subjects(9, func(Subject) bool { return true }), []Subject{subject("d"), subject("c")})
@@ -61,33 +62,79 @@ func TestStepsGiveWay(t *testing.T) {
 func TestWatchedSubjectsStay(t *testing.T) {
 	r := New(Options{Subjects: 1})
 	r.Watch(subject("a"))
-	r.Changed("pods", "Add", true, nil, pod("b", "1"))
-	r.Changed("pods", "Add", true, nil, pod("a", "2"))
+	r.Changed("pods", "", "Add", true, nil, pod("b", "1"), time.Now())
+	r.Changed("pods", "", "Add", true, nil, pod("a", "2"), time.Now())
 	want(t, "a", versions(r, "a"), []string{"2"})
 	want(t, "b", versions(r, "b"), []string{"1"})
 }
 
-// The end of a reconcile is recorded even if it wrote so much that its begin is forgotten.
+// The begin and the end of a reconcile are recorded even if it wrote very much.
 func TestLongReconcile(t *testing.T) {
 	r := New(Options{Steps: 2})
 	key := Subject{Controller: "c", Namespace: "ns", Name: "a"}
 	began := time.Now()
-	r.Began(key, 7, 0, 0, nil, began)
+	p := r.Began(key, 7, 0, 0, nil, began)
 	run := &Run{r, key, 7}
 	for range 3 {
 		run.Waited("pods", time.Second, nil)
 	}
-	r.Ended(key, 7, "done", nil, 0, began)
+	r.Ended(p, key, "done", nil, 0, began)
 	steps, _ := r.Steps(key)
-	last := steps[len(steps)-1]
-	want(t, "the last step", []any{last.Kind == Ran, last.Run, last.Outcome}, "[true 7 done]")
+	want(t, "the kinds", []Kind{steps[0].Kind, steps[1].Kind}, []Kind{Ran, Waited})
+	want(t, "the reconcile", []any{steps[0].Run, steps[0].Outcome}, "[7 done]")
+}
+
+// The end of a reconcile is recorded even if its begin is forgotten, because others had steps meanwhile.
+func TestForgottenBegin(t *testing.T) {
+	r := New(Options{Subjects: 1})
+	key, other := Subject{Controller: "c", Name: "a"}, Subject{Controller: "c", Name: "b"}
+	p := r.Began(key, 7, 0, 0, nil, time.Now())
+	r.Began(other, 8, 0, 0, nil, time.Now())
+	r.Stats() // files them
+	r.Ended(p, key, "done", nil, 0, time.Now())
+	steps, _ := r.Steps(key)
+	want(t, "the reconcile", []any{len(steps), steps[0].Kind == Ran, steps[0].Run, steps[0].Outcome}, "[1 true 7 done]")
+}
+
+// Steps are added to wherever they are: in a spool that is not full, in one that is, or filed.
+func TestSpools(t *testing.T) {
+	r := New(Options{Subjects: 10, Steps: 5000})
+	cause := workqueue.Cause{Source: "pods", Event: "Update", Object: "ns/a", ResourceVersion: "2"}
+	key := Subject{Controller: "c", Namespace: "ns", Name: "a"}
+	var wg sync.WaitGroup
+	const workers, events = 4, 1000
+	for range workers {
+		wg.Go(func() {
+			var last Place
+			for n := range events {
+				p := r.Handled("c", &cause)
+				if n > 0 {
+					r.Queued(last, &cause, key, 0)
+				}
+				if n%100 == 99 {
+					r.Steps(subject("a"))
+				}
+				last = p
+			}
+			r.Queued(last, &cause, key, 0)
+		})
+	}
+	wg.Wait()
+	steps, before := r.Steps(subject("a"))
+	keys := 0
+	for n := range steps {
+		keys += len(steps[n].Keys)
+	}
+	want(t, "steps, those before, and keys", []int{len(steps), int(before), keys}, "[4000 0 4000]")
+	handled, _ := r.Flows()
+	want(t, "handled", handled[Flow{"pods", "c"}], workers*events)
 }
 
 func TestWriteWithoutReconcile(t *testing.T) {
 	r := New(Options{})
 	w := Write{Object: subject("a"), Verb: "update"}
 	BeginWrite(With(context.Background(), r), &w)
-	r.Changed("pods", "Update", false, pod("a", "1"), pod("a", "2"))
+	r.Changed("pods", "", "Update", false, pod("a", "1"), pod("a", "2"), time.Now())
 	w.Err = errors.New("gone")
 	w.End()
 	steps, _ := r.Steps(subject("a"))
@@ -100,13 +147,12 @@ func TestListeners(t *testing.T) {
 	r := New(Options{})
 	var first, second []Kind
 	stop := r.Listen(func(_ Subject, s *Step) { first = append(first, s.Kind) })
-	r.Changed("pods", "Add", true, nil, pod("a", "1"))
+	r.Changed("pods", "", "Add", true, nil, pod("a", "1"), time.Now())
 	defer r.Listen(func(_ Subject, s *Step) { second = append(second, s.Kind) })()
 	key := Subject{Controller: "c", Name: "a"}
-	r.Began(key, 1, 0, 0, nil, time.Now())
-	r.Ended(key, 1, "done", nil, 0, time.Now())
+	r.Ended(r.Began(key, 1, 0, 0, nil, time.Now()), key, "done", nil, 0, time.Now())
 	stop()
-	r.Handled("c", workqueue.Cause{Source: "pods", Object: "ns/a"})
+	r.Handled("c", &workqueue.Cause{Source: "pods", Object: "ns/a"})
 	want(t, "first", first, []Kind{Changed, Ran})
 	want(t, "second", second, []Kind{Ran, Handled})
 }
@@ -119,13 +165,12 @@ func TestNothingIsAllocatedOnceFull(t *testing.T) {
 	causes := []workqueue.Cause{cause}
 	key := Subject{Controller: "c", Namespace: "ns", Name: "a"}
 	event := func() {
-		r.Changed("pods", "Update", false, old, changed)
-		r.Handled("c", cause)
-		r.Queued(key, &cause, 0)
-		r.Began(key, 1, 0, 0, causes, time.Time{})
-		r.Ended(key, 1, "done", nil, 0, time.Time{})
+		r.Changed("pods", "", "Update", false, old, changed, time.Now())
+		r.Received(subject("a"), "MODIFIED", "2", "", nil)
+		r.Queued(r.Handled("c", &cause), &cause, key, 0)
+		r.Ended(r.Began(key, 1, 0, 0, causes, time.Time{}), key, "done", nil, 0, time.Time{})
 	}
-	for range 20 {
+	for range 2 * spoolSize {
 		event()
 	}
 	if n := testing.AllocsPerRun(100, event); n != 0 {
@@ -148,10 +193,9 @@ func BenchmarkEvent(b *testing.B) {
 		name := names[n%len(names)]
 		changed.Name, cause.Object = name, name
 		key := Subject{Controller: "c", Name: name}
-		r.Changed("pods", "Update", false, changed, changed)
-		r.Handled("c", cause)
-		r.Queued(key, &cause, 0)
-		r.Began(key, 1, 0, 0, nil, time.Time{})
-		r.Ended(key, 1, "done", nil, 0, time.Time{})
+		r.Changed("pods", "", "Update", false, changed, changed, time.Now())
+		r.Received(Subject{Resource: "pods", Name: name}, "MODIFIED", "2", "", nil)
+		r.Queued(r.Handled("c", &cause), &cause, key, 0)
+		r.Ended(r.Began(key, 1, 0, 0, nil, time.Time{}), key, "done", nil, 0, time.Time{})
 	}
 }

@@ -9,60 +9,79 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Changed records that a cache of the resource went from one state of an object to another. changed is the new state,
-// or of a delete the last.
-func (r *Recorder) Changed(resource, event string, initial bool, old, changed metav1.Object) {
+// Received records that a watch has brought an event about an object: "ADDED", "MODIFIED" or "DELETED". err is not nil
+// if its object could not be decoded. form is that of the cache's objects, see [FormOf].
+func (r *Recorder) Received(s Subject, event, version, form string, err error) {
+	now := time.Now()
+	r.mu.Lock()
+	step := r.addLocked(s, r.nextLocked())
+	step.Kind, step.Time, step.Event, step.Version, step.Text, step.Err = Received, now, event, version, form, err
+	r.endLocked(s, step, true)
+}
+
+// FormOf returns "metadata" or "unstructured" if T is a type that holds objects of every kind so, otherwise "".
+func FormOf[T any]() string {
+	var t T
+	switch any(t).(type) {
+	case *metav1.PartialObjectMetadata:
+		return "metadata"
+	case *unstructured.Unstructured:
+		return "unstructured"
+	}
+	return ""
+}
+
+// Changed records that a cache of the resource went from one state of an object to another at a time. changed is the
+// new state, or of a delete the last.
+func (r *Recorder) Changed(resource, form, event string, initial bool, old, changed metav1.Object, now time.Time) {
 	s := Subject{Resource: resource, Namespace: changed.GetNamespace(), Name: changed.GetName()}
 	version := changed.GetResourceVersion()
 	r.holdUp(Changed, s, event)
-	now := time.Now()
 	r.mu.Lock()
-	t, step := r.addLocked(s, r.nextLocked())
+	step := r.addLocked(s, r.nextLocked())
 	step.Kind, step.Time, step.Event, step.Version, step.Initial = Changed, now, event, version, initial
-	step.Old, step.New = old, changed
-	r.keepStatesLocked(t, step)
-	r.endLocked(s, step)
+	step.Old, step.New, step.Text = old, changed, form
+	r.endLocked(s, step, true)
+}
+
+// SubjectOf returns an object of a resource. key is "namespace/name", or the name alone.
+func SubjectOf(resource, key string) Subject {
+	namespace, name, ok := strings.Cut(key, "/")
+	if !ok {
+		namespace, name = "", key
+	}
+	return Subject{Resource: resource, Namespace: namespace, Name: name}
 }
 
 // subjectOf returns the object that a cause is about.
-func subjectOf(c *workqueue.Cause) Subject {
-	namespace, name, ok := strings.Cut(c.Object, "/")
-	if !ok {
-		namespace, name = "", c.Object
-	}
-	return Subject{Resource: c.Source, Namespace: namespace, Name: name}
-}
+func subjectOf(c *workqueue.Cause) Subject { return SubjectOf(c.Source, c.Object) }
 
 // Handled records that a handler of a controller is about to be called. Queued then adds to the step.
-func (r *Recorder) Handled(controller string, c workqueue.Cause) {
-	s := subjectOf(&c)
+func (r *Recorder) Handled(controller string, c *workqueue.Cause) Place {
+	s := subjectOf(c)
 	r.mu.Lock()
-	_, step := r.addLocked(s, r.nextLocked())
+	step := r.addLocked(s, r.nextLocked())
 	step.Kind, step.Time, step.Event, step.Version = Handled, c.Time, c.Event, c.ResourceVersion
 	step.Other.Controller = controller
-	r.handled[Flow{s.Resource, controller}]++
-	r.endLocked(s, step)
+	p := r.placeLocked()
+	r.endLocked(s, step, true)
+	return p
 }
 
-// Queued records that the handler has queued a key because of c.
-func (r *Recorder) Queued(key Subject, c *workqueue.Cause, after time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	step := r.findLocked(subjectOf(c), func(s *Step) bool {
-		return s.Kind == Handled && s.Other.Controller == key.Controller && s.Version == c.ResourceVersion &&
-			s.Event == c.Event
+// Queued records that the handler has queued a key because of c. p is what Handled returned.
+func (r *Recorder) Queued(p Place, c *workqueue.Cause, key Subject, after time.Duration) {
+	r.addTo(subjectOf(c), p, false, func(step *Step) {
+		if len(step.Keys) < mostKeys {
+			step.Keys = append(step.Keys, Key{key.Namespace, key.Name, after})
+		} else {
+			step.More++
+		}
 	})
-	switch {
-	case step == nil:
-	case len(step.Keys) < mostKeys:
-		step.Keys = append(step.Keys, Key{key.Namespace, key.Name, after})
-	default:
-		step.More++
-	}
 }
 
 // KeyOf returns the subject of a controller's key.
@@ -96,36 +115,41 @@ func RunFrom(ctx context.Context) *Run {
 // Began records the begin of a reconcile.
 func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Duration, causes []workqueue.Cause,
 	now time.Time,
-) {
+) Place {
 	r.holdUp(Ran, key, "")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, step := r.addLocked(key, r.nextLocked())
+	step := r.addLocked(key, r.nextLocked())
 	step.Kind, step.Time, step.Run, step.Attempt, step.Queued = Ran, now, number, attempt, queued
 	step.Causes = append(step.Causes, causes...)
+	return r.placeLocked()
 }
 
-// Ended records the end of a reconcile.
-func (r *Recorder) Ended(key Subject, number uint64, outcome string, err error, next time.Duration, began time.Time) {
+// Ended records the end of a reconcile. p is what Began returned.
+func (r *Recorder) Ended(p Place, key Subject, outcome string, err error, next time.Duration, began time.Time) {
 	took := time.Since(began)
-	r.mu.Lock()
-	step := r.findLocked(key, func(s *Step) bool { return s.Kind == Ran && s.Run == number })
-	if step == nil { // It logged or wrote so much that its begin is gone.
-		_, step = r.addLocked(key, r.nextLocked())
-		step.Kind, step.Time, step.Run = Ran, began, number
+	end := func(step *Step) {
+		step.Outcome, step.Err, step.Next, step.Took = outcome, err, next, took
 	}
-	step.Outcome, step.Err, step.Next, step.Took = outcome, err, next, took
-	r.endLocked(key, step)
+	if r.addTo(key, p, true, end) {
+		return
+	}
+	// It logged or wrote so much that its begin is gone.
+	r.mu.Lock()
+	step := r.addLocked(key, r.nextLocked())
+	step.Kind, step.Time, step.Run = Ran, began, p.run
+	end(step)
+	r.endLocked(key, step, true)
 }
 
 // add records a step of the reconcile.
 func (n *Run) add(fill func(*Step)) {
 	r := n.Recorder
 	r.mu.Lock()
-	_, step := r.addLocked(n.Key, r.nextLocked())
+	step := r.addLocked(n.Key, r.nextLocked())
 	step.Run, step.Time = n.Number, time.Now()
 	fill(step)
-	r.endLocked(n.Key, step)
+	r.endLocked(n.Key, step, true)
 }
 
 // Waited records that a read waited for the cache; err is not nil if in vain. It does nothing if n is nil.
@@ -180,17 +204,16 @@ func (w *Write) End() {
 	}
 	r.mu.Lock()
 	if run != nil {
-		_, step := r.addLocked(run.Key, w.number)
+		step := r.addLocked(run.Key, w.number)
 		fill(step)
 		step.Other, step.Run = w.Object, run.Number
 	}
-	_, step := r.addLocked(w.Object, w.number)
+	step := r.addLocked(w.Object, w.number)
 	fill(step)
 	if run != nil {
 		step.Other, step.Run = run.Key, run.Number
-		r.written[Flow{w.Object.Resource, run.Key.Controller}]++
 	}
-	r.endLocked(w.Object, step)
+	r.endLocked(w.Object, step, true)
 }
 
 // Has reports whether the step, one of Ran, has a cause that is the object.

@@ -40,8 +40,10 @@ type Kind uint8
 
 // The kinds of steps.
 const (
+	// Received: a watch has brought an event about the object.
+	Received Kind = iota + 1
 	// Changed: a cache has taken over a new state of the object, and tells its handlers.
-	Changed Kind = iota + 1
+	Changed
 	// Handled: a controller's handler has been called with a change of the object. Keys are those that it queued.
 	Handled
 	// Ran: a controller has reconciled the key.
@@ -63,14 +65,16 @@ type Step struct {
 	Time time.Time
 	Kind Kind
 
-	// Event is "Add", "Update", "Delete" or "Resync" of Changed, the last of the causes of Handled, and the verb of
-	// Wrote.
+	// Event is "ADDED", "MODIFIED" or "DELETED" of Received; "Add", "Update" or "Delete" of Changed; the event of the
+	// cause of Handled, which may be "Resync", too; and the verb of Wrote.
 	Event string
-	// Version is the resource version of the new state; of Wrote, that in the answer.
+	// Version is the resource version of the new state; of Received, that of the event; of Wrote, that in the answer.
 	Version string
 	// Old and New are the states before and after Changed. They are shared with the cache and must not be changed. Of
 	// older steps they are nil.
 	Old, New metav1.Object
+	// states is where Old and New are once the step is filed.
+	states int
 	// Initial: the change was one of the first list.
 	Initial bool
 
@@ -94,11 +98,12 @@ type Step struct {
 	// Outcome of Ran is empty while it runs; then "done", "requeue", "retry", "stale", "given up" or "cancelled". Of
 	// Wrote it is the HTTP status, such as "409 Conflict", or "no answer".
 	Outcome string
-	// Err is why a reconcile, a write or a wait failed.
+	// Err is why a reconcile, a write or a wait failed, or why the object of Received could not be decoded.
 	Err error
 	// Next is the delay that the reconciler asked for.
 	Next time.Duration
-	// Text is the subresource of Wrote, what was read of Waited, and the line of Logged.
+	// Text is the form of the cache of Received and Changed, see [FormOf]; the subresource of Wrote; what was read of
+	// Waited; and the line of Logged.
 	Text string
 }
 

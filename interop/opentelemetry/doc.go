@@ -1,5 +1,5 @@
 // Package opentelemetry tells what an Inspector records as OpenTelemetry spans: one trace for each change, from the
-// cache through the reconciles to their writes.
+// event of the watch through the reconciles to their writes.
 //
 //	inspector := inspect.New(inspect.Options{})
 //	exporter := opentelemetry.New(inspector, provider, opentelemetry.Options{})
@@ -10,11 +10,12 @@
 //
 // # Spans
 //
-//	change pods                        a cache took over a state of an object
-//	└─ reconcile web                   the first of the causes of the reconcile is that change
-//	   ├─ read pods                    a read that was held back for an own write
-//	   └─ update pods/status           a write
-//	      └─ change pods               the cache took over the state that the write made
+//	event pods                         a watch brought a state of an object
+//	└─ change pods                     a cache took it over
+//	   └─ reconcile web                the first of the causes of the reconcile is that change
+//	      ├─ read pods                 a read that was held back for an own write
+//	      └─ update pods/status        a write
+//	         └─ event pods             the watch brought the state that the write made
 //
 // A queue joins changes: one reconcile may have many causes. The first is the parent of its span, and the span links to
 // the others. A reconcile without a known cause begins a trace. Log lines are events of the span. A failed reconcile or

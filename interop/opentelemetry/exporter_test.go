@@ -128,18 +128,20 @@ func done(ctx context.Context, c client.Client, m *corev1.ConfigMap) (ctrl.Resul
 	return ctrl.Result{}, c.Update(ctx, m)
 }
 
-// A change, its reconcile, its write, the change that the write becomes, and what that causes are one trace.
+// An event, its change of the cache, the reconcile, its write, the event of that and what it causes are one trace.
 func TestOneTraceForEachChange(t *testing.T) {
 	spans := run(t, nil, done, func(ctx context.Context, f *fixture) {
 		if err := f.client.Create(ctx, configMap("a")); err != nil {
 			t.Error(err)
 		}
 	})
-	const want = `change configmaps
-  reconcile web
-    update configmaps
-      change configmaps
-        reconcile web
+	const want = `event configmaps
+  change configmaps
+    reconcile web
+      update configmaps
+        event configmaps
+          change configmaps
+            reconcile web
 `
 	if got := roots(spans); !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -172,7 +174,7 @@ func TestLinksToJoinedChanges(t *testing.T) {
 			}
 		}
 	})
-	if got := roots(spans); !strings.Contains(got, "change configmaps\n  reconcile web, 1 links\n") {
+	if got := roots(spans); !strings.Contains(got, "  change configmaps\n    reconcile web, 1 links\n") {
 		t.Errorf("no reconcile has a parent and a link:\n%s", got)
 	}
 }
@@ -196,7 +198,7 @@ func TestFailures(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if got := roots(spans); !strings.Contains(got, "reconcile web failed\n    update configmaps failed\n") {
+	if got := roots(spans); !strings.Contains(got, "reconcile web failed\n      update configmaps failed\n") {
 		t.Errorf("the failures do not show:\n%s", got)
 	}
 }

@@ -16,8 +16,9 @@ import (
 type spans struct {
 	tracer   trace.Tracer
 	recorder *steps.Recorder
-	// changes has the span of each state that a cache took over, and writes that of each state that a write made.
-	changes, writes recent
+	// writes has the span of each state that a write made, events that of each state that a watch brought, and changes
+	// that of each state that a cache took over.
+	writes, events, changes recent
 	// running are the spans of reconciles that have not ended. There are as many as workers, and those of a reconcile
 	// whose end was dropped; the oldest gives way at mostRunning.
 	running map[run]trace.Span
@@ -34,15 +35,18 @@ const mostRunning = 4096
 
 func newSpans(t trace.Tracer, r *steps.Recorder, most int) *spans {
 	return &spans{
-		tracer: t, recorder: r, changes: newRecent(most), writes: newRecent(most), running: map[run]trace.Span{},
+		tracer: t, recorder: r, running: map[run]trace.Span{},
+		writes: newRecent(most), events: newRecent(most), changes: newRecent(most),
 	}
 }
 
 // add makes the span of a step.
 func (s *spans) add(t *told) {
 	switch t.step.Kind {
+	case steps.Received:
+		s.moment(t, "event", &s.events, &s.writes)
 	case steps.Changed:
-		s.changed(t)
+		s.moment(t, "change", &s.changes, &s.events, &s.writes)
 	case steps.Ran:
 		r := run{t.of, t.step.Run}
 		span := s.span(r)
@@ -68,18 +72,22 @@ func (s *spans) add(t *told) {
 	}
 }
 
-// changed makes the span of a change. If this process made the state, the span stands below that of the write.
-func (s *spans) changed(t *told) {
+// moment makes the span of an event or a change, below that of the same state in the first of befores that has one.
+func (s *spans) moment(t *told, what string, into *recent, befores ...*recent) {
 	of := state{t.of.Resource, t.of.Key(), t.step.Version}
 	ctx := context.Background()
-	if write, ok := s.writes.spans[of]; ok {
-		ctx = trace.ContextWithSpanContext(ctx, write)
+	for _, before := range befores {
+		if span, ok := before.spans[of]; ok {
+			ctx = trace.ContextWithSpanContext(ctx, span)
+			break
+		}
 	}
-	_, span := s.tracer.Start(ctx, "change "+t.of.Resource, trace.WithTimestamp(t.step.Time),
+	_, span := s.tracer.Start(ctx, what+" "+t.of.Resource, trace.WithTimestamp(t.step.Time),
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(object(t.of, t.step.Version)...),
 		trace.WithAttributes(attribute.String("flyball.event", t.step.Event)))
+	fail(span, t.step.Err)
 	span.End(trace.WithTimestamp(t.step.Time))
-	s.changes.add(of, span.SpanContext())
+	into.add(of, span.SpanContext())
 }
 
 // span returns the span of a reconcile, and begins it if need be.

@@ -3,7 +3,7 @@
 import {address, clock, count, duration, el, get, list, many, nameOf, objectAddress, query, say, show} from './dom.js';
 
 const stages = {
-  cache: 'Cache', handler: 'Handler', reconcile: 'Reconcile', read: 'Read', log: 'Log', write: 'Write',
+  event: 'Event', cache: 'Cache', handler: 'Handler', reconcile: 'Reconcile', read: 'Read', log: 'Log', write: 'Write',
 };
 
 /** ObjectView shows one object, or those that have steps. */
@@ -104,7 +104,7 @@ export class ObjectView {
 
   draw() {
     const entries = [...this.entries.values()].sort((a, b) => a.number - b.number);
-    const seen = new Map(); // the change of the cache that shows a write, by the number of the write
+    const seen = new Map(); // the event that brings a write, or the change that shows it, by the number of the write
     for (const e of entries) {
       if (e.from && !seen.has(e.from)) {
         seen.set(e.from, e);
@@ -146,7 +146,7 @@ class Step {
     this.root.step = this;
   }
 
-  /** update takes the entry, the change of the cache that shows this write, and the write that this change shows. */
+  /** update takes the entry, the event or change that shows this write, and the write that this one shows. */
   update(e, shown, write) {
     say(this.text, e.text);
     say(this.controller, e.controller ? e.controller + (e.run ? '-' + e.run : '') : '');
@@ -160,7 +160,8 @@ class Step {
       links.push({to: e.from, text: `from write #${e.from}` + (write ? ', ' + later(write, e) : '')});
     }
     if (shown) {
-      links.push({to: shown.number, text: `back in the cache as #${shown.number}, ` + later(e, shown)});
+      const back = shown.stage === 'event' ? 'back as event' : 'back in the cache as';
+      links.push({to: shown.number, text: `${back} #${shown.number}, ` + later(e, shown)});
     }
     if (e.object) {
       links.push({href: objectAddress(e.object), text: 'its timeline'});
