@@ -72,12 +72,17 @@ func (n *Node) Apply(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	tools := filepath.Join(root, "tools", "go.mod")
-	text, err := output(exec.CommandContext(ctx, "go", "tool", "-modfile="+tools, "kustomize", "build", dir))
+	text, err := kustomize(ctx, root, "build", dir)
 	if err != nil {
 		return err
 	}
 	return n.Create(ctx, dir, text)
+}
+
+// kustomize runs the program of that name. Root is the folder of the root module.
+func kustomize(ctx context.Context, root string, args ...string) (string, error) {
+	tool := []string{"tool", "-modfile=" + filepath.Join(root, "tools", "go.mod"), "kustomize"}
+	return output(exec.CommandContext(ctx, "go", append(tool, args...)...))
 }
 
 // Create creates the objects that are written in YAML, in the namespace default unless they name another one. From is

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -11,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// start starts a node, or skips the test and says why. Programs are what the test needs besides.
-func start(t *testing.T, controllers string, programs ...string) *Node {
+// able skips the test and says why if no node is to be run here. Programs are what the test needs besides.
+func able(t *testing.T, programs ...string) {
 	t.Helper()
 	if os.Getenv("FLYBALL_NODE") == "" {
 		t.Skip("it takes minutes and a docker engine: make test-node runs it")
@@ -25,6 +26,12 @@ func start(t *testing.T, controllers string, programs ...string) *Node {
 			t.Skipf("this machine lacks a program: %v", err)
 		}
 	}
+}
+
+// start starts a node, or skips the test, see [able]. The node ends with the test.
+func start(t *testing.T, controllers string, programs ...string) *Node {
+	t.Helper()
+	able(t, programs...)
 	begin := time.Now()
 	n, err := Start(t.Context(), t.Output(), controllers)
 	if err != nil {
@@ -35,6 +42,12 @@ func start(t *testing.T, controllers string, programs ...string) *Node {
 		if t.Failed() {
 			t.Log(n.logs())
 		}
+		ctx := context.WithoutCancel(t.Context())
+		used, err := docker(ctx, "stats", "--no-stream", "--format", "{{.MemUsage}}", n.name)
+		if err != nil {
+			t.Error(err)
+		}
+		t.Logf("memory of the container at the end: %s", used)
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
@@ -46,11 +59,13 @@ func start(t *testing.T, controllers string, programs ...string) *Node {
 // again.
 func TestStory(t *testing.T) {
 	n := start(t, Theirs)
-	var theirs, ours figures
+	var theirs, ours, control figures
 	run(t, "kube-controller-manager", func(t *testing.T) { theirs = story(t, n) })
+	run(t, "without preStop", func(t *testing.T) { control = withoutPreStop(t, n) })
 	run(t, "taken over", func(t *testing.T) { takeOver(t, n) })
 	run(t, "flyball manager", func(t *testing.T) { ours = story(t, n) })
-	t.Logf("the rollout under traffic:\n%s", table(theirs, ours))
+	t.Logf("rollouts under traffic:\n%s", table(theirs, ours, control))
+	onPage(t, table(theirs, ours, control))
 	run(t, "demo", func(t *testing.T) { demo(t, n) })
 	run(t, "nothing forbidden", func(t *testing.T) { nothingForbidden(t, n) })
 }

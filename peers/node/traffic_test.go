@@ -117,17 +117,15 @@ func (x *traffic) whole(t *testing.T, f figures) {
 	}
 }
 
-// table shows the figures of both sides.
-func table(theirs, ours figures) string {
-	row := func(name string, value func(figures) any) string {
-		return fmt.Sprintf("| %s | %v | %v |\n", name, value(theirs), value(ours))
+// table shows the figures of the controllers of both sides, and of theirs with pods without preStop.
+func table(theirs, ours, control figures) string {
+	row := func(name string, f figures) string {
+		round := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+		return fmt.Sprintf("| %s | %d | %d | %d | %s | %s | %s |\n", name, f.requests, f.refused, f.failed,
+			round(f.p50), round(f.p99), f.rollout.Round(100*time.Millisecond))
 	}
-	round := func(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
-	return "| | kube-controller-manager | flyball manager |\n|---|---|---|\n" +
-		row("requests", func(f figures) any { return f.requests }) +
-		row("refused", func(f figures) any { return f.refused }) +
-		row("failed otherwise", func(f figures) any { return f.failed }) +
-		row("p50", func(f figures) any { return round(f.p50) }) +
-		row("p99", func(f figures) any { return round(f.p99) }) +
-		row("a rollout", func(f figures) any { return f.rollout.Round(100 * time.Millisecond) })
+	return "| controllers | requests | refused | failed otherwise | p50 | p99 | a rollout |\n" +
+		"|---|---|---|---|---|---|---|\n" +
+		row("kube-controller-manager", theirs) + row("flyball manager", ours) +
+		row("kube-controller-manager, without `preStop`", control)
 }
