@@ -98,6 +98,8 @@ type KeyView struct {
 	// Why is why it waits, or its last error.
 	Why    string   `json:"why,omitempty"`
 	Causes []string `json:"causes,omitempty"`
+	// Again is why a key that is processed will be reconciled once more.
+	Again []string `json:"again,omitempty"`
 }
 
 // handlerPatience is how long the calls of a handler may last before it counts as a problem.
@@ -214,7 +216,9 @@ func controllerView(loop reconcile.Loop, limit int) ControllerView {
 
 func keyViews(keys []workqueue.KeyView[string]) (views []KeyView) {
 	for _, k := range keys {
-		views = append(views, KeyView{Key: k.Key, For: k.Time, Attempt: k.Attempt, Causes: causeTexts(k.Causes)})
+		views = append(views, KeyView{
+			Key: k.Key, For: k.Time, Attempt: k.Attempt, Causes: causeTexts(k.Causes), Again: causeTexts(k.Again),
+		})
 	}
 	return views
 }

@@ -273,6 +273,9 @@ func (w *why) queue(loop reconcile.Loop, keys []trace.Subject) {
 		if mine(k.Key) {
 			w.queued = true
 			w.say("controller %s has been reconciling %s for %s", loop.Name(), k.Key, short(k.Time))
+			for _, cause := range causeTexts(k.Again) {
+				w.say("controller %s will reconcile %s once more %s", loop.Name(), k.Key, cause)
+			}
 		}
 	}
 	for n, k := range view.Ready {

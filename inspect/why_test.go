@@ -132,7 +132,10 @@ var patients = []sick{
 			<-ctx.Done()
 			return reconcile.Result{}, ctx.Err()
 		},
-		want: []string{"controller configmap has been reconciling default/a for 1m"},
+		want: []string{
+			"controller configmap has been reconciling default/a for 1m",
+			"will reconcile default/a once more because of Update configmaps default/a, version 30",
+		},
 	},
 	{
 		name: "a key that is given up",

@@ -26,6 +26,8 @@ type KeyView[K comparable] struct {
 	Requeue bool
 	// Causes are the reasons for the run. The caller owns the slice.
 	Causes []Cause
+	// Again are the reasons for the run after this one, of a key that was added while it was processed.
+	Again []Cause
 }
 
 // View copies at most limit keys of each kind. It holds the queue's lock while it does, so limit should be small.
@@ -48,6 +50,9 @@ func (q *Queue[K]) View(limit int) View[K] {
 		seen := viewOf(w.entry, w.run)
 		if q.keepsTime {
 			seen.Time = now - w.began
+		}
+		if next := w.entry.run; next != nil {
+			seen.Again = slices.Clone(next.causes)
 		}
 		v.Processing = append(v.Processing, seen)
 	}

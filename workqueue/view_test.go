@@ -14,6 +14,9 @@ func show(keys []workqueue.KeyView[string]) string {
 	for _, v := range keys {
 		out += fmt.Sprintf("%s %v %d causes, priority %d, attempt %d; ", v.Key, v.Time, len(v.Causes), v.Priority,
 			v.Attempt)
+		if len(v.Again) > 0 {
+			out += "again because of " + v.Again[0].Event + "; "
+		}
 	}
 	return out
 }
@@ -26,6 +29,7 @@ func TestView(t *testing.T) {
 		time.Sleep(time.Second)
 		get(t, q)
 		q.AddRateLimited("worked on")
+		q.AddWithCause("worked on", workqueue.Cause{Event: "Update"})
 		addWithPriority(q, "ready", 3)
 		for i := 30; i > 0; i-- {
 			q.AddAfter(fmt.Sprint("delayed-", i), time.Duration(i)*time.Minute)
@@ -40,7 +44,7 @@ func TestView(t *testing.T) {
 				show(v.Ready),
 				"ready 1s 0 causes, priority 3, attempt 0; beyond the limit 1 0s 0 causes, priority 0, attempt 0; ",
 			},
-			{show(v.Processing), "worked on 1s 1 causes, priority 0, attempt 1; "},
+			{show(v.Processing), "worked on 1s 1 causes, priority 0, attempt 1; again because of Update; "},
 			{
 				show(v.Delayed),
 				"delayed-1 59s 0 causes, priority 0, attempt 0; delayed-2 1m59s 0 causes, priority 0, attempt 0; ",

@@ -228,7 +228,7 @@ func AsText[K comparable](v workqueue.View[K]) workqueue.View[string] {
 		for i, k := range keys {
 			texts[i] = workqueue.KeyView[string]{
 				Key: fmt.Sprint(k.Key), Priority: k.Priority, Attempt: k.Attempt, Time: k.Time, Requeue: k.Requeue,
-				Causes: k.Causes,
+				Causes: k.Causes, Again: k.Again,
 			}
 		}
 		return texts

@@ -27,15 +27,15 @@ const tables = [
   {
     field: 'processing', total: 'inFlight', title: 'In work',
     note: 'A worker reconciles each of these now.',
-    columns: ['Key', 'For', 'Attempt', 'Because of'],
-    cells: (k) => [k.key, duration(k.for), attempt(k), causes(k)],
+    columns: ['Key', 'For', 'Attempt', 'Because of', 'Once more because of'],
+    cells: (k) => [k.key, duration(k.for), attempt(k), causes(k.causes), causes(k.again)],
     level: (k) => (k.for >= stuck ? 'bad' : k.for >= slow ? 'doubtful' : ''),
   },
   {
     field: 'ready', total: 'queued', title: 'Ready',
     note: 'These wait for a worker, the first of them for the next.',
     columns: ['Key', 'For', 'Attempt', 'Because of'],
-    cells: (k) => [k.key, k.for ? duration(k.for) : '–', attempt(k), causes(k)],
+    cells: (k) => [k.key, k.for ? duration(k.for) : '–', attempt(k), causes(k.causes)],
   },
   {
     field: 'waiting', total: 'delayed', title: 'Delayed',
@@ -47,7 +47,7 @@ const tables = [
     field: 'failures', total: 'failing', title: 'Failing',
     note: 'The last reconcile of each of these has failed.',
     columns: ['Key', 'Failures', 'Error', 'Because of'],
-    cells: (k) => [k.key, count(k.attempt), k.why ?? '', causes(k)],
+    cells: (k) => [k.key, count(k.attempt), k.why ?? '', causes(k.causes)],
     level: () => 'bad',
   },
 ];
@@ -56,8 +56,8 @@ function attempt(k) {
   return k.attempt ? String(k.attempt + 1) : '1';
 }
 
-function causes(k) {
-  return (k.causes ?? []).map((c) => c.replace(/^because of /, '')).join('; ');
+function causes(texts) {
+  return (texts ?? []).map((c) => c.replace(/^because of /, '')).join('; ');
 }
 
 class Queue {
