@@ -27,8 +27,8 @@ build: ## build the flyball binary into bin/
 	go build -o bin/flyball ./cmd/flyball
 
 # The container images: each one's name and package. Their tag is written in deploy/version alone.
-IMAGES  := flyball=./cmd/flyball items=./examples/operators/items ipam-operator=./examples/operators/ipam \
-           project-operator=./examples/operators/projects ci-controllers=./examples/operators/ci
+ALL_IMAGES := flyball=./cmd/flyball items=./examples/operators/items ipam-operator=./examples/operators/ipam \
+              project-operator=./examples/operators/projects ci-controllers=./examples/operators/ci
 VERSION := $(shell sed -n 's/.*&version \([^ }]*\).*/\1/p' deploy/version/kustomization.yaml)
 TAG     ?= $(VERSION)
 ONLY    ?= %
@@ -38,8 +38,8 @@ CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/p
 image: ## container images of flyball and of the operators in examples, with docker (ONLY=flyball: that one)
 	@docker version >/dev/null 2>&1 || { echo "make image needs docker, and permission to use it: docker version fails" >&2; exit 1; }
 	@[ -n "$(CERTIFICATES)" ] || { echo "no certificates of public authorities found: CERTIFICATES=file names some" >&2; exit 1; }
-	@[ -n "$(filter $(ONLY)=%,$(IMAGES))" ] || { echo "there is no image $(ONLY)" >&2; exit 1; }
-	@for i in $(filter $(ONLY)=%,$(IMAGES)); do name=$${i%%=*} dir=bin/image/$${i%%=*}; \
+	@[ -n "$(filter $(ONLY)=%,$(ALL_IMAGES))" ] || { echo "there is no image $(ONLY)" >&2; exit 1; }
+	@for i in $(filter $(ONLY)=%,$(ALL_IMAGES)); do name=$${i%%=*} dir=bin/image/$${i%%=*}; \
 	  rm -rf $$dir; mkdir -p $$dir; cp $(CERTIFICATES) $$dir/ca-certificates.crt; \
 	  CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $$dir/program $${i#*=}; \
 	  chmod 644 $$dir/ca-certificates.crt; TZ=UTC touch -t 197001010000 $$dir/*; \

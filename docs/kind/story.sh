@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # make kind: a kind cluster in which flyball manager runs in the place of four of kube-controller-manager's controllers,
-# and the demo's story on it. KEEP=1 leaves the cluster. IMAGES are the two images of the story, if not those of nginx.
+# and the demo's story on it. KEEP=1 leaves the cluster. CLUSTER is the file that describes it, if not cluster.yaml, and
+# IMAGES are the two images of the story, if not those of nginx.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -16,6 +17,10 @@ if [ -n "$missing" ]; then
 fi
 
 name=flyball
+if kind get clusters 2>/dev/null | grep -qx "$name"; then
+  echo "there is a cluster $name already: kind delete cluster --name $name ends it" >&2
+  exit 1
+fi
 image=flyball:$(sed -n 's/.*&version \([^ }]*\).*/\1/p' deploy/version/kustomization.yaml)
 work=$(mktemp -d)
 export KUBECONFIG=$work/kubeconfig
@@ -37,7 +42,7 @@ make --silent image ONLY=flyball
 
 say "create the cluster"
 trap finish EXIT
-kind create cluster --name "$name" --config docs/kind/cluster.yaml --kubeconfig "$KUBECONFIG" --wait 3m
+kind create cluster --name "$name" --config "${CLUSTER:-docs/kind/cluster.yaml}" --kubeconfig "$KUBECONFIG" --wait 3m
 kind load docker-image "$image" --name "$name"
 
 say "run a manager outside, and deploy the one that takes its place"
@@ -48,6 +53,7 @@ kubectl -n kube-system rollout status deployment/flyball-manager --timeout=3m
 kill "$outside"
 wait "$outside"
 outside=""
+kubectl -n kube-system get pods --selector app=flyball-manager --output wide
 
 say "play the story"
 bin/flyball demo --kubeconfig "$KUBECONFIG" --timeout 5m ${IMAGES:+--images "$IMAGES"}
