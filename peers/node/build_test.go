@@ -37,7 +37,7 @@ func TestBuild(t *testing.T) {
 		whole += size
 	}
 	part(rootImage(), func() ([]string, error) { return []string{rootImage()}, buildRoot(ctx, log) })
-	for _, program := range binaries {
+	for _, program := range kindBinaries {
 		part(program, func() ([]string, error) {
 			dir, err := upstream.Build(ctx, log, program)
 			return []string{filepath.Join(dir, program)}, err
@@ -45,6 +45,10 @@ func TestBuild(t *testing.T) {
 	}
 	images := append([]string{pause}, Web[:]...)
 	part(strings.Join(images, ", "), func() ([]string, error) { return images, buildImages(ctx) })
+	part("image of a node of kind", func() ([]string, error) {
+		_, image, err := buildKind(ctx, log)
+		return []string{image}, err
+	})
 	for _, name := range []string{"flyball", "items", "ipam-operator", "project-operator", "ci-controllers"} {
 		part("image "+name, func() ([]string, error) {
 			image, err := Image(ctx, name)

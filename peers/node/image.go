@@ -15,7 +15,9 @@ import (
 const (
 	suite    = "bookworm"
 	mirror   = "http://deb.debian.org/debian"
-	packages = "containerd,runc,containernetworking-plugins,iptables,conntrack,iproute2"
+	packages = "containerd,runc,containernetworking-plugins,iptables,conntrack,iproute2" + forKind
+	// forKind are the packages that only the nodes of kind need.
+	forKind = ",systemd,jq,procps,kmod"
 )
 
 // rootImage is the image of the node's file system. Its tag changes with what is in it.

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// able skips the test and says why if no node is to be run here. Programs are what the test needs besides.
-func able(t *testing.T, programs ...string) {
+// able skips the test and says why if no node is to be run here.
+func able(t *testing.T) {
 	t.Helper()
 	if os.Getenv("FLYBALL_NODE") == "" {
 		t.Skip("it takes minutes and a docker engine: make test-node runs it")
@@ -21,17 +20,12 @@ func able(t *testing.T, programs ...string) {
 	if err := Needs(t.Context()); err != nil {
 		t.Skipf("this machine cannot run a node: %v", err)
 	}
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("this machine lacks a program: %v", err)
-		}
-	}
 }
 
 // start starts a node, or skips the test, see [able]. The node ends with the test.
-func start(t *testing.T, controllers string, programs ...string) *Node {
+func start(t *testing.T, controllers string) *Node {
 	t.Helper()
-	able(t, programs...)
+	able(t)
 	begin := time.Now()
 	n, err := Start(t.Context(), t.Output(), controllers)
 	if err != nil {

@@ -23,7 +23,10 @@ var programs = map[string]string{
 	"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
 	"kube-proxy":              "k8s.io/kubernetes/cmd/kube-proxy",
 	"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
+	"kubeadm":                 "k8s.io/kubernetes/cmd/kubeadm",
+	"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
 	"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
+	"kind":                    "sigs.k8s.io/kind",
 }
 
 // controlPlane are the binaries that [Start] runs.

@@ -4,6 +4,7 @@
 //	GET  /ready  200 if it is ready
 //	POST /ready  makes it ready
 //	DELETE /ready  makes it unready
+//	GET  /lookup/NAME  the addresses of a host, one a line
 //
 // It starts ready unless the environment variable UNREADY is set.
 package main
@@ -12,9 +13,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -43,6 +46,14 @@ func run() error {
 		if !ready.Load() {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 		}
+	})
+	mux.HandleFunc("GET /lookup/{name}", func(w http.ResponseWriter, r *http.Request) {
+		addresses, err := net.DefaultResolver.LookupHost(r.Context(), r.PathValue("name"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintln(w, strings.Join(addresses, "\n"))
 	})
 	s := &http.Server{Addr: ":8080", Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1) // receives what ListenAndServe returns
