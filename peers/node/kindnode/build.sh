@@ -11,8 +11,8 @@ shift 3
 mkdir root/kind/images
 docker save --output root/kind/images/others.tar "$@"
 
-# The images of Kubernetes do not pass through the engine, where they would take the names of those of the registry. Each
-# has one program. That of kube-proxy needs iptables besides.
+# The images of Kubernetes do not pass through the engine, where they would take the names of those of the registry.
+# Each has one program. That of kube-proxy needs iptables besides.
 required=$(bin/kubeadm config images list --kubernetes-version "$version")
 sandbox=$(sed -n 's/ *sandbox_image = "\(.*\)"/\1/p' root/etc/containerd/config.toml)
 architecture=$(docker image inspect --format '{{.Architecture}}' "$debian")
