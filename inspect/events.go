@@ -145,7 +145,7 @@ var seed = maphash.MakeSeed()
 
 // steps sends what has changed in the object's timeline.
 func (st *stream) steps() {
-	recorded := st.recorder.Number()
+	recorded := st.recorder.Stats().Steps
 	if st.object.Name == "" || st.recorded == recorded && len(st.watched) > 0 {
 		return
 	}

@@ -86,7 +86,7 @@ func (e *enqueuer[K]) AddRateLimited(key K) { e.add(key, workqueue.AddOptions{Ra
 func (e *enqueuer[K]) add(key K, o workqueue.AddOptions) {
 	o.Cause = e.cause
 	if r := e.sink.trace; r != nil {
-		r.Queued(e.handled, &e.cause, e.sink.controller.subject(key), o.After)
+		r.Queued(e.handled, e.sink.controller.subject(key), o.After)
 	}
 	if b := e.sink.backlog.Load(); b != nil {
 		if b.Add(key, o, e.news) {

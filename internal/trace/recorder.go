@@ -24,9 +24,6 @@ type Options struct {
 
 // Recorder keeps the last steps of objects and keys in memory. It allocates nothing once it is full.
 //
-// A step is first written to a spool, one after the other, which takes a worker little time. Many at once are then
-// filed under their subjects, by another goroutine or by whoever asks for steps.
-//
 // Concurrency: all methods may be called from any goroutine.
 type Recorder struct {
 	o Options
@@ -35,21 +32,14 @@ type Recorder struct {
 	// listeners is nil or the functions to call with each step.
 	listeners atomic.Pointer[[]*func(Subject, *Step)]
 
-	// mu guards number, fresh, full and spare. Who holds it and filing has taken filing first.
-	mu sync.Mutex
-	// number is that of the last step.
-	number uint64
-	// fresh has the newest steps. full has those before, if they wait to be filed, or is nil. spare is empty; it is nil
-	// if full is not, and while steps are filed.
-	fresh, full, spare *spool
-
-	// filing guards what follows.
-	filing sync.Mutex
+	mu     sync.Mutex
 	tracks map[Subject]*track
 	// last is the track that was asked for last, which most steps have in common with the step before; it may be nil.
 	last *track
 	// root is in the ring of all tracks: root.newer is the one without steps for longest.
 	root track
+	// number is that of the last step.
+	number uint64
 	// evicted counts the tracks that have given way.
 	evicted uint64
 	// handled counts the calls of handlers, and written the writes of reconciles.
@@ -80,7 +70,7 @@ type states struct {
 func New(o Options) *Recorder {
 	o.Subjects, o.Steps, o.States = cmp.Or(o.Subjects, 2000), cmp.Or(o.Steps, 50), cmp.Or(o.States, 4096)
 	r := &Recorder{
-		o: o, fresh: newSpool(), spare: newSpool(), tracks: map[Subject]*track{}, states: make([]states, o.States),
+		o: o, tracks: map[Subject]*track{}, states: make([]states, o.States),
 		handled: map[Flow]uint64{}, written: map[Flow]uint64{},
 	}
 	r.root.newer, r.root.older = &r.root, &r.root
@@ -100,8 +90,22 @@ func From(ctx context.Context) *Recorder {
 	return r
 }
 
-// slotLocked returns the place of a new step of s, where an old one may be.
-func (r *Recorder) slotLocked(s Subject) *Step {
+// Place is where a step is, so that more can be added to it.
+type Place struct {
+	track  *track
+	at     int    // the place in its track
+	number uint64 // of the step; another step may have taken its place
+	run    uint64 // of Ran
+}
+
+// nextLocked returns the number of a new step.
+func (r *Recorder) nextLocked() uint64 {
+	r.number++
+	return r.number
+}
+
+// addLocked returns a new step of s with that number, and its place. Its slices are empty but may have room.
+func (r *Recorder) addLocked(s Subject, number uint64) (*Step, Place) {
 	t := r.trackLocked(s)
 	if t == nil {
 		t = r.newLocked(s)
@@ -112,7 +116,19 @@ func (r *Recorder) slotLocked(s Subject) *Step {
 		t.steps = append(t.steps, Step{})
 	}
 	t.total++
-	return &t.steps[at]
+	step := &t.steps[at]
+	keys, causes := step.Keys[:0], step.Causes
+	clear(causes)
+	*step = Step{Number: number, Keys: keys, Causes: causes[:0]}
+	return step, Place{track: t, at: at, number: number}
+}
+
+// atLocked returns the step in a place; nil if it is forgotten.
+func (r *Recorder) atLocked(p Place) *Step {
+	if p.at >= len(p.track.steps) || p.track.steps[p.at].Number != p.number {
+		return nil
+	}
+	return &p.track.steps[p.at]
 }
 
 // trackLocked returns the track of s; nil if it has none.
@@ -155,63 +171,50 @@ func (r *Recorder) oldestLocked() *track {
 
 // touchLocked makes t the newest.
 func (r *Recorder) touchLocked(t *track) {
+	if r.root.older == t {
+		return
+	}
 	t.newer.older, t.older.newer = t.older, t.newer
 	t.newer, t.older = &r.root, r.root.older
 	t.older.newer, r.root.older = t, t
 }
 
-// findLocked returns the newest step of s for which match holds; nil if there is none.
-func (r *Recorder) findLocked(s Subject, match func(*Step) bool) *Step {
-	t := r.trackLocked(s)
-	if t == nil {
-		return nil
-	}
-	for n := range uint64(len(t.steps)) {
-		step := &t.steps[(t.total-1-n)%uint64(r.o.Steps)]
-		if match(step) {
-			return step
-		}
-	}
-	return nil
-}
-
-// keepStatesLocked moves the states of a change out of its step, in the place of the oldest ones.
-func (r *Recorder) keepStatesLocked(step *Step) {
-	r.states[r.state] = states{step.Number, step.Old, step.New}
-	step.Old, step.New, step.states = nil, nil, r.state
+// keepStatesLocked keeps the states of a change, in the place of the oldest ones.
+func (r *Recorder) keepStatesLocked(step *Step, old, new metav1.Object) {
+	r.states[r.state] = states{step.Number, old, new}
+	step.states = r.state
 	r.state = (r.state + 1) % len(r.states)
 }
 
 // Steps returns copies of the steps of s, oldest first, and how many there were before them.
 func (r *Recorder) Steps(s Subject) (steps []Step, before uint64) {
-	r.lockFiled()
-	defer r.filing.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	t := r.tracks[s]
 	if t == nil {
 		return nil, 0
 	}
 	before = t.total - uint64(len(t.steps))
 	for n := before; n < t.total; n++ {
-		step := copied(&t.steps[n%uint64(r.o.Steps)])
-		if of := &r.states[step.states]; of.number == step.Number {
-			step.Old, step.New = of.old, of.new
-		}
-		steps = append(steps, step)
+		steps = append(steps, r.copyLocked(&t.steps[n%uint64(r.o.Steps)]))
 	}
 	return steps, before
 }
 
-// copied returns a copy of a step that shares no slice with it.
-func copied(s *Step) Step {
+// copyLocked returns a copy of a step, with its states, that shares no slice with it.
+func (r *Recorder) copyLocked(s *Step) Step {
 	c := *s
 	c.Keys, c.Causes = slices.Clone(s.Keys), slices.Clone(s.Causes)
+	if of := &r.states[s.states]; of.number == s.Number {
+		c.Old, c.New = of.old, of.new
+	}
 	return c
 }
 
 // Subjects returns at most limit subjects for which match holds, those with the newest steps first.
 func (r *Recorder) Subjects(limit int, match func(Subject) bool) (found []Subject) {
-	r.lockFiled()
-	defer r.filing.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for t := r.root.older; t != &r.root && len(found) < limit; t = t.older {
 		if match(t.subject) {
 			found = append(found, t.subject)
@@ -222,8 +225,8 @@ func (r *Recorder) Subjects(limit int, match func(Subject) bool) (found []Subjec
 
 // Watch keeps the steps of s until stop is called, even if s has none for long.
 func (r *Recorder) Watch(s Subject) (stop func()) {
-	r.lockFiled()
-	defer r.filing.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	t := r.tracks[s]
 	if t == nil {
 		t = r.newLocked(s)
@@ -231,8 +234,8 @@ func (r *Recorder) Watch(s Subject) (stop func()) {
 	}
 	t.watched++
 	return sync.OnceFunc(func() {
-		r.filing.Lock()
-		defer r.filing.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		t.watched--
 	})
 }
@@ -247,16 +250,9 @@ type Stats struct {
 
 // Stats returns a snapshot of the counts.
 func (r *Recorder) Stats() Stats {
-	r.lockFiled()
-	defer r.filing.Unlock()
-	return Stats{Steps: r.Number(), Evicted: r.evicted, Subjects: len(r.tracks)}
-}
-
-// Number returns that of the newest step.
-func (r *Recorder) Number() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.number
+	return Stats{Steps: r.number, Evicted: r.evicted, Subjects: len(r.tracks)}
 }
 
 // Hold calls f before each change of a cache is handed to handlers, and before each reconcile; text says which change
@@ -281,8 +277,8 @@ type Flow struct{ Resource, Controller string }
 // Flows returns how often handlers of controllers have been called with objects, and how often reconciles have written
 // some.
 func (r *Recorder) Flows() (handled, written map[Flow]uint64) {
-	r.lockFiled()
-	defer r.filing.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return maps.Clone(r.handled), maps.Clone(r.written)
 }
 
@@ -312,4 +308,18 @@ func (r *Recorder) Listen(f func(Subject, *Step)) (stop func()) {
 			return slices.DeleteFunc(l, func(g *func(Subject, *Step)) bool { return g == &f })
 		})
 	})
+}
+
+// endLocked unlocks, and calls the listeners with step, unless it is nil.
+func (r *Recorder) endLocked(s Subject, step *Step) {
+	listeners := r.listeners.Load()
+	if listeners == nil || step == nil {
+		r.mu.Unlock()
+		return
+	}
+	c := r.copyLocked(step)
+	r.mu.Unlock()
+	for _, f := range *listeners {
+		(*f)(s, &c)
+	}
 }

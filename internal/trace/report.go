@@ -19,9 +19,9 @@ import (
 func (r *Recorder) Received(s Subject, event, version, form string, err error) {
 	now := time.Now()
 	r.mu.Lock()
-	step := r.addLocked(s, r.nextLocked())
+	step, _ := r.addLocked(s, r.nextLocked())
 	step.Kind, step.Time, step.Event, step.Version, step.Text, step.Err = Received, now, event, version, form, err
-	r.endLocked(s, step, true)
+	r.endLocked(s, step)
 }
 
 // FormOf returns "metadata" or "unstructured" if T is a type that holds objects of every kind so, otherwise "".
@@ -43,10 +43,11 @@ func (r *Recorder) Changed(resource, form, event string, initial bool, old, chan
 	version := changed.GetResourceVersion()
 	r.holdUp(Changed, s, event)
 	r.mu.Lock()
-	step := r.addLocked(s, r.nextLocked())
+	step, _ := r.addLocked(s, r.nextLocked())
 	step.Kind, step.Time, step.Event, step.Version, step.Initial = Changed, now, event, version, initial
-	step.Old, step.New, step.Text = old, changed, form
-	r.endLocked(s, step, true)
+	step.Text = form
+	r.keepStatesLocked(step, old, changed)
+	r.endLocked(s, step)
 }
 
 // SubjectOf returns an object of a resource. key is "namespace/name", or the name alone.
@@ -65,23 +66,26 @@ func subjectOf(c *workqueue.Cause) Subject { return SubjectOf(c.Source, c.Object
 func (r *Recorder) Handled(controller string, c *workqueue.Cause) Place {
 	s := subjectOf(c)
 	r.mu.Lock()
-	step := r.addLocked(s, r.nextLocked())
+	step, p := r.addLocked(s, r.nextLocked())
 	step.Kind, step.Time, step.Event, step.Version = Handled, c.Time, c.Event, c.ResourceVersion
 	step.Other.Controller = controller
-	p := r.placeLocked()
-	r.endLocked(s, step, true)
+	r.handled[Flow{s.Resource, controller}]++
+	r.endLocked(s, step)
 	return p
 }
 
-// Queued records that the handler has queued a key because of c. p is what Handled returned.
-func (r *Recorder) Queued(p Place, c *workqueue.Cause, key Subject, after time.Duration) {
-	r.addTo(subjectOf(c), p, false, func(step *Step) {
-		if len(step.Keys) < mostKeys {
-			step.Keys = append(step.Keys, Key{key.Namespace, key.Name, after})
-		} else {
-			step.More++
-		}
-	})
+// Queued records that the handler has queued a key. p is what Handled returned.
+func (r *Recorder) Queued(p Place, key Subject, after time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	step := r.atLocked(p)
+	switch {
+	case step == nil:
+	case len(step.Keys) < mostKeys:
+		step.Keys = append(step.Keys, Key{key.Namespace, key.Name, after})
+	default:
+		step.More++
+	}
 }
 
 // KeyOf returns the subject of a controller's key.
@@ -119,37 +123,34 @@ func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Du
 	r.holdUp(Ran, key, "")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	step := r.addLocked(key, r.nextLocked())
+	step, p := r.addLocked(key, r.nextLocked())
 	step.Kind, step.Time, step.Run, step.Attempt, step.Queued = Ran, now, number, attempt, queued
 	step.Causes = append(step.Causes, causes...)
-	return r.placeLocked()
+	p.run = number
+	return p
 }
 
 // Ended records the end of a reconcile. p is what Began returned.
 func (r *Recorder) Ended(p Place, key Subject, outcome string, err error, next time.Duration, began time.Time) {
 	took := time.Since(began)
-	end := func(step *Step) {
-		step.Outcome, step.Err, step.Next, step.Took = outcome, err, next, took
-	}
-	if r.addTo(key, p, true, end) {
-		return
-	}
-	// It logged or wrote so much that its begin is gone.
 	r.mu.Lock()
-	step := r.addLocked(key, r.nextLocked())
-	step.Kind, step.Time, step.Run = Ran, began, p.run
-	end(step)
-	r.endLocked(key, step, true)
+	step := r.atLocked(p)
+	if step == nil { // It logged or wrote so much that its begin is gone.
+		step, _ = r.addLocked(key, r.nextLocked())
+		step.Kind, step.Time, step.Run = Ran, began, p.run
+	}
+	step.Outcome, step.Err, step.Next, step.Took = outcome, err, next, took
+	r.endLocked(key, step)
 }
 
 // add records a step of the reconcile.
 func (n *Run) add(fill func(*Step)) {
 	r := n.Recorder
 	r.mu.Lock()
-	step := r.addLocked(n.Key, r.nextLocked())
+	step, _ := r.addLocked(n.Key, r.nextLocked())
 	step.Run, step.Time = n.Number, time.Now()
 	fill(step)
-	r.endLocked(n.Key, step, true)
+	r.endLocked(n.Key, step)
 }
 
 // Waited records that a read waited for the cache; err is not nil if in vain. It does nothing if n is nil.
@@ -204,16 +205,17 @@ func (w *Write) End() {
 	}
 	r.mu.Lock()
 	if run != nil {
-		step := r.addLocked(run.Key, w.number)
+		step, _ := r.addLocked(run.Key, w.number)
 		fill(step)
 		step.Other, step.Run = w.Object, run.Number
 	}
-	step := r.addLocked(w.Object, w.number)
+	step, _ := r.addLocked(w.Object, w.number)
 	fill(step)
 	if run != nil {
 		step.Other, step.Run = run.Key, run.Number
+		r.written[Flow{w.Object.Resource, run.Key.Controller}]++
 	}
-	r.endLocked(w.Object, step, true)
+	r.endLocked(w.Object, step)
 }
 
 // Has reports whether the step, one of Ran, has a cause that is the object.

@@ -73,7 +73,7 @@ type Step struct {
 	// Old and New are the states before and after Changed. They are shared with the cache and must not be changed. Of
 	// older steps they are nil.
 	Old, New metav1.Object
-	// states is where Old and New are once the step is filed.
+	// states is where Old and New are as long as they are kept.
 	states int
 	// Initial: the change was one of the first list.
 	Initial bool

@@ -105,7 +105,7 @@ func (e *Exporter) hear(of steps.Subject, s *steps.Step) {
 	}
 	t := told{of, *s, time.Now(), s.Number}
 	if s.Kind == steps.Ran {
-		t.order = e.inspector.Recorder().Number()
+		t.order = e.inspector.Recorder().Stats().Steps
 	}
 	select {
 	case e.buffer <- t:
