@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,12 +41,14 @@ func (w *World) Pod(name string, phase corev1.PodPhase, edit func(*corev1.Pod)) 
 	return pod
 }
 
-// Running creates running Pods without a network status.
+// Running creates running Pods without a network status, and lets the operator hear that they run: as long as it takes a
+// Pod for pending, a pool waits for it and reports nothing else.
 func (w *World) Running(names ...string) {
 	w.Helper()
 	for _, name := range names {
 		w.Pod(name, corev1.PodRunning, nil)
 	}
+	time.Sleep(50 * time.Millisecond)
 }
 
 // Phase changes the phase of a Pod.
