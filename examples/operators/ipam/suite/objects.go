@@ -41,8 +41,8 @@ func (w *World) Pod(name string, phase corev1.PodPhase, edit func(*corev1.Pod)) 
 	return pod
 }
 
-// Running creates running Pods without a network status, and lets the operator hear that they run: as long as it takes a
-// Pod for pending, a pool waits for it and reports nothing else.
+// Running creates running Pods without a network status, and lets the operator hear that they run: as long as it takes
+// a Pod for pending, a pool waits for it and reports nothing else.
 func (w *World) Running(names ...string) {
 	w.Helper()
 	for _, name := range names {
