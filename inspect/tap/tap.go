@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,8 +46,9 @@ const (
 
 // Options configures a [Tap].
 type Options struct {
-	// Match reports whether a request, or a watch, is held up. It must be safe for concurrent use. Nil means those of
-	// every client, but not of leases and events.
+	// Match reports whether a write, or the events of a watch, are held up. It must be safe for concurrent use. Nil
+	// means those of every client. Whatever it reports, leases, recorded Events, and reviews of tokens and permissions
+	// are never held up, nor are requests of kubectl, with which people make the changes that they watch.
 	Match func(*gate.Request) bool
 	// Crash ends the program and starts it anew. Nil means that the fault Crash is not offered.
 	Crash func()
@@ -106,10 +108,18 @@ const mostTold = 20
 
 // New returns a Tap that is open.
 func New(o Options) *Tap {
-	if o.Match == nil {
-		o.Match = func(r *gate.Request) bool { return r.Resource != "leases" && r.Resource != "events" }
-	}
 	return &Tap{o: o}
+}
+
+// holds reports whether a write or a watch is held up.
+func (t *Tap) holds(r *gate.Request) bool {
+	switch {
+	case r.Resource == "leases", r.Resource == "events",
+		r.Group == "authentication.k8s.io", r.Group == "authorization.k8s.io",
+		strings.HasPrefix(r.UserAgent, "kubectl/"):
+		return false
+	}
+	return t.o.Match == nil || t.o.Match(r)
 }
 
 // Attach has the Tap hold up the deltas and keys that are reported to r, that of an Inspector, until ctx is done: when
@@ -207,13 +217,15 @@ func (t *Tap) wait(ctx context.Context, stage Stage, text string) bool {
 	if !t.paused {
 		delay := t.delay
 		t.mu.Unlock()
-		if delay > 0 {
-			select {
-			case <-time.After(delay):
-			case <-ctx.Done():
-			}
+		if delay == 0 {
+			return true
 		}
-		return true
+		select {
+		case <-time.After(delay):
+			return true
+		case <-ctx.Done():
+			return false
+		}
 	}
 	t.number++
 	s := &step{Waiting{t.number, stage, text, time.Now()}, make(chan struct{})}
@@ -235,7 +247,7 @@ func (t *Tap) Gate() gate.Gate {
 
 // request holds a write up.
 func (t *Tap) request(ctx context.Context, r *gate.Request) gate.Verdict {
-	if !r.Mutates() || !t.o.Match(r) {
+	if !r.Mutates() || !t.holds(r) {
 		return gate.Verdict{}
 	}
 	t.mu.Lock()
@@ -259,7 +271,7 @@ func (t *Tap) request(ctx context.Context, r *gate.Request) gate.Verdict {
 }
 
 func (t *Tap) answer(_ context.Context, r *gate.Request, a gate.Answer) gate.Verdict {
-	if !r.Mutates() || !t.o.Match(r) || a.Code >= http.StatusMultipleChoices {
+	if !r.Mutates() || !t.holds(r) || a.Code >= http.StatusMultipleChoices {
 		return gate.Verdict{}
 	}
 	text := describe(r)
@@ -277,13 +289,14 @@ func (t *Tap) answer(_ context.Context, r *gate.Request, a gate.Answer) gate.Ver
 	return gate.Verdict{}
 }
 
+// frame holds an event up. It lets the objects pass that existed when the watch began, because a client that lists them
+// gets them at once, too.
 func (t *Tap) frame(ctx context.Context, r *gate.Request, f gate.Frame) gate.Verdict {
-	if !t.o.Match(r) || f.Name == "" { // bookmarks have no name
+	if f.Initial || f.Name == "" || !t.holds(r) { // bookmarks have no name
 		return gate.Verdict{}
 	}
 	object := trace.Subject{Resource: r.Resource, Namespace: f.Namespace, Name: f.Name}
-	t.wait(ctx, Event, fmt.Sprintf("%s %s, version %s, to %s", f.Type, object, f.ResourceVersion,
-		cmp.Or(r.User, r.UserAgent)))
+	t.wait(ctx, Event, fmt.Sprintf("%s %s, version %s, to %s", f.Type, object, f.ResourceVersion, program(r)))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.cut {
@@ -311,5 +324,19 @@ func describe(r *gate.Request) string {
 	if r.Subresource != "" {
 		resource += "/" + r.Subresource
 	}
-	return fmt.Sprintf("%s %s", r.Verb, trace.Subject{Resource: resource, Namespace: r.Namespace, Name: r.Name})
+	object := trace.Subject{Resource: resource, Namespace: r.Namespace, Name: r.Name}.String()
+	if r.Name == "" { // of a create, the name is in the body
+		object = strings.TrimSuffix(resource+" in "+r.Namespace, " in ")
+	}
+	return fmt.Sprintf("%s %s by %s", r.Verb, object, program(r))
+}
+
+// program returns the name of the program that a request is from, with the part of it that client-go's user agent
+// names: "flyball/controllers" for "flyball/v1.0 (linux/amd64) kubernetes/1a2b3c/controllers".
+func program(r *gate.Request) string {
+	name, more, _ := strings.Cut(cmp.Or(r.UserAgent, r.User), "/")
+	if parts := strings.SplitN(more, "/", 4); len(parts) == 4 {
+		name += "/" + parts[3]
+	}
+	return name
 }

@@ -3,6 +3,7 @@ package tap_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,8 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -22,7 +27,6 @@ import (
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/inspect/tap"
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/builder"
@@ -42,12 +46,13 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	var crash func()
 	w.Tap = tap.New(tap.Options{
-		Match: func(r *gate.Request) bool { return r.User == "program" },
+		Match: func(r *gate.Request) bool { return r.UserAgent == "program" },
 		Crash: func() { crash() },
 	})
 	api := localapi.NewTestWith(t, localapi.Options{Gate: w.Gate()})
 	w.user = kubernetes.NewForConfigOrDie(api.RESTConfig())
-	config := api.RESTConfigFor(auth.User{Name: "program", Groups: []string{auth.Masters}})
+	config := api.RESTConfig()
+	config.UserAgent = "program"
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.NewKlogr().V(9)))
 	ended := make(chan struct{})
 	go func() {
@@ -143,7 +148,7 @@ func TestStepByStep(t *testing.T) {
 		w.step(tap.Delta)
 		w.held("key: controller configmap default/a")
 		w.step(tap.Key)
-		w.held("write: update configmaps default/a")
+		w.held("write: update configmaps default/a by program")
 		if w.marked("a") {
 			t.Error("the write took effect while it was held up")
 		}
@@ -176,7 +181,7 @@ func TestFaults(t *testing.T) {
 				w.create("a")
 				time.Sleep(5 * time.Minute)
 				s := w.State()
-				want := string(fault) + ": update configmaps default/a"
+				want := string(fault) + ": update configmaps default/a by program"
 				if len(s.Happened) != 1 || s.Happened[0] != want || s.Fault != "" {
 					t.Errorf("state %+v", s)
 				}
@@ -215,7 +220,7 @@ func TestStopWhileAWriteIsHeld(t *testing.T) {
 		w.step(tap.Delta)
 		w.held("key: controller configmap default/a")
 		w.step(tap.Key)
-		w.held("write: update configmaps default/a")
+		w.held("write: update configmaps default/a by program")
 		began := time.Now()
 		w.stop()
 		if took := time.Since(began); took > time.Second {
@@ -226,6 +231,120 @@ func TestStopWhileAWriteIsHeld(t *testing.T) {
 			t.Error("the write took effect although its program had stopped")
 		}
 	})
+}
+
+// paused returns a tap that holds every client up, and a function that returns a client by its user agent.
+func paused(t *testing.T) (*world, func(agent string) kubernetes.Interface) {
+	w := &world{t: t, Tap: tap.New(tap.Options{})}
+	api := localapi.NewTestWith(t, localapi.Options{Gate: w.Gate()})
+	as := func(agent string) kubernetes.Interface {
+		config := api.RESTConfig()
+		config.UserAgent = agent
+		return kubernetes.NewForConfigOrDie(config)
+	}
+	w.user = as("kubectl/v1.37.2 (linux/amd64) kubernetes/1a2b3c")
+	w.Pause()
+	return w, as
+}
+
+// agent is the user agent of client-go.
+const agent = "greeter/v1.0 (linux/amd64) kubernetes/1a2b3c"
+
+// What kubectl does passes, and so do leases, recorded events and reviews of a program that is held up.
+func TestNeverHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, as := paused(t)
+		watching, err := w.user.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watching.Stop()
+		w.create("a")
+		if e := <-watching.ResultChan(); e.Type != watch.Added {
+			t.Errorf("kubectl watches %v", e)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		program := as(agent)
+		_, err1 := program.CoordinationV1().Leases("default").Create(ctx,
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+		_, err2 := program.CoreV1().Events("default").Create(ctx, &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Name: "a"},
+			InvolvedObject: corev1.ObjectReference{Namespace: "default"},
+		}, metav1.CreateOptions{})
+		_, err3 := program.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+			&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"},
+			}}, metav1.CreateOptions{})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Error(err)
+		}
+		go func() {
+			_ = program.CoreV1().ConfigMaps("default").Delete(ctx, "a", metav1.DeleteOptions{})
+		}()
+		w.held("write: delete configmaps default/a by greeter")
+		w.Open(0)
+	})
+}
+
+// A client that connects while everything is paused gets the objects that are there at once, whether it lists them or
+// has them sent at the beginning of its watch. What happens afterwards is held up.
+func TestConnectWhilePaused(t *testing.T) {
+	for name, connect := range map[string]func(*testing.T, kubernetes.Interface) func() bool{
+		"a streamed list": func(t *testing.T, c kubernetes.Interface) func() bool {
+			f := informers.NewSharedInformerFactory(c, 0)
+			maps := f.Core().V1().ConfigMaps().Informer()
+			f.Start(t.Context().Done())
+			return func() bool { return maps.HasSynced() && len(maps.GetStore().List()) > 0 }
+		},
+		"a watch without a list": func(t *testing.T, c kubernetes.Interface) func() bool {
+			w, err := c.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(w.Stop)
+			return func() bool { return (<-w.ResultChan()).Type == watch.Added }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, as := paused(t)
+				w.create("a")
+				there := connect(t, as(agent+"/informer"))
+				synctest.Wait()
+				if !there() {
+					t.Error("the object is not there")
+				}
+				w.held()
+				w.create("b")
+				w.held("event: ADDED configmaps default/b, version 12, to greeter/informer")
+			})
+		})
+	}
+}
+
+// A write whose client leaves has no effect, whether it is held up or only late.
+func TestClientThatLeaves(t *testing.T) {
+	for name, slow := range map[string]bool{"paused": false, "slow motion": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, as := paused(t)
+				w.create("a")
+				if slow {
+					w.Open(time.Minute)
+				}
+				ctx, leave := context.WithCancel(t.Context())
+				go func() {
+					_ = as(agent).CoreV1().ConfigMaps("default").Delete(ctx, "a", metav1.DeleteOptions{})
+				}()
+				synctest.Wait()
+				leave()
+				w.held()
+				time.Sleep(2 * time.Minute)
+				w.marked("a") // fails if it is gone
+			})
+		})
+	}
 }
 
 func TestHTTP(t *testing.T) {
