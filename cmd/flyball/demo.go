@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/demo"
-	"github.com/flyball-dev/flyball/cmd/flyball/live"
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
 )
 
@@ -28,20 +27,11 @@ and kubelets of that cluster do the work; the demo only watches.
 If all goes well, the last line begins with "demo: ok" and the exit code is 0. If a step does not reach its expected
 outcome, the exit code is 1 and the last line says what was expected and what was found. Ctrl-C stops the demo; the exit
 code is then 130.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 && o.Page != "" {
-				return &usageError{fmt.Errorf("unexpected argument %q; --page=ADDRESS needs the equals sign", args[0])}
-			}
-			return noArgs(c, args)
-		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, flag := range []string{"speed", "keep", "page", "step", "scenario"} {
 				if config != "" && c.Flags().Changed(flag) {
 					return &usageError{fmt.Errorf("--%s has no meaning with --kubeconfig", flag)}
 				}
-			}
-			if o.Step && o.Page == "" {
-				o.Page = live.DefaultAddress
 			}
 			if err := o.Validate(); err != nil {
 				return &usageError{err}
@@ -68,12 +58,7 @@ code is then 130.`,
 			"second")
 	c.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "the maximum duration of one step")
 	c.Flags().BoolVar(&o.Keep, "keep", false, "after the story, serve the API on a loopback port until Ctrl-C")
-	c.Flags().StringVar(&o.Page, "page", "",
-		"show the controllers from inside at this loopback address until Ctrl-C; --page alone means "+
-			live.DefaultAddress+". flyball trace and flyball top read it too")
-	c.Flags().Lookup("page").NoOptDefVal = live.DefaultAddress
-	c.Flags().BoolVar(&o.Step, "step", false,
-		"hold the controllers up before each event, change, reconcile and write, until the page lets it through")
+	addPageFlags(c, &o.Page, &o.Step, "each event, change, reconcile and write of the controllers")
 	c.Flags().StringVar(&o.Scenario, "scenario", "",
 		"with --step, the step of the story to begin with: "+strings.Join(demo.Scenarios(), ", "))
 	return c

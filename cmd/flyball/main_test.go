@@ -278,6 +278,10 @@ generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCS
 		{"run", "nothing to do: pass -f"},
 		{"serve --addr 127.0.0.1", "--addr: address 127.0.0.1: missing port"},
 		{"serve --addr 127.0.0.1:web", `--addr: "127.0.0.1:web": the port must be between 0 and 65535`},
+		{"serve --page=0.0.0.0:1", "--page 0.0.0.0:1: it must be a loopback address"},
+		{"serve --page 127.0.0.1:1", `unexpected argument "127.0.0.1:1"; --page=ADDRESS needs the equals sign`},
+		{"serve --step --page=6060", "--page: address 6060: missing port in address"},
+		{"serve --page --controllers=", "--page: there are no controllers to show; --step shows what other clients do"},
 		{"serve --kubelet=pause", `invalid argument "pause" for "--kubelet" flag: it must be pretend or off`},
 		{
 			"serve --allowed-hosts=api.test:80",

@@ -27,7 +27,6 @@ The command writes a kubeconfig with a token. Whoever has the token may do every
 
 Ctrl-C ends the process, and nothing is left. With --store, the objects are kept for the next time, and for flyball run.
 The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command line is wrong, ` + store.ExitCodes + `.`,
-		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := localapi.CheckAddr(o.Addr); err != nil {
 				return &usageError{fmt.Errorf("--addr: %w", err)}
@@ -46,6 +45,9 @@ The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command lin
 			}
 			if _, err := controllers.Enabled(o.Controllers); err != nil && len(o.Controllers) > 0 {
 				return &usageError{fmt.Errorf("--controllers: %w", err)}
+			}
+			if err := checkPage(o); err != nil {
+				return &usageError{err}
 			}
 			ctx, release := manager.SetupSignals(klog.NewContext(c.Context(), klog.Background()))
 			defer release()
@@ -77,5 +79,20 @@ The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command lin
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"},
 		"the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty "+
 			"means none. All controllers: "+strings.Join(knownNames(), ", "))
+	addPageFlags(c, &o.Page, &o.Step,
+		"each write and each event of a watch, of the controllers and of all clients, and each change of a cache and "+
+			"each reconcile of the controllers; but nothing of kubectl, the fake kubelet and the namespace "+
+			"controller, and no leases and recorded events")
 	return c
+}
+
+// checkPage returns an error if the page has a wrong address, or would show nothing.
+func checkPage(o serve.Options) error {
+	if o.Page == "" {
+		return nil
+	}
+	if len(o.Controllers) == 0 && !o.Step {
+		return errors.New("--page: there are no controllers to show; --step shows what other clients do")
+	}
+	return serve.CheckLoopback("--page", o.Page)
 }

@@ -298,9 +298,16 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 	}
 	first := c.program
 	part(0, "kubelet", c.nodes.Run)
-	part(1, "manager", c.runPrograms)
+	if c.tap != nil {
+		serve.Settle(ctx, c.nodes)
+	}
+	part(1, "manager", func(ctx context.Context) error { return serve.PageError(c.runPrograms(ctx)) })
 	err := first.manager.Informers().WaitForSync(ctx)
-	if err == nil {
+	synced := err == nil
+	if synced {
+		if c.tap != nil {
+			serve.Settle(ctx, first.manager)
+		}
 		err = play(ctx)
 	}
 	if c.tap != nil {
@@ -308,7 +315,11 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 	}
 	end()
 	parts.Wait()
-	return errors.Join(err, errs[0], errs[1], c.server.Close())
+	failed := errors.Join(errs[:]...)
+	if failed != nil && !synced {
+		err = nil // It is failed, once for each cache.
+	}
+	return errors.Join(err, failed, c.server.Close())
 }
 
 // runPrograms runs the controllers' program, and another one at the same address whenever one has crashed.

@@ -134,8 +134,9 @@ func (c *Client) unreachable(err error) error {
 	var unknown *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens at %s; flyball manager --inspect-address=%[1]s and "+
-			"flyball demo --page=%[1]s do, and any manager with Options.Inspect at its DebugAddr", c.base.Host)
+		return fmt.Errorf("nothing listens at %s; flyball manager --inspect-address=%[1]s, "+
+			"flyball demo --page=%[1]s and flyball serve --page=%[1]s do, and any manager with Options.Inspect at its "+
+			"DebugAddr", c.base.Host)
 	case errors.As(err, &unknown):
 		return fmt.Errorf("the certificate of %s is not trusted: give --certificate-authority, or "+
 			"--insecure-skip-tls-verify: %w", c.base.Host, unknown.Err)

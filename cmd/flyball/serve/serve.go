@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
@@ -39,7 +40,12 @@ type Options struct {
 	WebhookServices map[string]string
 	// Store is where the objects are stored.
 	Store store.Options
-	// Out receives a message with the API's address.
+	// Page is the loopback address that shows the controllers from inside. Empty means none.
+	Page string
+	// Step holds the controllers and the clients of the API up, until the reader of the page lets them through. It
+	// needs Page.
+	Step bool
+	// Out receives a message with the API's address and that of the page.
 	Out io.Writer
 }
 
@@ -59,17 +65,21 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
 	defer tellOfFailure(ctx, objects)()
-	token := NewToken()
-	server, err := localapi.New(localapi.Options{
+	token, shown := NewToken(), newPage(o)
+	api := localapi.Options{
 		Storage: objects, Tenant: o.Store.Tenant, Tokens: Tokens(token), RBAC: o.RBAC, AllowedHosts: o.AllowedHosts,
 		WebhookServices: o.WebhookServices,
 		CEL:             cel.New(),
-	})
+	}
+	if o.Step {
+		api.Gate = shown.tap.Gate()
+	}
+	server, err := localapi.New(api)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	managers, err := build(server, o)
+	managers, err := build(server, o, shown)
 	if err != nil {
 		return err
 	}
@@ -84,7 +94,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer remove()
 	fmt.Fprintf(o.Out, "The API listens on %s. Ctrl-C stops it.\n%s\n\n  export KUBECONFIG=%s\n\n", socket.Addr(),
 		o.fate(), kubeconfig)
-	return run(ctx, managers, func(ctx context.Context) error { return socket.Serve(ctx, server) })
+	return run(ctx, managers, shown, func(ctx context.Context) error { return socket.Serve(ctx, server) })
 }
 
 // tellOfFailure logs when the store no longer accepts writes. The process goes on, because reads still work. The caller
@@ -114,9 +124,11 @@ func (o Options) fate() string {
 }
 
 // build returns the managers that run beside the API: one for the nodes and one for the controllers, because on a real
-// cluster these are two processes.
-func build(server *localapi.Server, o Options) ([]*manager.Manager, error) {
-	m, err := manager.New(nodes.Quiet(server.RESTConfig()), manager.Options{})
+// cluster these are two processes. The second one shows the page.
+func build(server *localapi.Server, o Options, shown *page) ([]*manager.Manager, error) {
+	config := nodes.Quiet(server.RESTConfig())
+	config.UserAgent = nodesAgent()
+	m, err := manager.New(config, manager.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -129,22 +141,36 @@ func build(server *localapi.Server, o Options) ([]*manager.Manager, error) {
 	if err := add(m); err != nil {
 		return nil, err
 	}
-	all := []*manager.Manager{m}
+	if len(o.Controllers) == 0 && shown == nil {
+		return []*manager.Manager{m}, nil
+	}
+	c, err := newControllers(rest.AddUserAgent(nodes.Quiet(server.RESTConfig()), "controllers"), o, shown)
+	return []*manager.Manager{m, c}, err
+}
+
+// newControllers returns the manager of the controllers, if there are any, and of the page, if there is one.
+func newControllers(config *rest.Config, o Options, shown *page) (*manager.Manager, error) {
+	options := manager.Options{DebugAddr: o.Page}
+	if shown != nil {
+		options.Inspect = shown.inspector
+	}
+	m, err := manager.New(config, options)
+	if err != nil {
+		return nil, err
+	}
 	if len(o.Controllers) > 0 {
-		m, err := manager.New(nodes.Quiet(server.RESTConfig()), manager.Options{})
-		if err != nil {
-			return nil, err
-		}
 		if err := controllers.Add(m, controllers.Options{Selection: o.Controllers}); err != nil {
 			return nil, err
 		}
-		all = append(all, m)
 	}
-	return all, nil
+	if shown != nil {
+		return m, shown.add(m)
+	}
+	return m, nil
 }
 
 // run runs the managers until serve has returned, and waits for them. The API in this process outlives them.
-func run(ctx context.Context, managers []*manager.Manager, serve func(context.Context) error) error {
+func run(ctx context.Context, managers []*manager.Manager, shown *page, serve func(context.Context) error) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -153,8 +179,14 @@ func run(ctx context.Context, managers []*manager.Manager, serve func(context.Co
 	for i, m := range managers {
 		parts.Go(func() {
 			defer stop()
-			errs[i] = m.Run(running)
+			errs[i] = PageError(m.Run(running))
 		})
+		if shown != nil && i == 0 {
+			Settle(serving, m) // then the controllers begin with what it makes at its start
+		}
+	}
+	if shown != nil {
+		shown.begin(serving, running)
 	}
 	err := serve(serving)
 	end()
