@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/builder"
@@ -129,4 +131,33 @@ func TestUnreadableEvent(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestWriteComesBack: a write refers to the event that brought it back, and not to that of a cache of metadata if there
+// is another.
+func TestWriteComesBack(t *testing.T) {
+	for _, c := range []struct {
+		events []string // the forms of the caches that get the event, in order
+		want   int      // which of them is linked
+	}{{[]string{""}, 0}, {[]string{"metadata"}, 0}, {[]string{"metadata", ""}, 1}, {[]string{"", "metadata"}, 0}} {
+		i := inspect.New(inspect.Options{})
+		pod := trace.Subject{Resource: "pods", Namespace: "ns", Name: "a"}
+		w := trace.Write{Object: pod, Verb: "update", Status: "200 OK", Version: "12"}
+		trace.BeginWrite(i.Context(t.Context()), &w)
+		w.End()
+		for _, form := range c.events {
+			i.Recorder().Received(pod, "MODIFIED", "12", form, nil)
+			i.Recorder().Changed("pods", form, "Update", false, nil,
+				&metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "12"}, time.Now())
+		}
+		var got []int
+		for n, e := range i.Timeline(inspect.Ref{Resource: "pods", Namespace: "ns", Name: "a"}).Steps {
+			if e.From != 0 {
+				got = append(got, n)
+			}
+		}
+		if want := []int{1 + 2*c.want}; !slices.Equal(got, want) { // the write, and two steps of each cache
+			t.Errorf("%q: the steps %v refer to the write, want %v", c.events, got, want)
+		}
+	}
 }

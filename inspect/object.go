@@ -60,6 +60,8 @@ type Entry struct {
 	Failed bool          `json:"failed,omitempty"`
 	// Running: the reconcile has not ended.
 	Running bool `json:"running,omitempty"`
+	// metadata: the step is of a cache of metadata.
+	metadata bool
 }
 
 // Timeline returns what happened to an object: the events of watches, the changes that the caches took over, the keys
@@ -124,9 +126,9 @@ func hasWrite(entries []Entry, s *trace.Step) bool {
 }
 
 // link has the first step that shows a write of this process refer to it, an event as a rule, and drops the object from
-// its own writes.
+// its own writes. A step of a cache of metadata does so only if there is no other.
 func link(object Ref, entries []Entry) {
-	writes := map[string]uint64{}
+	writes, shown := map[string]uint64{}, map[string]*Entry{} // by version
 	for n := range entries {
 		e := &entries[n]
 		if e.Object != nil && *e.Object == object {
@@ -136,15 +138,23 @@ func link(object Ref, entries []Entry) {
 		case e.Stage == StageWrite && e.Object == nil && !e.Failed:
 			writes[e.Version] = e.Number
 		case (e.Stage == StageEvent || e.Stage == StageCache) && e.Version != "":
-			e.From = writes[e.Version]
-			delete(writes, e.Version)
+			before := shown[e.Version]
+			if before != nil && (!before.metadata || e.metadata) {
+				continue
+			}
+			if before != nil {
+				before.From = 0
+			}
+			e.From, shown[e.Version] = writes[e.Version], e
 		}
 	}
 }
 
 // entryOf puts a step into words.
 func entryOf(of trace.Subject, s *trace.Step) Entry {
-	e := Entry{Number: s.Number, Time: s.Time, Run: s.Run, Took: s.Took, Failed: s.Err != nil}
+	e := Entry{
+		Number: s.Number, Time: s.Time, Run: s.Run, Took: s.Took, Failed: s.Err != nil, metadata: s.Text == "metadata",
+	}
 	if of.Controller != "" {
 		e.Controller, e.Key = of.Controller, of.Key()
 	}
