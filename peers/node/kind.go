@@ -87,7 +87,7 @@ func layOut(ctx context.Context, dir, bin string) error {
 		return err
 	}
 	// The module of kind has the files of its base image.
-	err = os.CopyFS(filepath.Join(dir, "root"), os.DirFS(filepath.Join(module, "images", "base", "files")))
+	err = os.CopyFS(filepath.Join(dir, "rootfs"), os.DirFS(filepath.Join(module, "images", "base", "files")))
 	if err != nil {
 		return err
 	}

@@ -4,17 +4,17 @@
 #	build.sh NAME DEBIAN VERSION IMAGE...
 #
 # DEBIAN is an image of the file system. The programs are in bin, kind's files for its base image, with those of ours,
-# in root. The IMAGEs are for the node's containerd, besides those of Kubernetes VERSION.
+# in rootfs. The IMAGEs are for the node's containerd, besides those of Kubernetes VERSION.
 set -euo pipefail
 name=$1 debian=$2 version=$3
 shift 3
-mkdir root/kind/images
-docker save --output root/kind/images/others.tar "$@"
+mkdir rootfs/kind/images
+docker save --output rootfs/kind/images/others.tar "$@"
 
 # The images of Kubernetes do not pass through the engine, where they would take the names of those of the registry.
 # Each has one program. That of kube-proxy needs iptables besides.
 required=$(bin/kubeadm config images list --kubernetes-version "$version")
-sandbox=$(sed -n 's/ *sandbox_image = "\(.*\)"/\1/p' root/etc/containerd/config.toml)
+sandbox=$(sed -n 's/ *sandbox_image = "\(.*\)"/\1/p' rootfs/etc/containerd/config.toml)
 architecture=$(docker image inspect --format '{{.Architecture}}' "$debian")
 for image in $required "$sandbox"; do
   program=$(basename "${image%:*}")
@@ -32,10 +32,10 @@ for image in $required "$sandbox"; do
  "rootfs": {"type": "layers", "diff_ids": ["sha256:$(sha256sum archive/layer.tar | cut -d ' ' -f 1)"]}}
 END
   echo "[{\"Config\": \"config.json\", \"RepoTags\": [\"$image\"], \"Layers\": [\"layer.tar\"]}]" >archive/manifest.json
-  tar -C archive -cf "root/kind/images/${image//\//_}.tar" .
+  tar -C archive -cf "rootfs/kind/images/${image//\//_}.tar" .
 done
 
-mkdir root/usr/bin
-cp bin/kubeadm bin/kubectl bin/kubelet root/usr/bin/
-printf %s "$version" >root/kind/version
-docker build --quiet --tag "$name" --build-arg "DEBIAN=$debian" --file Dockerfile root
+mkdir rootfs/usr/bin
+cp bin/kubeadm bin/kubectl bin/kubelet rootfs/usr/bin/
+printf %s "$version" >rootfs/kind/version
+docker build --quiet --tag "$name" --build-arg "DEBIAN=$debian" --file Dockerfile rootfs
