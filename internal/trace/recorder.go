@@ -310,10 +310,10 @@ func (r *Recorder) Listen(f func(Subject, *Step)) (stop func()) {
 	})
 }
 
-// endLocked unlocks, and calls the listeners with step, unless it is nil.
+// endLocked unlocks, and calls the listeners with step.
 func (r *Recorder) endLocked(s Subject, step *Step) {
 	listeners := r.listeners.Load()
-	if listeners == nil || step == nil {
+	if listeners == nil {
 		r.mu.Unlock()
 		return
 	}

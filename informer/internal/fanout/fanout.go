@@ -63,9 +63,9 @@ type Fanout[T any] struct {
 	listeners []*Listener[T]
 	stopped   bool
 	log       klog.Logger
-	// trace is nil if nobody wants to know. It, resource and form are set before the first Publish.
-	trace          *trace.Recorder
-	resource, form string
+	// trace is nil if nobody wants to know. It and resource are set before the first Publish.
+	trace    *trace.Recorder
+	resource string
 
 	// serving has one goroutine for each listener that has something to deliver. Added to under mu, and never once
 	// stopped; waited for by stop.
@@ -294,12 +294,12 @@ func (f *Fanout[T]) Begin(ctx context.Context, resource string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.log = klog.FromContext(ctx).WithValues("resource", resource)
-	f.trace, f.resource, f.form = trace.From(ctx), resource, trace.FormOf[T]()
+	f.trace, f.resource = trace.From(ctx), resource
 }
 
 // record tells the Recorder of changes, before any handler hears of them.
 func (f *Fanout[T]) record(changes []indexer.Change[T]) {
-	now := time.Now()
+	form, now := trace.FormOf[T](), time.Now()
 	for i := range changes {
 		c := &changes[i]
 		changed, ok := any(c.New).(metav1.Object)
@@ -310,7 +310,7 @@ func (f *Fanout[T]) record(changes []indexer.Change[T]) {
 		if c.Type != indexer.ChangeAdd {
 			old, _ = any(c.Old).(metav1.Object)
 		}
-		f.trace.Changed(f.resource, f.form, events[c.Type], c.Initial, old, changed, now)
+		f.trace.Changed(f.resource, form, events[c.Type], c.Initial, old, changed, now)
 	}
 }
 
