@@ -6,7 +6,8 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := help
 
 export GOWORK := off
-export GOFLAGS ?= -buildvcs=false
+# The tag makes the storage engine compress in Go: its C library alone would take a tenth of the first build.
+export GOFLAGS ?= -buildvcs=false -tags=pebblegozstd
 
 # The modules whose tests make test runs. peers has targets of its own: it brings in other people's systems.
 MODULES := . exercises $(patsubst %/go.mod,%,$(wildcard interop/*/go.mod))
@@ -23,8 +24,8 @@ help: ## show this help
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build the flyball binary into bin/
-	go build -o bin/flyball ./cmd/flyball
+build: ## build the flyball binary into bin/, without the tables of a debugger
+	go build -ldflags '-s -w' -o bin/flyball ./cmd/flyball
 
 # The container images: each one's name and package. Their tag is written in deploy/version alone.
 ALL_IMAGES := flyball=./cmd/flyball items=./examples/operators/items ipam-operator=./examples/operators/ipam \
@@ -63,11 +64,25 @@ demo: ## a Deployment end to end on our own pipeline, in this process
 learn: ## where you are in the tasks of docs/book, and what to do next (HINT=1: a hint; TASK=07a: that task; WATCH=1: again on every save; RACE=1: with the race detector)
 	@cd exercises && go build -o ../bin/learn ./internal/learn && exec ../bin/learn $(if $(TASK),-task '$(TASK)') $(if $(HINT),-hint '$(HINT)') $(if $(WATCH),-watch) $(if $(RACE),-race)
 
-# The tests in the folders of tasks fail until a reader has solved them, so make test leaves them to internal/tasks, which
-# tests every task unsolved and solved.
+# The packages that make test and make race test, in module m. The tests in the folders of tasks fail until a reader has
+# solved them, so exercises/internal/tasks tests every task unsolved and solved. make check vets all of them.
+PACKAGES = $$([ $$m = exercises ] && echo ./internal/... || echo ./...)
+
 .PHONY: test
-test: ## test every module but peers, with the race detector
-	@for m in $(MODULES); do echo "== test $$m"; (cd $$m && go test -race -timeout 15m $$([ $$m = exercises ] && echo ./internal/... || echo ./...)); done
+test: ## test every module but peers
+	@for m in $(MODULES); do echo "== test $$m"; (cd $$m && go test -vet=off -timeout 15m $(PACKAGES)); done
+
+.PHONY: race
+race: ## the same tests with the race detector
+	@for m in $(MODULES); do echo "== race $$m"; (cd $$m && go test -race -vet=off -timeout 15m $(PACKAGES)); done
+
+.PHONY: test-kit
+test-kit: ## the tests that build programs and projects, and use them as a person does
+	@FLYBALL_KIT=1 go test -vet=off -timeout 30m $$(git grep -l '/internal/kit"' -- '*_test.go' ':!peers' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: quick
+quick: ## format, vet and test the packages that differ from BASE (HEAD, or its parent on a clean tree), and the rules of the tree
+	@tools/quick $(BASE)
 
 .PHONY: generate
 generate: ## write what controller-gen makes of the types in examples and in the project of flyball init
