@@ -20,7 +20,7 @@ func (f *Factory) setCachesLocked(caches []*cache) {
 	f.caches = caches
 	all := make([]*cachecheck.Cache, 0, len(caches))
 	for _, c := range caches {
-		all = append(all, c.informer.check)
+		all = append(all, c.check)
 	}
 	f.checks.Store(&all)
 }

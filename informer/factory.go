@@ -93,10 +93,23 @@ type Factory struct {
 	checks atomic.Pointer[[]*cachecheck.Cache]
 }
 
+// engine is the pipeline of one cache: a [SharedInformer] of objects.
+//
+// It is an interface so that importers compile fast. A package that mentions a type compiles, once more, all methods of
+// each instantiated generic type that the type reaches through fields and method signatures. Nearly every program
+// mentions [Factory], and none of them should compile the pipeline again. See docs/decisions/0010-light-types.md.
+type engine interface {
+	Informer[objects.Object]
+	Run(ctx context.Context) error
+}
+
 // cache is one informer of a factory.
 type cache struct {
 	identity cacheIdentity
-	informer *SharedInformer[objects.Object]
+	resource string
+	informer engine
+	// check compares the cache with what this process wrote.
+	check *cachecheck.Cache
 	// users counts those that have not given it back. Guarded by the factory's mu, as is stop.
 	users int
 	// stop ends the informer's Run; nil before that.
@@ -206,12 +219,14 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 			StandardDecoding: id.standard,
 		})
 	}
-	c := &cache{identity: id, users: 1, informer: NewSharedInformerOfNamespaces(lws, Options[objects.Object]{
-		Resource: plural.GroupResource().String(), Transform: both(f.o.Transform, o.Transform),
+	c := &cache{identity: id, users: 1, resource: plural.GroupResource().String()}
+	informer := NewSharedInformerOfNamespaces(lws, Options[objects.Object]{
+		Resource: c.resource, Transform: both(f.o.Transform, o.Transform),
 		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics, OnError: f.o.OnError,
 		Server: f,
-	})}
-	c.informer.check.Selection = id.Selection
+	})
+	informer.check.Selection = id.Selection
+	c.informer, c.check = informer, informer.check
 	f.setCachesLocked(append(f.caches, c))
 	select {
 	case f.added <- struct{}{}:

@@ -124,7 +124,7 @@ func (f *Factory) name(c *cache, others []*cache) string {
 		}
 	}
 	if special == nil {
-		return c.informer.o.Resource
+		return c.resource
 	}
-	return c.informer.o.Resource + " (" + strings.Join(special, ", ") + ")"
+	return c.resource + " (" + strings.Join(special, ", ") + ")"
 }
