@@ -209,7 +209,7 @@ fleet: ## fleets at full size: 500 clusters, 50 rounds of 100, replicas that fai
 .PHONY: docs
 docs: ## check that what the docs link, show and name exists, and that the book shows what its programs do
 	go test -run 'TestDoc' -v ./internal/archtest
-	go test ./internal/book/...
+	go test ./docs/book/...
 	cd exercises && go test ./internal/...
 
 .PHONY: book
@@ -218,4 +218,4 @@ book: ## render docs and the book as HTML into bin/book
 
 .PHONY: book-update
 book-update: ## write the traces, tables and figures of docs/book anew
-	go test $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./internal/book/...) -count 1 -update
+	go test $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./docs/book/...) -count 1 -update

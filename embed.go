@@ -5,7 +5,8 @@ package flyball
 
 import "embed"
 
-// Docs has README.md and the folder docs, as Markdown.
+// Docs has README.md and the pages of the folder docs, with what they show. The programs of the book are left out.
 //
-//go:embed README.md docs
+//go:embed README.md docs/*.md docs/api docs/decisions docs/images docs/kind
+//go:embed docs/book/*.md docs/book/images docs/book/shell
 var Docs embed.FS

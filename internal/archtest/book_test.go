@@ -244,12 +244,12 @@ func proseInOrder(text string) []string {
 	return paragraphs
 }
 
-// TestDocBookRuns: each trace and table names a test of internal/book that writes it, each figure is shown and comes
+// TestDocBookRuns: each trace and table names a test of docs/book that writes it, each figure is shown and comes
 // from a test, and each task is named in its chapter. It prints the counts.
 func TestDocBookRuns(t *testing.T) {
 	var code strings.Builder
 	for _, path := range files(t, ".go") {
-		if under(filepath.ToSlash(filepath.Dir(path)), "internal/book") {
+		if under(filepath.ToSlash(filepath.Dir(path)), bookDir) {
 			code.WriteString(read(t, path))
 		}
 	}
@@ -261,7 +261,7 @@ func TestDocBookRuns(t *testing.T) {
 			made++
 			name, _, _ := strings.Cut(m[1], "/")
 			if !strings.Contains(code.String(), "func "+name+"(") {
-				t.Errorf("%s: no test %s in internal/book makes this block", p.name, name)
+				t.Errorf("%s: no test %s in docs/book makes this block", p.name, name)
 			}
 		}
 		for _, m := range image.FindAllStringSubmatch(p.text, -1) {
@@ -304,7 +304,7 @@ func checkFigures(t *testing.T, shown map[string]bool, code string) int {
 			t.Errorf("%s/images/%s is shown by no page", bookDir, f.Name())
 		}
 		if !pipeline && !strings.Contains(code, `"`+name+`"`) {
-			t.Errorf("%s/images/%s: no test in internal/book makes it", bookDir, f.Name())
+			t.Errorf("%s/images/%s: no test in docs/book makes it", bookDir, f.Name())
 		}
 	}
 	return len(images)

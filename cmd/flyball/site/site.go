@@ -27,6 +27,10 @@ const Index = "index.html"
 // forge is where files of the repository are that the site does not have.
 const forge = "https://github.com/flyball-dev/flyball/blob/main/"
 
+// leftOut are the endings of the files that a site leaves out: the programs beside the pages of the book. Pages link
+// them at the forge.
+var leftOut = []string{".go", ".conf"}
+
 // Options configures a site.
 type Options struct {
 	// Watch is where a form is sent that starts the demo, with the demo's flags as its fields. If it is empty, the
@@ -58,6 +62,9 @@ func New(docs fs.FS, o Options) (*Site, error) {
 		err := fs.WalkDir(docs, dir, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
+			}
+			if slices.Contains(leftOut, path.Ext(name)) {
+				return nil
 			}
 			text, err := fs.ReadFile(docs, name)
 			if err != nil {
