@@ -9,8 +9,8 @@ import (
 
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // rollout is the life of a Deployment of three pods: it is created, gets a new image, and is scaled down.
@@ -35,10 +35,10 @@ func TestSpeedOfDeployment(t *testing.T) {
 		name string
 		s    simtest.Scenario
 	}{
-		{"alone", simtest.Scenario{Build: simulated.Selected(deployment.Name)}},
+		{"alone", simtest.Scenario{Build: simulated.Controllers(deployment.Name)}},
 		{"with ReplicaSets and a node", simtest.Scenario{
-			Build:  simulated.Selected(deployment.Name, replicaset.Name),
-			Others: []simulated.Build{simulated.Node},
+			Build:  simulated.Controllers(deployment.Name, replicaset.Name),
+			Others: []func(*simtest.Env) (simtest.Program, error){simulated.Node},
 		}},
 	} {
 		test.s.Script = rollout

@@ -14,8 +14,8 @@ import (
 
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 var simulatedDeployment = &appsv1.Deployment{
@@ -46,9 +46,9 @@ func rollOut(u *simtest.User, image string) {
 // A Deployment is rolled out, rolled out again before that is done, scaled, and replaced by another of its name.
 func TestSimulatedLife(t *testing.T) {
 	simtest.Check(t, simtest.Scenario{
-		Build: simulated.Selected(deployment.Name),
-		Others: []simulated.Build{
-			simulated.Selected(replicaset.Name), simulated.Node,
+		Build: simulated.Controllers(deployment.Name),
+		Others: []func(*simtest.Env) (simtest.Program, error){
+			simulated.Controllers(replicaset.Name), simulated.Node,
 			simulated.GarbageCollector(corev1.Resource("pods"), appsv1.Resource("replicasets"),
 				appsv1.Resource("deployments")),
 		},

@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // simulatedMap returns default/name.

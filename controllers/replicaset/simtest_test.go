@@ -13,8 +13,8 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 var pods, sets = corev1.Resource("pods"), appsv1.Resource("replicasets")
@@ -40,8 +40,8 @@ func TestSimulatedLife(t *testing.T) {
 		simtest.Update(u, set, func(s *appsv1.ReplicaSet) { s.Spec.Replicas = ptr.To(n) })
 	}
 	simtest.Check(t, simtest.Scenario{
-		Build:  simulated.Selected(replicaset.Name),
-		Others: []simulated.Build{simulated.Node, simulated.GarbageCollector(pods, sets)},
+		Build:  simulated.Controllers(replicaset.Name),
+		Others: []func(*simtest.Env) (simtest.Program, error){simulated.Node, simulated.GarbageCollector(pods, sets)},
 		Roles:  simulated.Roles(t, "../../deploy/role.yaml", "../../deploy/manager.yaml"),
 		Budget: 2 * time.Second,
 		// As in kube-controller-manager, a create whose answer was lost is repeated, and the surplus pod deleted.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/controllerutil"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // registered is a name server whose entries are in a ConfigMap, so that a scenario sees them, and can break off between
@@ -77,7 +77,7 @@ func TestSimulatedLife(t *testing.T) {
 			}
 			return newManager(context.Background(), e.Config(), registered{direct})
 		},
-		Others: []simulated.Build{
+		Others: []func(*simtest.Env) (simtest.Program, error){
 			simulated.GarbageCollector(corev1.Resource("configmaps"),
 				groupVersion.WithResource("websites").GroupResource()),
 		},

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // Annotations of a Job that say how its Pods behave.
@@ -82,7 +82,7 @@ func TestSimulatedLife(t *testing.T) {
 		Build: func(e *simtest.Env) (simtest.Program, error) {
 			return newManager(context.Background(), e.Config(), options{})
 		},
-		Others: []simulated.Build{newRunner, simulated.GarbageCollector(
+		Others: []func(*simtest.Env) (simtest.Program, error){newRunner, simulated.GarbageCollector(
 			batchv1.Resource("jobs"), groupVersion.WithResource("cronjobs").GroupResource(),
 		)},
 		Roles:  simulated.Roles(t, "role.yaml"),

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // A Deployment is greeted, its greeting is changed and deleted by others, and it is replaced by another of its name.
@@ -28,7 +28,7 @@ func TestSimulatedLife(t *testing.T) {
 	greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-greeting"}}
 	simtest.Check(t, simtest.Scenario{
 		Build: func(e *simtest.Env) (simtest.Program, error) { return newManager(e.Config()) },
-		Others: []simulated.Build{
+		Others: []func(*simtest.Env) (simtest.Program, error){
 			simulated.GarbageCollector(corev1.Resource("configmaps"), appsv1.Resource("deployments")),
 		},
 		Budget: time.Second,

@@ -13,8 +13,7 @@ import (
 var pipeline = []string{
 	"workqueue", "internal/trace", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile",
 	"internal/idle", "manager", "multicluster", "controllers", "localapi", "simtest", "inspect",
-	"internal/deploytest", "internal/seededtest", "internal/simulated", "cmd", "examples",
-	"docs",
+	"deploy", "cmd", "examples", "docs",
 }
 
 // replaced are the packages whose work Flyball does itself. Adapters may implement their interfaces.

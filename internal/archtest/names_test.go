@@ -115,7 +115,7 @@ func TestConstructorsHaveExamples(t *testing.T) {
 			}
 			continue
 		}
-		if underAny(s.dir, "cmd", "examples", "docs") || strings.Contains("/"+s.dir+"/", "/internal/") {
+		if underAny(s.dir, unpublished...) || strings.Contains("/"+s.dir+"/", "/internal/") {
 			continue
 		}
 		for _, decl := range s.ast.Decls {

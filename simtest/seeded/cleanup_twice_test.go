@@ -9,7 +9,6 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/controllerutil"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
 )
@@ -56,7 +55,7 @@ func (c *mirrors) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, e
 }
 
 func TestCleanUpNotIdempotent(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(&appsv1.Deployment{}, func(c client.Client) ctrl.Reconciler { return &mirrors{c, mended} }),
 			Script: func(u *simtest.User) {

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
 )
@@ -39,7 +38,7 @@ func (c *registry) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, 
 }
 
 func TestConflictIgnored(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(&appsv1.Deployment{}, func(c client.Client) ctrl.Reconciler { return &registry{c, mended} }),
 			Script: func(u *simtest.User) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/controllerutil"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
 )
@@ -65,7 +64,7 @@ func (c *records) cleanUp(ctx context.Context, site *appsv1.Deployment, record *
 }
 
 func TestFinalizerRemovedBeforeCleanUp(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(&appsv1.Deployment{}, func(c client.Client) ctrl.Reconciler { return &records{c, mended} }),
 			Script: func(u *simtest.User) {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
 )
@@ -49,7 +48,7 @@ func (c *ports) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, err
 }
 
 func TestStateOnlyInMemory(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(&appsv1.Deployment{}, func(c client.Client) ctrl.Reconciler {
 				return &ports{Client: c, mended: mended}

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
 )
@@ -46,7 +45,7 @@ func (c *members) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, e
 }
 
 func TestMissedDelete(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(&corev1.Pod{}, func(c client.Client) ctrl.Reconciler { return &members{c, mended} }),
 			Script: func(u *simtest.User) {

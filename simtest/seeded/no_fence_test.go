@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/manager/leader"
@@ -62,7 +61,7 @@ func elected(e *simtest.Env, mended bool) (simtest.Program, error) {
 }
 
 func TestLeaderWithoutFence(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: func(e *simtest.Env) (simtest.Program, error) { return elected(e, mended) },
 			Script: func(u *simtest.User) {

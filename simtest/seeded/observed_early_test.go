@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
 )
@@ -64,7 +63,7 @@ func (c *rollout) work(ctx context.Context, app *appsv1.Deployment) error {
 }
 
 func TestObservedGenerationBeforeWork(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(&appsv1.Deployment{}, func(c client.Client) ctrl.Reconciler { return &rollout{c, mended} }),
 			Script: func(u *simtest.User) {

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
 )
@@ -40,7 +39,7 @@ func TestStateSeenOnlyInPassing(t *testing.T) {
 	phase := func(u *simtest.User, phase corev1.PodPhase) {
 		simtest.UpdateStatus(u, pod("job"), func(p *corev1.Pod) { p.Status.Phase = phase })
 	}
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(&corev1.Pod{}, func(c client.Client) ctrl.Reconciler { return &announcer{c, mended} }),
 			Script: func(u *simtest.User) {

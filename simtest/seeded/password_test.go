@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
 )
@@ -55,7 +54,7 @@ func (c *users) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, err
 }
 
 func TestPasswordMadeTwice(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: func(e *simtest.Env) (simtest.Program, error) {
 				made := 0

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/simtest"
@@ -48,7 +47,7 @@ func (c *leases) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, er
 }
 
 func TestRequeueLost(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(&corev1.ConfigMap{}, func(c client.Client) ctrl.Reconciler { return &leases{c, mended} }),
 			Script: func(u *simtest.User) {

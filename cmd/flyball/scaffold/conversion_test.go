@@ -10,7 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/flyball-dev/flyball/client/manifest"
-	"github.com/flyball-dev/flyball/internal/deploytest"
+	"github.com/flyball-dev/flyball/deploy/deploytest"
 )
 
 // createConversion converts a kind of the group webapp between versions.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flyball-dev/flyball/internal/deploytest"
+	"github.com/flyball-dev/flyball/deploy/deploytest"
 )
 
 // edit replaces text in a file of a project.

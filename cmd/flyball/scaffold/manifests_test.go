@@ -10,7 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/flyball-dev/flyball/client/manifest"
-	"github.com/flyball-dev/flyball/internal/deploytest"
+	"github.com/flyball-dev/flyball/deploy/deploytest"
 )
 
 // TestManifests renders what make deploy installs. kustomize puts a prefix before names; where it does not know that

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/flyball-dev/flyball/deploy/deploytest"
 	"github.com/flyball-dev/flyball/examples/operators/ci/process"
-	"github.com/flyball-dev/flyball/internal/deploytest"
 )
 
 // TestManifestIsRestricted holds the Deployment to the security checklist, and its flags to those of the program.

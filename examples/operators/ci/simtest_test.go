@@ -20,10 +20,10 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/ephemeralcluster"
 	"github.com/flyball-dev/flyball/examples/operators/ci/fleet"
 	"github.com/flyball-dev/flyball/examples/operators/ci/standin"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/localapi/cluster"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // The names of the clusters.
@@ -39,7 +39,7 @@ func clusters(e *simtest.Env, o manager.Options) (*fleet.Fleet, error) {
 }
 
 // built returns a scenario's Build: controllers on the clusters.
-func built(o manager.Options, add ...func(*fleet.Fleet) error) simulated.Build {
+func built(o manager.Options, add ...func(*fleet.Fleet) error) func(*simtest.Env) (simtest.Program, error) {
 	return func(e *simtest.Env) (simtest.Program, error) {
 		f, err := clusters(e, o)
 		if err != nil {
@@ -88,7 +88,7 @@ func TestSimulatedClusters(t *testing.T) {
 			BuildCluster: build, Profiles: map[string][]ephemeralcluster.Owner{"aws": nil},
 		})
 	})
-	s.Others = []simulated.Build{
+	s.Others = []func(*simtest.Env) (simtest.Program, error){
 		built(manager.Options{}, func(f *fleet.Fleet) error {
 			return standin.AddRunner(f, standin.RunnerOptions{Took: 40 * time.Second}) // It looks four times as often.
 		}),
@@ -163,7 +163,7 @@ func TestSimulatedImages(t *testing.T) {
 		})(e)
 	}
 	s.Leases = true
-	s.Others = []simulated.Build{
+	s.Others = []func(*simtest.Env) (simtest.Program, error){
 		built(manager.Options{}, func(f *fleet.Fleet) error {
 			return standin.AddImporter(f.Builds[0], standin.ImporterOptions{})
 		}),

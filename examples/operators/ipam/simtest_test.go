@@ -18,9 +18,9 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // Pods with addresses come and go, also under the name of another; a network is cut into slices, loses a node and goes.
@@ -36,7 +36,7 @@ func TestSimulatedLife(t *testing.T) {
 			return controller.New(context.Background(), e.Config(), ctrl.Options{}, controller.Defaults())
 		},
 		Roles: simulated.Roles(t, "manifests/role.yaml", "manifests/operator.yaml"),
-		Others: []simulated.Build{simulated.GarbageCollector(
+		Others: []func(*simtest.Env) (simtest.Program, error){simulated.GarbageCollector(
 			v1alpha1.GroupVersion.WithResource("nodeslicepools").GroupResource(),
 			multus.GroupVersion.WithResource("network-attachment-definitions").GroupResource(),
 		)},

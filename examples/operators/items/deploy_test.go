@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/flyball-dev/flyball/internal/deploytest"
+	"github.com/flyball-dev/flyball/deploy/deploytest"
 )
 
 // program is items manager as it is deployed.

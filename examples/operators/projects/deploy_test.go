@@ -5,7 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/flyball-dev/flyball/internal/deploytest"
+	"github.com/flyball-dev/flyball/deploy/deploytest"
 )
 
 // program is the operator as it is deployed.

@@ -15,9 +15,9 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // provider is the infrastructure provider: it reports that control planes answer.
@@ -59,7 +59,7 @@ func TestSimulatedLife(t *testing.T) {
 			return controller.New(e.Config(), ctrl.Options{}, o)
 		},
 		Roles: simulated.Roles(t, "manifests/role.yaml", "manifests/operator.yaml"),
-		Others: []simulated.Build{
+		Others: []func(*simtest.Env) (simtest.Program, error){
 			func(e *simtest.Env) (simtest.Program, error) {
 				m, err := ctrl.NewManager(e.Config(), ctrl.Options{Scheme: scheme})
 				if err != nil {

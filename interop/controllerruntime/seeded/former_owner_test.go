@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/seeded"
 )
 
 // storageFinalizer is on StatefulSets that have storage.
@@ -88,7 +88,7 @@ func newClaim(name, size string) *corev1.PersistentVolumeClaim {
 }
 
 func TestClaimOfFormerOwner(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(func(mgr ctrl.Manager) error {
 				return ctrl.NewControllerManagedBy(mgr).For(&appsv1.StatefulSet{}).

@@ -11,8 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/seeded"
 )
 
 // backups starts a Job for each ConfigMap, and writes the name of the Job into the ConfigMap. The bug: the API server
@@ -42,7 +42,7 @@ func (c *backups) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, e
 }
 
 func TestGeneratedNameAfterLostAnswer(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(func(mgr ctrl.Manager) error {
 				return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).

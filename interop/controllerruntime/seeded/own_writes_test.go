@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/seeded"
 )
 
 // The controllers of this file rely on controller-runtime's option to read one's own writes, as of v0.25.2, where it
@@ -100,7 +100,7 @@ func TestOwnWriteUnstructured(t *testing.T) {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"names":%q}}}`, strings.Join(known, " "))
 		return c.Patch(ctx, names, client.RawPatch("application/merge-patch+json", []byte(patch)))
 	}
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		s := ownWrites(mended, create, collect)
 		s.Matches = func(s *simtest.State) error {
 			names, ok := simtest.Get[*corev1.ConfigMap](s, "default", "names")
@@ -154,7 +154,7 @@ func TestOwnWriteDeletedByName(t *testing.T) {
 		}
 		return c.done(ctx, app)
 	}
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		s := ownWrites(mended, createWeb, work)
 		s.Matches = func(s *simtest.State) error {
 			if _, ok := simtest.Get[*corev1.ConfigMap](s, "default", "lock"); ok {
@@ -189,7 +189,7 @@ func TestOwnWriteGoneBetweenLists(t *testing.T) {
 		}
 		return c.done(ctx, app)
 	}
-	seededtest.Check(t, func(mended bool) simtest.Scenario { return ownWrites(mended, createWeb, work) })
+	seeded.Check(t, func(mended bool) simtest.Scenario { return ownWrites(mended, createWeb, work) })
 }
 
 // TestOwnWriteDeletedByAnother: each Deployment has a ConfigMap. The bug: if somebody else deletes it before the cache
@@ -216,5 +216,5 @@ func TestOwnWriteDeletedByAnother(t *testing.T) {
 		})
 		u.Settle()
 	}
-	seededtest.Check(t, func(mended bool) simtest.Scenario { return ownWrites(mended, script, keep) })
+	seeded.Check(t, func(mended bool) simtest.Scenario { return ownWrites(mended, script, keep) })
 }

@@ -10,8 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/seeded"
 )
 
 // replicas keeps as many Pods as a ReplicaSet asks for. The bug: it counts them in its cache. As long as the cache lags
@@ -57,7 +57,7 @@ func (c *replicas) missing(ctx context.Context, from client.Reader, set *appsv1.
 }
 
 func TestPodsCreatedTwice(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		set := &appsv1.ReplicaSet{ObjectMeta: named("web")}
 		set.Spec.Selector, set.Spec.Template = selected("web")
 		return simtest.Scenario{

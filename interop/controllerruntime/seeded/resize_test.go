@@ -9,8 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/seeded"
 )
 
 // disks keeps a StatefulSet and a PersistentVolumeClaim of the size that a ConfigMap asks for. The template of a
@@ -70,7 +70,7 @@ func sizeOf(claim *corev1.PersistentVolumeClaim) string {
 }
 
 func TestResizeAfterCrash(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(func(mgr ctrl.Manager) error {
 				return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).

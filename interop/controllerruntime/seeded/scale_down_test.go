@@ -11,8 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/seeded"
 )
 
 // claims keeps a PersistentVolumeClaim for each replica of a StatefulSet, and deletes those beyond. The bug: it takes
@@ -59,7 +59,7 @@ func TestStaleScaleDown(t *testing.T) {
 		simtest.Update(u, statefulSet("db", 0), func(s *appsv1.StatefulSet) { s.Spec.Replicas = &replicas })
 		u.Settle()
 	}
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(func(mgr ctrl.Manager) error {
 				return ctrl.NewControllerManagedBy(mgr).For(&appsv1.StatefulSet{}).

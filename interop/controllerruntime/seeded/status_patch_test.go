@@ -11,8 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/seeded"
 )
 
 // availability sets one condition of each Deployment; others set others. The bug: a merge patch replaces the whole list
@@ -47,7 +47,7 @@ func TestStatusPatchedFromStaleRead(t *testing.T) {
 		audited := appsv1.DeploymentCondition{Type: "Audited", Status: corev1.ConditionTrue}
 		d.Status.Conditions = append([]appsv1.DeploymentCondition{audited}, d.Status.Conditions...)
 	}
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(func(mgr ctrl.Manager) error {
 				return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).

@@ -10,8 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/seeded"
 )
 
 // sweeper keeps a ConfigMap for each Deployment, and sweeps up ConfigMaps without one. The bug: it looks for
@@ -65,7 +65,7 @@ func (c *sweeper) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, e
 }
 
 func TestSweepByStaleList(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(func(mgr ctrl.Manager) error {
 				return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/flyball-dev/flyball/internal/seededtest"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/seeded"
 )
 
 // tokensFinalizer is on Deployments that have a token.
@@ -55,7 +55,7 @@ func (c *tokens) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, er
 }
 
 func TestNameTakenBySomebodyElse(t *testing.T) {
-	seededtest.Check(t, func(mended bool) simtest.Scenario {
+	seeded.Check(t, func(mended bool) simtest.Scenario {
 		return simtest.Scenario{
 			Build: build(func(mgr ctrl.Manager) error {
 				return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).

@@ -12,8 +12,8 @@ import (
 
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/examples/operators/items/stock"
-	"github.com/flyball-dev/flyball/internal/simulated"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // Items are numbered, labelled, changed, moved and deleted, labels are tampered with, and a category hands its prefix
@@ -28,7 +28,7 @@ func TestSimulatedLife(t *testing.T) {
 		Build: func(e *simtest.Env) (simtest.Program, error) {
 			return stock.NewManager(context.Background(), e.Config(), stock.Options{})
 		},
-		Others: []simulated.Build{simulated.GarbageCollector(corev1.Resource("configmaps"),
+		Others: []func(*simtest.Env) (simtest.Program, error){simulated.GarbageCollector(corev1.Resource("configmaps"),
 			api.GroupVersion.WithResource("items").GroupResource(),
 			api.GroupVersion.WithResource("categories").GroupResource(),
 		)},

@@ -1,6 +1,4 @@
-// Package seededtest tests that simtest finds a bug that somebody put into a controller, and that it finds nothing once
-// the bug is mended.
-package seededtest
+package seeded
 
 import (
 	"flag"

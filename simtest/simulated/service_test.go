@@ -1,14 +1,20 @@
-package simulated
+package simulated_test
 
 import (
 	"context"
+	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/controllers/endpoints"
+	"github.com/flyball-dev/flyball/controllers/endpointslice"
 	"github.com/flyball-dev/flyball/simtest"
+	"github.com/flyball-dev/flyball/simtest/simulated"
 )
 
 // app selects the Pods of the Service.
@@ -44,9 +50,9 @@ func report(u *simtest.User, name, ip string, ready corev1.ConditionStatus) {
 	})
 }
 
-// LifeOfAService is a script: a Service gets Pods, one of them fails and recovers, the port and the selector change, a
+// lifeOfAService is a script: a Service gets Pods, one of them fails and recovers, the port and the selector change, a
 // Pod takes the name of another, and a Service takes the name of another.
-func LifeOfAService(u *simtest.User) {
+func lifeOfAService(u *simtest.User) {
 	u.Create(service())
 	u.Create(backend("a"))
 	report(u, "a", "10.0.0.1", corev1.ConditionTrue)
@@ -69,4 +75,30 @@ func LifeOfAService(u *simtest.User) {
 	u.Settle()
 	u.Delete(service())
 	u.Settle()
+}
+
+func TestEndpointsOfAService(t *testing.T) {
+	simtest.Check(t, simtest.Scenario{
+		Build: simulated.Controllers(endpoints.Name),
+		Others: []func(*simtest.Env) (simtest.Program, error){
+			simulated.GarbageCollector(corev1.Resource("services"), corev1.Resource("endpoints")),
+		},
+		Roles:  simulated.Roles(t, "../../deploy/role.yaml", "../../deploy/manager.yaml"),
+		Budget: 2 * time.Second,
+		Script: lifeOfAService,
+	})
+}
+
+func TestEndpointSlicesOfAService(t *testing.T) {
+	simtest.Check(t, simtest.Scenario{
+		Build: simulated.Controllers(endpointslice.Name),
+		Others: []func(*simtest.Env) (simtest.Program, error){
+			simulated.GarbageCollector(corev1.Resource("services"), discoveryv1.Resource("endpointslices")),
+		},
+		Roles:  simulated.Roles(t, "../../deploy/role.yaml", "../../deploy/manager.yaml"),
+		Budget: 2 * time.Second,
+		// As in kube-controller-manager, a create whose answer was lost is repeated, and the surplus slice deleted.
+		Allow:  []simtest.Rule{simtest.RuleCreates},
+		Script: lifeOfAService,
+	})
 }

@@ -25,7 +25,7 @@ import (
 
 // GarbageCollector returns the function that builds a garbage collector of a few resources. To watch all resources, as
 // a cluster's does, would make runs many times slower.
-func GarbageCollector(of ...schema.GroupResource) Build {
+func GarbageCollector(of ...schema.GroupResource) func(*simtest.Env) (simtest.Program, error) {
 	return func(e *simtest.Env) (simtest.Program, error) {
 		config := e.Config()
 		server, err1 := kubernetes.NewForConfig(config)
