@@ -6,17 +6,8 @@ import (
 	"testing"
 
 	"github.com/flyball-dev/flyball/localapi/storage"
-	"github.com/flyball-dev/flyball/localapi/storage/internal/storagetest"
 	"github.com/flyball-dev/flyball/localapi/storage/memory"
 )
-
-func TestConformance(t *testing.T) {
-	storagetest.Run(t, storagetest.Backend{Open: func(t *testing.T) storage.Storage {
-		s := memory.New()
-		t.Cleanup(func() { _ = s.Close() })
-		return s
-	}})
-}
 
 func BenchmarkPut(b *testing.B) {
 	s := memory.New()

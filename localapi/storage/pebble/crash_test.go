@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/flyball-dev/flyball/localapi/storage"
-	"github.com/flyball-dev/flyball/localapi/storage/internal/storagetest"
 	"github.com/flyball-dev/flyball/localapi/storage/pebble"
 )
 
@@ -26,7 +25,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	storagetest.RunKilled(t, rounds, func(ctx context.Context, dir string) (storage.Storage, error) {
+	runKilled(t, rounds, func(ctx context.Context, dir string) (storage.Storage, error) {
 		return pebble.Open(ctx, dir, pebble.Options{})
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/flyball-dev/flyball/localapi/storage"
-	"github.com/flyball-dev/flyball/localapi/storage/internal/storagetest"
+	"github.com/flyball-dev/flyball/localapi/storage/memory"
 	"github.com/flyball-dev/flyball/localapi/storage/pebble"
 )
 
@@ -43,9 +43,9 @@ func (d disk) open(t *testing.T, p place) *pebble.Store {
 	return s
 }
 
-func backend(fs func() vfs.FS) storagetest.Backend {
+func onDisk(fs func() vfs.FS) backend {
 	d := disk{fs: fs, dirs: map[storage.Storage]place{}}
-	return storagetest.Backend{
+	return backend{
 		Open: func(t *testing.T) storage.Storage { return d.open(t, place{d.fs(), t.TempDir()}) },
 		Reopen: func(t *testing.T, s storage.Storage) storage.Storage {
 			if err := s.Close(); err != nil {
@@ -64,9 +64,18 @@ func backend(fs func() vfs.FS) storagetest.Backend {
 	}
 }
 
-// TestConformance runs on files in memory: what is tested is our code, not the patience of a disk.
+// inMemory is the other backend. It is tested here because the suite is in the test package of one of the two: no other
+// test binary links pebble for it.
+var inMemory = backend{Open: func(t *testing.T) storage.Storage {
+	s := memory.New()
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}}
+
+// TestConformance runs on memory, and on files in memory: what is tested is our code, not the patience of a disk.
 func TestConformance(t *testing.T) {
-	storagetest.Run(t, backend(func() vfs.FS { return vfs.NewMem() }))
+	t.Run("memory", func(t *testing.T) { testBackend(t, inMemory) })
+	t.Run("pebble", func(t *testing.T) { testBackend(t, onDisk(func() vfs.FS { return vfs.NewMem() })) })
 }
 
 // TestInUse is about real locks and a real OWNER.

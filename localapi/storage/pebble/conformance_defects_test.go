@@ -1,4 +1,4 @@
-package storagetest
+package pebble_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// defects are the cases of the package comment that concern the store itself.
+// defects are the cases of the known defects (see testBackend) that concern the store itself.
 var defects = []struct {
 	number int
 	name   string

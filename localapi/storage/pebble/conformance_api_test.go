@@ -1,4 +1,4 @@
-package storagetest
+package pebble_test
 
 import (
 	"context"
@@ -61,7 +61,7 @@ type api struct {
 	maps   corev1client.ConfigMapInterface
 }
 
-func newAPI(t *testing.T, b Backend) api {
+func newAPI(t *testing.T, b backend) api {
 	f := newFixture(t, b)
 	return serve(f, localapi.Options{})
 }

@@ -1,4 +1,4 @@
-package storagetest
+package pebble_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package storagetest
+package pebble_test
 
 import (
 	"bufio"
@@ -18,17 +18,17 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// childDir is the directory that the child process of [RunKilled] writes to. If it is not set, the process is the
+// childDir is the directory that the child process of [runKilled] writes to. If it is not set, the process is the
 // parent.
 const childDir = "FLYBALL_STORAGE_KILLED_DIR"
 
 const killedKeys = 8
 
-// RunKilled kills a process that writes to a store at random moments, rounds times, and opens the store after each.
+// runKilled kills a process that writes to a store at random moments, rounds times, and opens the store after each.
 // Every acknowledged write must be there, whole; everything there must come from the process; revisions must never go
 // back. open opens the store in a directory. The calling test is run again as the other process, so it must do nothing
-// but call RunKilled.
-func RunKilled(t *testing.T, rounds int, open func(ctx context.Context, dir string) (storage.Storage, error)) {
+// but call runKilled.
+func runKilled(t *testing.T, rounds int, open func(ctx context.Context, dir string) (storage.Storage, error)) {
 	t.Helper()
 	if dir := os.Getenv(childDir); dir != "" {
 		t.Fatal(writeUntilKilled(t.Context(), dir, open))
