@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,8 +33,4 @@ func compare[T runtime.Object](f func(obj, old T) field.ErrorList) func(obj, old
 
 func selectable[T runtime.Object](f func(T) fields.Set) func(runtime.Object) fields.Set {
 	return func(obj runtime.Object) fields.Set { return f(obj.(T)) }
-}
-
-func cells[T runtime.Object](f func(obj T, now time.Time) []any) func(runtime.Object, time.Time) []any {
-	return func(obj runtime.Object, now time.Time) []any { return f(obj.(T), now) }
 }

@@ -38,20 +38,20 @@ func validatingAdmissionPolicy() *resource.Definition {
 	d.ValidateCreate = notStatic
 	d.Validate = check(validateAdmissionPolicy)
 	d.ValidateStatusUpdate = compare(func(p, _ *T) field.ErrorList { return validatePolicyStatus(&p.Status) })
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Validations", "integer",
-			"Validations indicates the number of validation rules defined in this configuration"),
-		column("ParamKind", "string",
-			"ParamKind specifies the kind of resources used to parameterize this policy"),
-		ageColumn(),
-	}
-	d.Row = cells(func(p *T, now time.Time) []any {
+	printed(d, func(p *T, now time.Time) []cell {
 		kind := "<unset>"
 		if k := p.Spec.ParamKind; k != nil {
 			kind = k.APIVersion + "/" + k.Kind
 		}
-		return []any{p.Name, int64(len(p.Spec.Validations)), kind, age(p.CreationTimestamp, now)}
+		return []cell{
+			nameColumn(p.Name),
+			column("Validations", "integer",
+				"Validations indicates the number of validation rules defined in this configuration",
+				int64(len(p.Spec.Validations))),
+			column("ParamKind", "string",
+				"ParamKind specifies the kind of resources used to parameterize this policy", kind),
+			ageColumn(p.CreationTimestamp, now),
+		}
 	})
 	return d
 }
@@ -66,16 +66,15 @@ func validatingAdmissionPolicyBinding() *resource.Definition {
 	d.Default = mutate(func(b *T) { defaultMatchResources(b.Spec.MatchResources) })
 	d.ValidateCreate = notStatic
 	d.Validate = check(validatePolicyBinding)
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("PolicyName", "string",
-			"PolicyName indicates the policy definition which the policy binding binded to"),
-		column("ParamRef", "string",
-			"ParamRef indicates the param resource which sets the configuration param"),
-		ageColumn(),
-	}
-	d.Row = cells(func(b *T, now time.Time) []any {
-		return []any{b.Name, b.Spec.PolicyName, shownParam(b.Spec.ParamRef), age(b.CreationTimestamp, now)}
+	printed(d, func(b *T, now time.Time) []cell {
+		return []cell{
+			nameColumn(b.Name),
+			column("PolicyName", "string",
+				"PolicyName indicates the policy definition which the policy binding binded to", b.Spec.PolicyName),
+			column("ParamRef", "string",
+				"ParamRef indicates the param resource which sets the configuration param", shownParam(b.Spec.ParamRef)),
+			ageColumn(b.CreationTimestamp, now),
+		}
 	})
 	return d
 }

@@ -42,16 +42,7 @@ func certificateSigningRequest() *resource.Definition {
 	})
 	d.Fields = selectable(func(r *csr) fields.Set { return fields.Set{"spec.signerName": r.Spec.SignerName} })
 	d.Subresources = map[string]resource.Subresource{"approval": approval()}
-	spec := certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		ageColumn(),
-		column("SignerName", "string", spec["signerName"]),
-		column("Requestor", "string", spec["request"]),
-		column("RequestedDuration", "string", spec["expirationSeconds"]),
-		column("Condition", "string", certificatesv1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"]),
-	}
-	d.Row = cells(signingRow)
+	printed(d, signingRow)
 	return d
 }
 
@@ -282,7 +273,7 @@ func checkCertificates(text []byte) error {
 	return nil
 }
 
-func signingRow(r *certificatesv1.CertificateSigningRequest, now time.Time) []any {
+func signingRow(r *certificatesv1.CertificateSigningRequest, now time.Time) []cell {
 	requested := "<none>"
 	if s := r.Spec.ExpirationSeconds; s != nil {
 		requested = duration.HumanDuration(time.Duration(*s) * time.Second)
@@ -301,5 +292,14 @@ func signingRow(r *certificatesv1.CertificateSigningRequest, now time.Time) []an
 	if len(r.Status.Certificate) > 0 {
 		status += ",Issued"
 	}
-	return []any{r.Name, age(r.CreationTimestamp, now), orNone(r.Spec.SignerName), r.Spec.Username, requested, status}
+	spec := certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()
+	return []cell{
+		nameColumn(r.Name),
+		ageColumn(r.CreationTimestamp, now),
+		column("SignerName", "string", spec["signerName"], orNone(r.Spec.SignerName)),
+		column("Requestor", "string", spec["request"], r.Spec.Username),
+		column("RequestedDuration", "string", spec["expirationSeconds"], requested),
+		column("Condition", "string", certificatesv1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"],
+			status),
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,13 +18,12 @@ func configMap() *resource.Definition {
 	d := namespaced[corev1.ConfigMap, corev1.ConfigMapList](corev1.SchemeGroupVersion, "configmaps", "cm")
 	d.Validate = check(validateConfigMap)
 	d.ValidateUpdate = compare(validateConfigMapUpdate)
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Data", "string", corev1.ConfigMap{}.SwaggerDoc()["data"]),
-		ageColumn(),
-	}
-	d.Row = cells(func(cm *corev1.ConfigMap, now time.Time) []any {
-		return []any{cm.Name, int64(len(cm.Data) + len(cm.BinaryData)), age(cm.CreationTimestamp, now)}
+	printed(d, func(cm *corev1.ConfigMap, now time.Time) []cell {
+		return []cell{
+			nameColumn(cm.Name),
+			column("Data", "string", corev1.ConfigMap{}.SwaggerDoc()["data"], int64(len(cm.Data)+len(cm.BinaryData))),
+			ageColumn(cm.CreationTimestamp, now),
+		}
 	})
 	return d
 }

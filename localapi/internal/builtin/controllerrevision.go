@@ -13,7 +13,6 @@ import (
 )
 
 func controllerRevision() *resource.Definition {
-	doc := appsv1.ControllerRevision{}.SwaggerDoc()
 	d := namespaced[appsv1.ControllerRevision, appsv1.ControllerRevisionList](appsv1.SchemeGroupVersion,
 		"controllerrevisions")
 	d.Validate = check(func(r *appsv1.ControllerRevision) field.ErrorList {
@@ -26,14 +25,13 @@ func controllerRevision() *resource.Definition {
 	d.ValidateUpdate = compare(func(r, old *appsv1.ControllerRevision) field.ErrorList {
 		return immutable(r.Data, old.Data, field.NewPath("data"))
 	})
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Controller", "string", "Controller of the object"),
-		column("Revision", "string", doc["revision"]),
-		ageColumn(),
-	}
-	d.Row = cells(func(r *appsv1.ControllerRevision, now time.Time) []any {
-		return []any{r.Name, controllerName(r), r.Revision, age(r.CreationTimestamp, now)}
+	printed(d, func(r *appsv1.ControllerRevision, now time.Time) []cell {
+		return []cell{
+			nameColumn(r.Name),
+			column("Controller", "string", "Controller of the object", controllerName(r)),
+			column("Revision", "string", appsv1.ControllerRevision{}.SwaggerDoc()["revision"], r.Revision),
+			ageColumn(r.CreationTimestamp, now),
+		}
 	})
 	return d
 }

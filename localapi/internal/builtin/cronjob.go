@@ -20,8 +20,7 @@ func cronJob() *resource.Definition {
 	withGeneration(d, "Spec")
 	d.Default = mutate(defaultCronJob)
 	d.Validate = check(validateCronJob)
-	d.Columns = cronJobColumns()
-	d.Row = cells(cronJobRow)
+	printed(d, cronJobRow)
 	return d
 }
 
@@ -64,20 +63,7 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	return errs
 }
 
-func cronJobColumns() []metav1.TableColumnDefinition {
-	spec, status := batchv1.CronJobSpec{}.SwaggerDoc(), batchv1.CronJobStatus{}.SwaggerDoc()
-	return append([]metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Schedule", "string", spec["schedule"]),
-		column("Timezone", "string", spec["timeZone"]),
-		column("Suspend", "boolean", spec["suspend"]),
-		column("Active", "integer", status["active"]),
-		column("Last Schedule", "string", status["lastScheduleTime"]),
-		ageColumn(),
-	}, append(containerColumns(), wideColumn("Selector", "string", batchv1.JobSpec{}.SwaggerDoc()["selector"]))...)
-}
-
-func cronJobRow(c *batchv1.CronJob, now time.Time) []any {
+func cronJobRow(c *batchv1.CronJob, now time.Time) []cell {
 	last, suspend := "<none>", "<unset>"
 	if c.Status.LastScheduleTime != nil {
 		last = age(*c.Status.LastScheduleTime, now)
@@ -86,10 +72,15 @@ func cronJobRow(c *batchv1.CronJob, now time.Time) []any {
 		// A capitalized word, although the column's type is boolean.
 		suspend = map[bool]string{true: "True", false: "False"}[*c.Spec.Suspend]
 	}
-	row := []any{
-		c.Name, c.Spec.Schedule, ptr.Deref(c.Spec.TimeZone, "<none>"), suspend, int64(len(c.Status.Active)), last,
-		age(c.CreationTimestamp, now),
-	}
-	row = append(row, containerCells(&c.Spec.JobTemplate.Spec.Template)...)
-	return append(row, metav1.FormatLabelSelector(c.Spec.JobTemplate.Spec.Selector))
+	spec, status := batchv1.CronJobSpec{}.SwaggerDoc(), batchv1.CronJobStatus{}.SwaggerDoc()
+	return append([]cell{
+		nameColumn(c.Name),
+		column("Schedule", "string", spec["schedule"], c.Spec.Schedule),
+		column("Timezone", "string", spec["timeZone"], ptr.Deref(c.Spec.TimeZone, "<none>")),
+		column("Suspend", "boolean", spec["suspend"], suspend),
+		column("Active", "integer", status["active"], int64(len(c.Status.Active))),
+		column("Last Schedule", "string", status["lastScheduleTime"], last),
+		ageColumn(c.CreationTimestamp, now),
+	}, templateColumns(&c.Spec.JobTemplate.Spec.Template, batchv1.JobSpec{}.SwaggerDoc()["selector"],
+		metav1.FormatLabelSelector(c.Spec.JobTemplate.Spec.Selector))...)
 }

@@ -30,8 +30,7 @@ func daemonSet() *resource.Definition {
 	d.ValidateUpdate = compare(func(d, old *appsv1.DaemonSet) field.ErrorList {
 		return immutable(d.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
 	})
-	d.Columns = daemonSetColumns()
-	d.Row = cells(daemonSetRow)
+	printed(d, daemonSetRow)
 	return d
 }
 
@@ -87,27 +86,18 @@ func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	return append(errs, nonnegative(replicasOf(spec.RevisionHistoryLimit), path.Child("revisionHistoryLimit"))...)
 }
 
-func daemonSetColumns() []metav1.TableColumnDefinition {
-	doc := appsv1.DaemonSetStatus{}.SwaggerDoc()
-	return append([]metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Desired", "integer", doc["desiredNumberScheduled"]),
-		column("Current", "integer", doc["currentNumberScheduled"]),
-		column("Ready", "integer", doc["numberReady"]),
-		column("Up-to-date", "integer", doc["updatedNumberScheduled"]),
-		column("Available", "integer", doc["numberAvailable"]),
-		column("Node Selector", "string", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"]),
-		ageColumn(),
-	}, append(containerColumns(), wideColumn("Selector", "string", appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"]))...)
-}
-
-func daemonSetRow(d *appsv1.DaemonSet, now time.Time) []any {
-	s := &d.Status
-	row := []any{
-		d.Name, int64(s.DesiredNumberScheduled), int64(s.CurrentNumberScheduled), int64(s.NumberReady),
-		int64(s.UpdatedNumberScheduled), int64(s.NumberAvailable),
-		labels.FormatLabels(d.Spec.Template.Spec.NodeSelector), age(d.CreationTimestamp, now),
-	}
-	row = append(row, containerCells(&d.Spec.Template)...)
-	return append(row, metav1.FormatLabelSelector(d.Spec.Selector))
+func daemonSetRow(d *appsv1.DaemonSet, now time.Time) []cell {
+	doc, s := appsv1.DaemonSetStatus{}.SwaggerDoc(), &d.Status
+	return append([]cell{
+		nameColumn(d.Name),
+		column("Desired", "integer", doc["desiredNumberScheduled"], int64(s.DesiredNumberScheduled)),
+		column("Current", "integer", doc["currentNumberScheduled"], int64(s.CurrentNumberScheduled)),
+		column("Ready", "integer", doc["numberReady"], int64(s.NumberReady)),
+		column("Up-to-date", "integer", doc["updatedNumberScheduled"], int64(s.UpdatedNumberScheduled)),
+		column("Available", "integer", doc["numberAvailable"], int64(s.NumberAvailable)),
+		column("Node Selector", "string", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"],
+			labels.FormatLabels(d.Spec.Template.Spec.NodeSelector)),
+		ageColumn(d.CreationTimestamp, now),
+	}, templateColumns(&d.Spec.Template, appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"],
+		metav1.FormatLabelSelector(d.Spec.Selector))...)
 }

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -29,8 +28,7 @@ func deployment() *resource.Definition {
 	d.Validate = check(validateDeployment)
 	d.ValidateUpdate = compare(validateDeploymentUpdate)
 	d.ValidateStatusUpdate = compare(validateDeploymentStatus)
-	d.Columns = deploymentColumns()
-	d.Row = cells(deploymentRow)
+	printed(d, deploymentRow)
 	withScale(d, func(d *appsv1.Deployment) scalable {
 		return scalable{&d.ObjectMeta, &d.Spec.Replicas, d.Status.Replicas, d.Spec.Selector}
 	})
@@ -165,22 +163,15 @@ func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 	return errs
 }
 
-func deploymentColumns() []metav1.TableColumnDefinition {
-	return append([]metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Ready", "string", "Number of the pod with ready state"),
-		column("Up-to-date", "string", appsv1.DeploymentStatus{}.SwaggerDoc()["updatedReplicas"]),
-		column("Available", "string", appsv1.DeploymentStatus{}.SwaggerDoc()["availableReplicas"]),
-		ageColumn(),
-	}, append(containerColumns(),
-		wideColumn("Selector", "string", appsv1.DeploymentSpec{}.SwaggerDoc()["selector"]))...)
-}
-
-func deploymentRow(d *appsv1.Deployment, now time.Time) []any {
-	row := []any{
-		d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, replicasOf(d.Spec.Replicas)),
-		int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas), age(d.CreationTimestamp, now),
-	}
-	row = append(row, containerCells(&d.Spec.Template)...)
-	return append(row, selectorString(d.Spec.Selector))
+func deploymentRow(d *appsv1.Deployment, now time.Time) []cell {
+	doc, s := appsv1.DeploymentStatus{}.SwaggerDoc(), &d.Status
+	return append([]cell{
+		nameColumn(d.Name),
+		column("Ready", "string", "Number of the pod with ready state",
+			fmt.Sprintf("%d/%d", s.ReadyReplicas, replicasOf(d.Spec.Replicas))),
+		column("Up-to-date", "string", doc["updatedReplicas"], int64(s.UpdatedReplicas)),
+		column("Available", "string", doc["availableReplicas"], int64(s.AvailableReplicas)),
+		ageColumn(d.CreationTimestamp, now),
+	}, templateColumns(&d.Spec.Template, appsv1.DeploymentSpec{}.SwaggerDoc()["selector"],
+		selectorString(d.Spec.Selector))...)
 }

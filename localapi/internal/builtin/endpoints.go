@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -31,13 +30,12 @@ func endpoints() *resource.Definition {
 		}
 	})
 	d.Validate = check(validateEndpoints)
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Endpoints", "string", corev1.Endpoints{}.SwaggerDoc()["subsets"]),
-		ageColumn(),
-	}
-	d.Row = cells(func(ep *corev1.Endpoints, now time.Time) []any {
-		return []any{ep.Name, endpointsList(ep), age(ep.CreationTimestamp, now)}
+	printed(d, func(ep *corev1.Endpoints, now time.Time) []cell {
+		return []cell{
+			nameColumn(ep.Name),
+			column("Endpoints", "string", corev1.Endpoints{}.SwaggerDoc()["subsets"], endpointsList(ep)),
+			ageColumn(ep.CreationTimestamp, now),
+		}
 	})
 	return d
 }

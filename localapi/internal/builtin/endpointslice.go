@@ -10,7 +10,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,7 +19,6 @@ import (
 )
 
 func endpointSlice() *resource.Definition {
-	doc := discoveryv1.EndpointSlice{}.SwaggerDoc()
 	d := namespaced[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](discoveryv1.SchemeGroupVersion,
 		"endpointslices")
 	d.Default = mutate(func(s *discoveryv1.EndpointSlice) {
@@ -38,14 +36,7 @@ func endpointSlice() *resource.Definition {
 		}
 		return field.ErrorList{field.Invalid(field.NewPath("addressType"), nil, "field is immutable")}
 	})
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("AddressType", "string", doc["addressType"]),
-		column("Ports", "string", doc["ports"]),
-		column("Endpoints", "string", doc["endpoints"]),
-		ageColumn(),
-	}
-	d.Row = cells(endpointSliceRow)
+	printed(d, endpointSliceRow)
 	return d
 }
 
@@ -140,7 +131,7 @@ func validateSliceAddress(address string, kind discoveryv1.AddressType, path *fi
 	return nil
 }
 
-func endpointSliceRow(s *discoveryv1.EndpointSlice, now time.Time) []any {
+func endpointSliceRow(s *discoveryv1.EndpointSlice, now time.Time) []cell {
 	const shown = 3
 	var ports, addresses []string
 	for i := range s.Ports {
@@ -156,8 +147,12 @@ func endpointSliceRow(s *discoveryv1.EndpointSlice, now time.Time) []any {
 	for i := range s.Endpoints {
 		addresses = append(addresses, s.Endpoints[i].Addresses...)
 	}
-	return []any{
-		s.Name, string(s.AddressType), cmp.Or(firstFew(ports, shown), "<unset>"),
-		cmp.Or(firstFew(addresses, shown), "<unset>"), age(s.CreationTimestamp, now),
+	doc := discoveryv1.EndpointSlice{}.SwaggerDoc()
+	return []cell{
+		nameColumn(s.Name),
+		column("AddressType", "string", doc["addressType"], string(s.AddressType)),
+		column("Ports", "string", doc["ports"], cmp.Or(firstFew(ports, shown), "<unset>")),
+		column("Endpoints", "string", doc["endpoints"], cmp.Or(firstFew(addresses, shown), "<unset>")),
+		ageColumn(s.CreationTimestamp, now),
 	}
 }

@@ -18,8 +18,7 @@ func event() *resource.Definition {
 	d.CreateOnUpdate = true
 	d.Validate = check(validateEvent)
 	d.Fields = selectable(eventFields)
-	d.Columns = eventColumns()
-	d.Row = cells(eventRow)
+	printed(d, eventRow)
 	return d
 }
 
@@ -84,25 +83,7 @@ func eventFields(e *corev1.Event) fields.Set {
 	}
 }
 
-func eventColumns() []metav1.TableColumnDefinition {
-	doc := corev1.Event{}.SwaggerDoc()
-	name := nameColumn()
-	name.Priority = 1
-	return []metav1.TableColumnDefinition{
-		column("Last Seen", "string", doc["lastTimestamp"]),
-		column("Type", "string", doc["type"]),
-		column("Reason", "string", doc["reason"]),
-		column("Object", "string", doc["involvedObject"]),
-		wideColumn("Subobject", "string", corev1.ObjectReference{}.SwaggerDoc()["fieldPath"]),
-		wideColumn("Source", "string", doc["source"]),
-		column("Message", "string", doc["message"]),
-		wideColumn("First Seen", "string", doc["firstTimestamp"]),
-		wideColumn("Count", "string", doc["count"]),
-		name,
-	}
-}
-
-func eventRow(e *corev1.Event, now time.Time) []any {
+func eventRow(e *corev1.Event, now time.Time) []cell {
 	first := age(e.FirstTimestamp, now)
 	if e.FirstTimestamp.IsZero() {
 		first = age(metav1.Time(e.EventTime), now)
@@ -119,9 +100,20 @@ func eventRow(e *corev1.Event, now time.Time) []any {
 	if e.InvolvedObject.Name != "" {
 		object += "/" + e.InvolvedObject.Name
 	}
-	return []any{
-		last, e.Type, e.Reason, object, e.InvolvedObject.FieldPath, eventSource(e),
-		strings.TrimSpace(e.Message), first, int64(count), e.Name,
+	doc, name := corev1.Event{}.SwaggerDoc(), nameColumn(e.Name)
+	name.priority = 1
+	return []cell{
+		column("Last Seen", "string", doc["lastTimestamp"], last),
+		column("Type", "string", doc["type"], e.Type),
+		column("Reason", "string", doc["reason"], e.Reason),
+		column("Object", "string", doc["involvedObject"], object),
+		wideColumn("Subobject", "string", corev1.ObjectReference{}.SwaggerDoc()["fieldPath"],
+			e.InvolvedObject.FieldPath),
+		wideColumn("Source", "string", doc["source"], eventSource(e)),
+		column("Message", "string", doc["message"], strings.TrimSpace(e.Message)),
+		wideColumn("First Seen", "string", doc["firstTimestamp"], first),
+		wideColumn("Count", "string", doc["count"], int64(count)),
+		name,
 	}
 }
 

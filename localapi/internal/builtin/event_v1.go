@@ -36,32 +36,26 @@ func events() []*resource.Definition {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/events/v1/conversion.go Convert_v1_Event_To_core_Event.
 func coreEvent(e *eventsv1.Event) *corev1.Event {
-	out := &corev1.Event{
+	return &corev1.Event{
+		Series:     (*corev1.EventSeries)(e.Series),
 		ObjectMeta: e.ObjectMeta, InvolvedObject: e.Regarding, Reason: e.Reason, Message: e.Note,
 		Source:         e.DeprecatedSource,
 		FirstTimestamp: e.DeprecatedFirstTimestamp, LastTimestamp: e.DeprecatedLastTimestamp, Count: e.DeprecatedCount,
 		Type: e.Type, EventTime: e.EventTime, Action: e.Action, Related: e.Related,
 		ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
 	}
-	if e.Series != nil {
-		out.Series = &corev1.EventSeries{Count: e.Series.Count, LastObservedTime: e.Series.LastObservedTime}
-	}
-	return out
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/events/v1/conversion.go Convert_core_Event_To_v1_Event.
 func newEvent(e *corev1.Event) *eventsv1.Event {
-	out := &eventsv1.Event{
+	return &eventsv1.Event{
+		Series:     (*eventsv1.EventSeries)(e.Series),
 		ObjectMeta: e.ObjectMeta, Regarding: e.InvolvedObject, Reason: e.Reason, Note: e.Message,
 		DeprecatedSource:         e.Source,
 		DeprecatedFirstTimestamp: e.FirstTimestamp, DeprecatedLastTimestamp: e.LastTimestamp, DeprecatedCount: e.Count,
 		Type: e.Type, EventTime: e.EventTime, Action: e.Action, Related: e.Related,
 		ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
 	}
-	if e.Series != nil {
-		out.Series = &eventsv1.EventSeries{Count: e.Series.Count, LastObservedTime: e.Series.LastObservedTime}
-	}
-	return out
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/events.go ValidateEventCreate.

@@ -9,7 +9,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -25,8 +24,7 @@ func horizontalPodAutoscaler() *api.Definition {
 	withGeneration(d, "Spec")
 	d.Default = mutate(defaultAutoscaler)
 	d.Validate = check(validateAutoscaler)
-	d.Columns = autoscalerColumns()
-	d.Row = cells(autoscalerRow)
+	printed(d, autoscalerRow)
 	return d
 }
 
@@ -110,27 +108,20 @@ func countsWithoutPods(m autoscalingv2.MetricSpec) bool {
 	return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 }
 
-func autoscalerColumns() []metav1.TableColumnDefinition {
-	spec := autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()
-	return []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Reference", "string", spec["scaleTargetRef"]),
-		column("Targets", "string", spec["metrics"]),
-		column("MinPods", "string", spec["minReplicas"]),
-		column("MaxPods", "string", spec["maxReplicas"]),
-		column("Replicas", "string", autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"]),
-		ageColumn(),
-	}
-}
-
-func autoscalerRow(h *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
-	low := "<unset>"
+func autoscalerRow(h *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []cell {
+	low, doc := "<unset>", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()
 	if h.Spec.MinReplicas != nil {
 		low = fmt.Sprint(*h.Spec.MinReplicas)
 	}
-	return []any{
-		h.Name, h.Spec.ScaleTargetRef.Kind + "/" + h.Spec.ScaleTargetRef.Name, autoscalerTargets(h),
-		low, int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), age(h.CreationTimestamp, now),
+	return []cell{
+		nameColumn(h.Name),
+		column("Reference", "string", doc["scaleTargetRef"], h.Spec.ScaleTargetRef.Kind+"/"+h.Spec.ScaleTargetRef.Name),
+		column("Targets", "string", doc["metrics"], autoscalerTargets(h)),
+		column("MinPods", "string", doc["minReplicas"], low),
+		column("MaxPods", "string", doc["maxReplicas"], int64(h.Spec.MaxReplicas)),
+		column("Replicas", "string", autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"],
+			int64(h.Status.CurrentReplicas)),
+		ageColumn(h.CreationTimestamp, now),
 	}
 }
 

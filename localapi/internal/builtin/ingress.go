@@ -10,7 +10,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -39,16 +38,7 @@ func ingress() *resource.Definition {
 		return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead",
 			ingressClassAnnotation)}
 	}
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Class", "string",
-			"The name of the IngressClass resource that should be used for additional configuration"),
-		column("Hosts", "string", "Hosts that incoming requests are matched against before the ingress rule"),
-		column("Address", "string", "Address is a list containing ingress points for the load-balancer"),
-		column("Ports", "string", "Ports of TLS configurations that open"),
-		ageColumn(),
-	}
-	d.Row = cells(ingressRow)
+	printed(d, ingressRow)
 	return d
 }
 
@@ -228,7 +218,7 @@ func validateIngressStatus(i, old *networkingv1.Ingress) field.ErrorList {
 	return errs
 }
 
-func ingressRow(i *networkingv1.Ingress, now time.Time) []any {
+func ingressRow(i *networkingv1.Ingress, now time.Time) []cell {
 	ports := "80"
 	if len(i.Spec.TLS) > 0 {
 		ports = "80, 443"
@@ -239,9 +229,17 @@ func ingressRow(i *networkingv1.Ingress, now time.Time) []any {
 			addresses.Insert(address)
 		}
 	}
-	return []any{
-		i.Name, ptr.Deref(i.Spec.IngressClassName, "<none>"), ingressHosts(i.Spec.Rules),
-		strings.Join(sets.List(addresses), ","), ports, age(i.CreationTimestamp, now),
+	return []cell{
+		nameColumn(i.Name),
+		column("Class", "string",
+			"The name of the IngressClass resource that should be used for additional configuration",
+			ptr.Deref(i.Spec.IngressClassName, "<none>")),
+		column("Hosts", "string", "Hosts that incoming requests are matched against before the ingress rule",
+			ingressHosts(i.Spec.Rules)),
+		column("Address", "string", "Address is a list containing ingress points for the load-balancer",
+			strings.Join(sets.List(addresses), ",")),
+		column("Ports", "string", "Ports of TLS configurations that open", ports),
+		ageColumn(i.CreationTimestamp, now),
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -26,13 +25,7 @@ func ingressClass() *resource.Definition {
 	d.ValidateUpdate = compare(func(c, old *networkingv1.IngressClass) field.ErrorList {
 		return immutable(c.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
 	})
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Controller", "string", "Controller that is responsible for handling this class"),
-		column("Parameters", "string", "A reference to a resource with additional parameters"),
-		ageColumn(),
-	}
-	d.Row = cells(ingressClassRow)
+	printed(d, ingressClassRow)
 	return d
 }
 
@@ -80,7 +73,7 @@ func validateClassParameters(p *networkingv1.IngressClassParametersReference, pa
 	}
 }
 
-func ingressClassRow(c *networkingv1.IngressClass, now time.Time) []any {
+func ingressClassRow(c *networkingv1.IngressClass, now time.Time) []cell {
 	name, parameters := c.Name, "<none>"
 	if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
 		name += " (default)"
@@ -91,5 +84,10 @@ func ingressClassRow(c *networkingv1.IngressClass, now time.Time) []any {
 			parameters = p.Kind + "." + *p.APIGroup + "/" + p.Name
 		}
 	}
-	return []any{name, c.Spec.Controller, parameters, age(c.CreationTimestamp, now)}
+	return []cell{
+		nameColumn(name),
+		column("Controller", "string", "Controller that is responsible for handling this class", c.Spec.Controller),
+		column("Parameters", "string", "A reference to a resource with additional parameters", parameters),
+		ageColumn(c.CreationTimestamp, now),
+	}
 }

@@ -46,8 +46,7 @@ func job() *resource.Definition {
 	d.Fields = selectable(func(j *batchv1.Job) fields.Set {
 		return fields.Set{"status.successful": strconv.Itoa(int(j.Status.Succeeded))}
 	})
-	d.Columns = jobColumns()
-	d.Row = cells(jobRow)
+	printed(d, jobRow)
 	return d
 }
 
@@ -152,20 +151,15 @@ func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-func jobColumns() []metav1.TableColumnDefinition {
-	return append([]metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Status", "string", "Status of the job."),
-		column("Completions", "string", batchv1.JobStatus{}.SwaggerDoc()["succeeded"]),
-		column("Duration", "string", "Time required to complete the job."),
-		ageColumn(),
-	}, append(containerColumns(), wideColumn("Selector", "string", batchv1.JobSpec{}.SwaggerDoc()["selector"]))...)
-}
-
-func jobRow(j *batchv1.Job, now time.Time) []any {
-	row := []any{j.Name, jobStatus(j), jobCompletions(j), jobDuration(j, now), age(j.CreationTimestamp, now)}
-	row = append(row, containerCells(&j.Spec.Template)...)
-	return append(row, metav1.FormatLabelSelector(j.Spec.Selector))
+func jobRow(j *batchv1.Job, now time.Time) []cell {
+	return append([]cell{
+		nameColumn(j.Name),
+		column("Status", "string", "Status of the job.", jobStatus(j)),
+		column("Completions", "string", batchv1.JobStatus{}.SwaggerDoc()["succeeded"], jobCompletions(j)),
+		column("Duration", "string", "Time required to complete the job.", jobDuration(j, now)),
+		ageColumn(j.CreationTimestamp, now),
+	}, templateColumns(&j.Spec.Template, batchv1.JobSpec{}.SwaggerDoc()["selector"],
+		metav1.FormatLabelSelector(j.Spec.Selector))...)
 }
 
 func jobStatus(j *batchv1.Job) string {

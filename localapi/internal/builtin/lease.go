@@ -4,7 +4,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -17,13 +16,13 @@ func lease() *resource.Definition {
 	d.PrepareCreate = prepare(func(l *coordinationv1.Lease) { dropCoordination(l, &coordinationv1.Lease{}) })
 	d.PrepareUpdate = carry(dropCoordination)
 	d.Validate = check(validateLease)
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Holder", "string", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]),
-		ageColumn(),
-	}
-	d.Row = cells(func(l *coordinationv1.Lease, now time.Time) []any {
-		return []any{l.Name, ptr.Deref(l.Spec.HolderIdentity, ""), age(l.CreationTimestamp, now)}
+	printed(d, func(l *coordinationv1.Lease, now time.Time) []cell {
+		return []cell{
+			nameColumn(l.Name),
+			column("Holder", "string", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"],
+				ptr.Deref(l.Spec.HolderIdentity, "")),
+			ageColumn(l.CreationTimestamp, now),
+		}
 	})
 	return d
 }

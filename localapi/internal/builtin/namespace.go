@@ -33,13 +33,12 @@ func namespace() *resource.Definition {
 	d.Fields = selectable(func(ns *corev1.Namespace) fields.Set {
 		return fields.Set{"status.phase": string(ns.Status.Phase)}
 	})
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Status", "string", "The status of the namespace"),
-		ageColumn(),
-	}
-	d.Row = cells(func(ns *corev1.Namespace, now time.Time) []any {
-		return []any{ns.Name, string(ns.Status.Phase), age(ns.CreationTimestamp, now)}
+	printed(d, func(ns *corev1.Namespace, now time.Time) []cell {
+		return []cell{
+			nameColumn(ns.Name),
+			column("Status", "string", "The status of the namespace", string(ns.Status.Phase)),
+			ageColumn(ns.CreationTimestamp, now),
+		}
 	})
 	d.Subresources = map[string]resource.Subresource{"finalize": namespaceFinalize()}
 	return d

@@ -23,13 +23,13 @@ func networkPolicy() *resource.Definition {
 	d.Default = mutate(defaultPolicy)
 	d.Validate = check(validatePolicy)
 	d.Warnings = func(obj, _ runtime.Object) []string { return policyWarnings(obj.(*networkingv1.NetworkPolicy)) }
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Pod-Selector", "string", networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"]),
-		ageColumn(),
-	}
-	d.Row = cells(func(p *networkingv1.NetworkPolicy, now time.Time) []any {
-		return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), age(p.CreationTimestamp, now)}
+	printed(d, func(p *networkingv1.NetworkPolicy, now time.Time) []cell {
+		return []cell{
+			nameColumn(p.Name),
+			column("Pod-Selector", "string", networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"],
+				metav1.FormatLabelSelector(&p.Spec.PodSelector)),
+			ageColumn(p.CreationTimestamp, now),
+		}
 	})
 	return d
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -31,8 +30,7 @@ func node() *resource.Definition {
 	d.Fields = selectable(func(n *corev1.Node) fields.Set {
 		return fields.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
 	})
-	d.Columns = nodeColumns()
-	d.Row = cells(nodeRow)
+	printed(d, nodeRow)
 	return d
 }
 
@@ -96,33 +94,25 @@ func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
 	return errs
 }
 
-func nodeColumns() []metav1.TableColumnDefinition {
-	info, status := corev1.NodeSystemInfo{}.SwaggerDoc(), corev1.NodeStatus{}.SwaggerDoc()
-	return []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Status", "string", "The status of the node"),
-		column("Roles", "string", "The roles of the node"),
-		ageColumn(),
-		column("Version", "string", info["kubeletVersion"]),
-		wideColumn("Internal-IP", "string", status["addresses"]),
-		wideColumn("External-IP", "string", status["addresses"]),
-		wideColumn("OS-Image", "string", info["osImage"]),
-		wideColumn("Kernel-Version", "string", info["kernelVersion"]),
-		wideColumn("Container-Runtime", "string", info["containerRuntimeVersion"]),
-	}
-}
-
-func nodeRow(n *corev1.Node, now time.Time) []any {
+func nodeRow(n *corev1.Node, now time.Time) []cell {
 	info := n.Status.NodeInfo
 	kernel := cmp.Or(info.KernelVersion, "<unknown>")
 	if info.Architecture != "" {
 		kernel += " (" + info.Architecture + ")"
 	}
-	return []any{
-		n.Name, nodeStatus(n), orNone(strings.Join(nodeRoles(n), ",")), age(n.CreationTimestamp, now),
-		info.KubeletVersion,
-		nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
-		cmp.Or(info.OSImage, "<unknown>"), kernel, cmp.Or(info.ContainerRuntimeVersion, "<unknown>"),
+	doc, addresses := corev1.NodeSystemInfo{}.SwaggerDoc(), corev1.NodeStatus{}.SwaggerDoc()["addresses"]
+	return []cell{
+		nameColumn(n.Name),
+		column("Status", "string", "The status of the node", nodeStatus(n)),
+		column("Roles", "string", "The roles of the node", orNone(strings.Join(nodeRoles(n), ","))),
+		ageColumn(n.CreationTimestamp, now),
+		column("Version", "string", doc["kubeletVersion"], info.KubeletVersion),
+		wideColumn("Internal-IP", "string", addresses, nodeAddress(n, corev1.NodeInternalIP)),
+		wideColumn("External-IP", "string", addresses, nodeAddress(n, corev1.NodeExternalIP)),
+		wideColumn("OS-Image", "string", doc["osImage"], cmp.Or(info.OSImage, "<unknown>")),
+		wideColumn("Kernel-Version", "string", doc["kernelVersion"], kernel),
+		wideColumn("Container-Runtime", "string", doc["containerRuntimeVersion"],
+			cmp.Or(info.ContainerRuntimeVersion, "<unknown>")),
 	}
 }
 

@@ -44,8 +44,7 @@ func persistentVolume() *resource.Definition {
 	d.Validate = check(validateVolume)
 	d.ValidateUpdate = compare(validateVolumeUpdate)
 	d.Fields = selectable(func(v *corev1.PersistentVolume) fields.Set { return fields.Set{"name": v.Name} })
-	d.Columns = volumeColumns()
-	d.Row = cells(volumeRow)
+	printed(d, volumeRow)
 	return d
 }
 
@@ -175,24 +174,7 @@ func validateVolumeUpdate(v, old *corev1.PersistentVolume) field.ErrorList {
 	return errs
 }
 
-func volumeColumns() []metav1.TableColumnDefinition {
-	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
-	return []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Capacity", "string", spec["capacity"]),
-		column("Access Modes", "string", spec["accessModes"]),
-		column("Reclaim Policy", "string", spec["persistentVolumeReclaimPolicy"]),
-		column("Status", "string", status["phase"]),
-		column("Claim", "string", spec["claimRef"]),
-		column("StorageClass", "string", "StorageClass of the pv"),
-		column("VolumeAttributesClass", "string", "VolumeAttributesClass of the pv"),
-		column("Reason", "string", status["reason"]),
-		ageColumn(),
-		wideColumn("VolumeMode", "string", spec["volumeMode"]),
-	}
-}
-
-func volumeRow(v *corev1.PersistentVolume, now time.Time) []any {
+func volumeRow(v *corev1.PersistentVolume, now time.Time) []cell {
 	phase, claim := string(v.Status.Phase), ""
 	if v.DeletionTimestamp != nil {
 		phase = "Terminating"
@@ -204,10 +186,20 @@ func volumeRow(v *corev1.PersistentVolume, now time.Time) []any {
 	if old, ok := v.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		class = old
 	}
-	return []any{
-		v.Name, amount(v.Spec.Capacity[corev1.ResourceStorage]), accessModeList(v.Spec.AccessModes),
-		string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim, class,
-		ptr.Deref(v.Spec.VolumeAttributesClassName, "<unset>"), v.Status.Reason, age(v.CreationTimestamp, now),
-		string(ptr.Deref(v.Spec.VolumeMode, "<unset>")),
+	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
+	return []cell{
+		nameColumn(v.Name),
+		column("Capacity", "string", spec["capacity"], amount(v.Spec.Capacity[corev1.ResourceStorage])),
+		column("Access Modes", "string", spec["accessModes"], accessModeList(v.Spec.AccessModes)),
+		column("Reclaim Policy", "string", spec["persistentVolumeReclaimPolicy"],
+			string(v.Spec.PersistentVolumeReclaimPolicy)),
+		column("Status", "string", status["phase"], phase),
+		column("Claim", "string", spec["claimRef"], claim),
+		column("StorageClass", "string", "StorageClass of the pv", class),
+		column("VolumeAttributesClass", "string", "VolumeAttributesClass of the pv",
+			ptr.Deref(v.Spec.VolumeAttributesClassName, "<unset>")),
+		column("Reason", "string", status["reason"], v.Status.Reason),
+		ageColumn(v.CreationTimestamp, now),
+		wideColumn("VolumeMode", "string", spec["volumeMode"], string(ptr.Deref(v.Spec.VolumeMode, "<unset>"))),
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -28,8 +27,7 @@ func persistentVolumeClaim() *resource.Definition {
 	})
 	d.Validate = check(validateClaim)
 	d.ValidateUpdate = compare(validateClaimUpdate)
-	d.Columns = claimColumns()
-	d.Row = cells(claimRow)
+	printed(d, claimRow)
 	return d
 }
 
@@ -100,22 +98,7 @@ var accessModes = map[corev1.PersistentVolumeAccessMode]string{
 	corev1.ReadWriteOncePod: "RWOP",
 }
 
-func claimColumns() []metav1.TableColumnDefinition {
-	spec, status := corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()
-	return []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Status", "string", status["phase"]),
-		column("Volume", "string", spec["volumeName"]),
-		column("Capacity", "string", status["capacity"]),
-		column("Access Modes", "string", status["accessModes"]),
-		column("StorageClass", "string", "StorageClass of the pvc"),
-		column("VolumeAttributesClass", "string", "VolumeAttributesClass of the pvc"),
-		ageColumn(),
-		wideColumn("VolumeMode", "string", spec["volumeMode"]),
-	}
-}
-
-func claimRow(c *corev1.PersistentVolumeClaim, now time.Time) []any {
+func claimRow(c *corev1.PersistentVolumeClaim, now time.Time) []cell {
 	phase, capacity, modes := string(c.Status.Phase), "", ""
 	if c.DeletionTimestamp != nil {
 		phase = "Terminating"
@@ -124,10 +107,18 @@ func claimRow(c *corev1.PersistentVolumeClaim, now time.Time) []any {
 		q := c.Status.Capacity[corev1.ResourceStorage]
 		capacity, modes = q.String(), accessModeList(c.Status.AccessModes)
 	}
-	return []any{
-		c.Name, phase, c.Spec.VolumeName, capacity, modes, ptr.Deref(c.Spec.StorageClassName, ""),
-		ptr.Deref(c.Spec.VolumeAttributesClassName, "<unset>"), age(c.CreationTimestamp, now),
-		string(ptr.Deref(c.Spec.VolumeMode, "<unset>")),
+	spec, status := corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()
+	return []cell{
+		nameColumn(c.Name),
+		column("Status", "string", status["phase"], phase),
+		column("Volume", "string", spec["volumeName"], c.Spec.VolumeName),
+		column("Capacity", "string", status["capacity"], capacity),
+		column("Access Modes", "string", status["accessModes"], modes),
+		column("StorageClass", "string", "StorageClass of the pvc", ptr.Deref(c.Spec.StorageClassName, "")),
+		column("VolumeAttributesClass", "string", "VolumeAttributesClass of the pvc",
+			ptr.Deref(c.Spec.VolumeAttributesClassName, "<unset>")),
+		ageColumn(c.CreationTimestamp, now),
+		wideColumn("VolumeMode", "string", spec["volumeMode"], string(ptr.Deref(c.Spec.VolumeMode, "<unset>"))),
 	}
 }
 

@@ -32,8 +32,7 @@ func pod() *resource.Definition {
 	d.ValidateStatusUpdate = compare(validatePodStatus)
 	d.Grace = podGrace
 	d.Fields = selectable(podFields)
-	d.Columns = podColumns()
-	d.Row = cells(podRow)
+	printed(d, podRow)
 	d.RowConditions = podRowConditions
 	d.Subresources = podSubresources()
 	return d

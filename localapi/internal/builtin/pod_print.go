@@ -10,22 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-func podColumns() []metav1.TableColumnDefinition {
-	return []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Ready", "string", "The aggregate readiness state of this pod for accepting traffic."),
-		column("Status", "string", "The aggregate status of the containers in this pod."),
-		column("Restarts", "string",
-			"The number of times the containers in this pod have been restarted and when the last container in this "+
-				"pod has restarted."),
-		ageColumn(),
-		wideColumn("IP", "string", corev1.PodStatus{}.SwaggerDoc()["podIP"]),
-		wideColumn("Node", "string", corev1.PodSpec{}.SwaggerDoc()["nodeName"]),
-		wideColumn("Nominated Node", "string", corev1.PodStatus{}.SwaggerDoc()["nominatedNodeName"]),
-		wideColumn("Readiness Gates", "string", corev1.PodSpec{}.SwaggerDoc()["readinessGates"]),
-	}
-}
-
 // podRowConditions report that a pod has ended.
 func podRowConditions(obj runtime.Object) []metav1.TableRowCondition {
 	var message string
@@ -43,7 +27,7 @@ func podRowConditions(obj runtime.Object) []metav1.TableRowCondition {
 	}
 }
 
-func podRow(pod *corev1.Pod, now time.Time) []any {
+func podRow(pod *corev1.Pod, now time.Time) []cell {
 	s := summarize(pod)
 	restarts := strconv.Itoa(s.restarts)
 	if s.restarts != 0 && !s.lastRestart.IsZero() {
@@ -53,9 +37,19 @@ func podRow(pod *corev1.Pod, now time.Time) []any {
 	if len(pod.Status.PodIPs) > 0 {
 		ip = pod.Status.PodIPs[0].IP
 	}
-	return []any{
-		pod.Name, fmt.Sprintf("%d/%d", s.ready, s.total), s.reason, restarts, age(pod.CreationTimestamp, now),
-		orNone(ip), orNone(pod.Spec.NodeName), orNone(pod.Status.NominatedNodeName), readinessGates(pod),
+	spec, status := corev1.PodSpec{}.SwaggerDoc(), corev1.PodStatus{}.SwaggerDoc()
+	return []cell{
+		nameColumn(pod.Name),
+		column("Ready", "string", "The aggregate readiness state of this pod for accepting traffic.",
+			fmt.Sprintf("%d/%d", s.ready, s.total)),
+		column("Status", "string", "The aggregate status of the containers in this pod.", s.reason),
+		column("Restarts", "string", "The number of times the containers in this pod have been restarted and when "+
+			"the last container in this pod has restarted.", restarts),
+		ageColumn(pod.CreationTimestamp, now),
+		wideColumn("IP", "string", status["podIP"], orNone(ip)),
+		wideColumn("Node", "string", spec["nodeName"], orNone(pod.Spec.NodeName)),
+		wideColumn("Nominated Node", "string", status["nominatedNodeName"], orNone(pod.Status.NominatedNodeName)),
+		wideColumn("Readiness Gates", "string", spec["readinessGates"], readinessGates(pod)),
 	}
 }
 

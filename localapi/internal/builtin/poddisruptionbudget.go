@@ -5,7 +5,6 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,17 +21,16 @@ func podDisruptionBudget() *resource.Definition {
 	d.NeedsResourceVersion = true
 	d.Validate = check(validateBudget)
 	d.ValidateStatusUpdate = compare(validateBudgetStatus)
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Min Available", "string", "The minimum number of pods that must be available."),
-		column("Max Unavailable", "string", "The maximum number of pods that may be unavailable."),
-		column("Allowed Disruptions", "integer", "Calculated number of pods that may be disrupted at this time."),
-		ageColumn(),
-	}
-	d.Row = cells(func(b *policyv1.PodDisruptionBudget, now time.Time) []any {
-		return []any{
-			b.Name, intOrNA(b.Spec.MinAvailable), intOrNA(b.Spec.MaxUnavailable),
-			int64(b.Status.DisruptionsAllowed), age(b.CreationTimestamp, now),
+	printed(d, func(b *policyv1.PodDisruptionBudget, now time.Time) []cell {
+		return []cell{
+			nameColumn(b.Name),
+			column("Min Available", "string", "The minimum number of pods that must be available.",
+				intOrNA(b.Spec.MinAvailable)),
+			column("Max Unavailable", "string", "The maximum number of pods that may be unavailable.",
+				intOrNA(b.Spec.MaxUnavailable)),
+			column("Allowed Disruptions", "integer", "Calculated number of pods that may be disrupted at this time.",
+				int64(b.Status.DisruptionsAllowed)),
+			ageColumn(b.CreationTimestamp, now),
 		}
 	})
 	return d

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,14 +18,14 @@ func podTemplate() *resource.Definition {
 	d.Validate = check(func(t *corev1.PodTemplate) field.ErrorList {
 		return validateTemplate(&t.Template, field.NewPath("template"))
 	})
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Containers", "string", "Names of each container in the template."),
-		column("Images", "string", "Images referenced by each container in the template."),
-		column("Pod Labels", "string", "The labels for the pod template."),
-	}
-	d.Row = cells(func(t *corev1.PodTemplate, _ time.Time) []any {
-		return append(append([]any{t.Name}, containerCells(&t.Template)...), labels.FormatLabels(t.Template.Labels))
+	printed(d, func(t *corev1.PodTemplate, _ time.Time) []cell {
+		names, images := containerLists(&t.Template)
+		return []cell{
+			nameColumn(t.Name),
+			column("Containers", "string", "Names of each container in the template.", names),
+			column("Images", "string", "Images referenced by each container in the template.", images),
+			column("Pod Labels", "string", "The labels for the pod template.", labels.FormatLabels(t.Template.Labels)),
+		}
 	})
 	return d
 }

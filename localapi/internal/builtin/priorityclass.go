@@ -55,18 +55,14 @@ func priorityClass() *resource.Definition {
 		}
 		return append(errs, immutable(c.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
 	})
-	doc := schedulingv1.PriorityClass{}.SwaggerDoc()
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Value", "integer", doc["value"]),
-		column("Global-Default", "boolean", doc["globalDefault"]),
-		ageColumn(),
-		column("PreemptionPolicy", "string", doc["preemptionPolicy"]),
-	}
-	d.Row = cells(func(c *schedulingv1.PriorityClass, now time.Time) []any {
-		return []any{
-			c.Name, int64(c.Value), c.GlobalDefault, age(c.CreationTimestamp, now),
-			string(ptr.Deref(c.PreemptionPolicy, "")),
+	printed(d, func(c *schedulingv1.PriorityClass, now time.Time) []cell {
+		doc := schedulingv1.PriorityClass{}.SwaggerDoc()
+		return []cell{
+			nameColumn(c.Name),
+			column("Value", "integer", doc["value"], int64(c.Value)),
+			column("Global-Default", "boolean", doc["globalDefault"], c.GlobalDefault),
+			ageColumn(c.CreationTimestamp, now),
+			column("PreemptionPolicy", "string", doc["preemptionPolicy"], string(ptr.Deref(c.PreemptionPolicy, ""))),
 		}
 	})
 	return d

@@ -23,8 +23,7 @@ func role() *resource.Definition {
 	d.CreateOnUpdate = true
 	d.ValidateName = rbacName
 	d.Validate = check(func(r *rbacv1.Role) field.ErrorList { return validateRules(r.Rules, true) })
-	d.Columns = roleColumns()
-	d.Row = cells(func(r *rbacv1.Role, _ time.Time) []any { return roleRow(&r.ObjectMeta) })
+	printed(d, func(r *rbacv1.Role, _ time.Time) []cell { return roleColumns(&r.ObjectMeta) })
 	return d
 }
 
@@ -33,20 +32,16 @@ func clusterRole() *resource.Definition {
 	d.CreateOnUpdate = true
 	d.ValidateName = rbacName
 	d.Validate = check(validateClusterRole)
-	d.Columns = roleColumns()
-	d.Row = cells(func(r *rbacv1.ClusterRole, _ time.Time) []any { return roleRow(&r.ObjectMeta) })
+	printed(d, func(r *rbacv1.ClusterRole, _ time.Time) []cell { return roleColumns(&r.ObjectMeta) })
 	return d
 }
 
-func roleColumns() []metav1.TableColumnDefinition {
-	return []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Created At", "date", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]),
+func roleColumns(m *metav1.ObjectMeta) []cell {
+	return []cell{
+		nameColumn(m.Name),
+		column("Created At", "date", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
+			m.CreationTimestamp.UTC().Format(time.RFC3339)),
 	}
-}
-
-func roleRow(m *metav1.ObjectMeta) []any {
-	return []any{m.Name, m.CreationTimestamp.UTC().Format(time.RFC3339)}
 }
 
 func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
@@ -104,46 +99,50 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 
 func roleBinding() *resource.Definition {
 	d := namespaced[rbacv1.RoleBinding, rbacv1.RoleBindingList](rbacv1.SchemeGroupVersion, "rolebindings")
-	d.CreateOnUpdate = true
-	d.ValidateName = rbacName
-	d.Default = mutate(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
-	d.Validate = check(func(b *rbacv1.RoleBinding) field.ErrorList {
-		return validateBindingTo(b.RoleRef, b.Subjects, "Role", "ClusterRole")
-	})
-	d.ValidateUpdate = compare(func(b, old *rbacv1.RoleBinding) field.ErrorList {
-		return sameRole(b.RoleRef, old.RoleRef)
-	})
-	d.Columns = bindingColumns(rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"], "roleBinding")
-	d.Row = cells(func(b *rbacv1.RoleBinding, now time.Time) []any {
-		return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
-	})
+	bindingRules(d, func(b *rbacv1.RoleBinding) binding {
+		return binding{&b.ObjectMeta, &b.RoleRef, b.Subjects, rbacv1beta1.RoleBinding{}.SwaggerDoc(), "roleBinding"}
+	}, "Role", "ClusterRole")
 	return d
 }
 
 func clusterRoleBinding() *resource.Definition {
 	d := typed[rbacv1.ClusterRoleBinding, rbacv1.ClusterRoleBindingList](rbacv1.SchemeGroupVersion,
 		"clusterrolebindings")
-	d.CreateOnUpdate = true
-	d.ValidateName = rbacName
-	d.Default = mutate(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) })
-	d.Validate = check(func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
-		return validateBindingTo(b.RoleRef, b.Subjects, "ClusterRole")
-	})
-	d.ValidateUpdate = compare(func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
-		return sameRole(b.RoleRef, old.RoleRef)
-	})
-	d.Columns = bindingColumns(rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"], "clusterRoleBinding")
-	d.Row = cells(func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
-		return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
-	})
+	bindingRules(d, func(b *rbacv1.ClusterRoleBinding) binding {
+		return binding{
+			&b.ObjectMeta, &b.RoleRef, b.Subjects, rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc(), "clusterRoleBinding",
+		}
+	}, "ClusterRole")
 	return d
 }
 
+// binding is what the two kinds of bindings share.
+type binding struct {
+	meta     *metav1.ObjectMeta
+	role     *rbacv1.RoleRef
+	subjects []rbacv1.Subject
+	doc      map[string]string
+	name     string // of the kind, in its table
+}
+
+// bindingRules adds the rules of bindings to roles of the given kinds.
+func bindingRules[T any, P pointerTo[T]](d *resource.Definition, of func(P) binding, kinds ...string) {
+	d.CreateOnUpdate = true
+	d.ValidateName = rbacName
+	d.Default = mutate(func(obj P) { defaultBinding(of(obj)) })
+	d.Validate = check(func(obj P) field.ErrorList {
+		b := of(obj)
+		return validateBindingTo(*b.role, b.subjects, kinds...)
+	})
+	d.ValidateUpdate = compare(func(obj, old P) field.ErrorList { return sameRole(*of(obj).role, *of(old).role) })
+	printed(d, func(obj P, now time.Time) []cell { return of(obj).columns(now) })
+}
+
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/v1/defaults.go.
-func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
-	setDefault(&ref.APIGroup, rbacv1.GroupName)
-	for i := range subjects {
-		if s := &subjects[i]; s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind {
+func defaultBinding(b binding) {
+	setDefault(&b.role.APIGroup, rbacv1.GroupName)
+	for i := range b.subjects {
+		if s := &b.subjects[i]; s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind {
 			setDefault(&s.APIGroup, rbacv1.GroupName)
 		}
 	}
@@ -202,29 +201,22 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) field
 	return errs
 }
 
-func bindingColumns(roleDoc, kind string) []metav1.TableColumnDefinition {
-	return []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Role", "string", roleDoc),
-		ageColumn(),
-		wideColumn("Users", "string", "Users in the "+kind),
-		wideColumn("Groups", "string", "Groups in the "+kind),
-		wideColumn("ServiceAccounts", "string", "ServiceAccounts in the "+kind),
-	}
-}
-
-func bindingRow(m *metav1.ObjectMeta, ref rbacv1.RoleRef, subjects []rbacv1.Subject, now time.Time) []any {
+func (b binding) columns(now time.Time) []cell {
 	named := map[string][]string{}
-	for i := range subjects {
-		name := subjects[i].Name
-		if subjects[i].Kind == rbacv1.ServiceAccountKind {
-			name = subjects[i].Namespace + "/" + name
+	for i := range b.subjects {
+		name := b.subjects[i].Name
+		if b.subjects[i].Kind == rbacv1.ServiceAccountKind {
+			name = b.subjects[i].Namespace + "/" + name
 		}
-		named[subjects[i].Kind] = append(named[subjects[i].Kind], name)
+		named[b.subjects[i].Kind] = append(named[b.subjects[i].Kind], name)
 	}
 	of := func(kind string) string { return strings.Join(named[kind], ", ") }
-	return []any{
-		m.Name, ref.Kind + "/" + ref.Name, age(m.CreationTimestamp, now),
-		of(rbacv1.UserKind), of(rbacv1.GroupKind), of(rbacv1.ServiceAccountKind),
+	return []cell{
+		nameColumn(b.meta.Name),
+		column("Role", "string", b.doc["roleRef"], b.role.Kind+"/"+b.role.Name),
+		ageColumn(b.meta.CreationTimestamp, now),
+		wideColumn("Users", "string", "Users in the "+b.name, of(rbacv1.UserKind)),
+		wideColumn("Groups", "string", "Groups in the "+b.name, of(rbacv1.GroupKind)),
+		wideColumn("ServiceAccounts", "string", "ServiceAccounts in the "+b.name, of(rbacv1.ServiceAccountKind)),
 	}
 }

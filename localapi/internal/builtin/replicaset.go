@@ -22,8 +22,17 @@ func replicaSet() *resource.Definition {
 	d.Validate = check(validateReplicaSet)
 	d.ValidateUpdate = compare(validateReplicaSetUpdate)
 	d.ValidateStatusUpdate = compare(validateReplicaSetStatus)
-	d.Columns = replicaSetColumns()
-	d.Row = cells(replicaSetRow)
+	printed(d, func(rs *appsv1.ReplicaSet, now time.Time) []cell {
+		doc, s := appsv1.ReplicaSetStatus{}.SwaggerDoc(), &rs.Status
+		return append([]cell{
+			nameColumn(rs.Name),
+			column("Desired", "integer", appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"], replicasOf(rs.Spec.Replicas)),
+			column("Current", "integer", doc["replicas"], int64(s.Replicas)),
+			column("Ready", "integer", doc["readyReplicas"], int64(s.ReadyReplicas)),
+			ageColumn(rs.CreationTimestamp, now),
+		}, templateColumns(&rs.Spec.Template, appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"],
+			metav1.FormatLabelSelector(rs.Spec.Selector))...)
+	})
 	withScale(d, func(rs *appsv1.ReplicaSet) scalable {
 		return scalable{&rs.ObjectMeta, &rs.Spec.Replicas, rs.Status.Replicas, rs.Spec.Selector}
 	})
@@ -57,25 +66,4 @@ func validateReplicaSetStatus(rs, _ *appsv1.ReplicaSet) field.ErrorList {
 		{"observedGeneration", s.ObservedGeneration},
 		{"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
 	}, s.Replicas, pods, path)
-}
-
-func replicaSetColumns() []metav1.TableColumnDefinition {
-	status := appsv1.ReplicaSetStatus{}.SwaggerDoc()
-	return append([]metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Desired", "integer", appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"]),
-		column("Current", "integer", status["replicas"]),
-		column("Ready", "integer", status["readyReplicas"]),
-		ageColumn(),
-	}, append(containerColumns(),
-		wideColumn("Selector", "string", appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"]))...)
-}
-
-func replicaSetRow(rs *appsv1.ReplicaSet, now time.Time) []any {
-	row := []any{
-		rs.Name, replicasOf(rs.Spec.Replicas), int64(rs.Status.Replicas), int64(rs.Status.ReadyReplicas),
-		age(rs.CreationTimestamp, now),
-	}
-	row = append(row, containerCells(&rs.Spec.Template)...)
-	return append(row, metav1.FormatLabelSelector(rs.Spec.Selector))
 }

@@ -37,16 +37,7 @@ func replicationController() *resource.Definition {
 	d.Fields = selectable(func(rc *corev1.ReplicationController) fields.Set {
 		return fields.Set{"status.replicas": fmt.Sprint(rc.Status.Replicas)}
 	})
-	status := corev1.ReplicationControllerStatus{}.SwaggerDoc()
-	spec := corev1.ReplicationControllerSpec{}.SwaggerDoc()
-	d.Columns = append([]metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Desired", "integer", spec["replicas"]),
-		column("Current", "integer", status["replicas"]),
-		column("Ready", "integer", status["readyReplicas"]),
-		ageColumn(),
-	}, append(containerColumns(), wideColumn("Selector", "string", spec["selector"]))...)
-	d.Row = cells(replicationControllerRow)
+	printed(d, replicationControllerRow)
 	withScale(d, func(rc *corev1.ReplicationController) scalable {
 		selector := &metav1.LabelSelector{MatchLabels: rc.Spec.Selector}
 		return scalable{&rc.ObjectMeta, &rc.Spec.Replicas, rc.Status.Replicas, selector}
@@ -105,15 +96,17 @@ func validateReplicationControllerStatus(rc, _ *corev1.ReplicationController) fi
 	}, s.Replicas, pods, field.NewPath("status"))
 }
 
-func replicationControllerRow(rc *corev1.ReplicationController, now time.Time) []any {
+func replicationControllerRow(rc *corev1.ReplicationController, now time.Time) []cell {
 	template := rc.Spec.Template
 	if template == nil {
 		template = &corev1.PodTemplateSpec{}
 	}
-	row := []any{
-		rc.Name, replicasOf(rc.Spec.Replicas), int64(rc.Status.Replicas), int64(rc.Status.ReadyReplicas),
-		age(rc.CreationTimestamp, now),
-	}
-	row = append(row, containerCells(template)...)
-	return append(row, labels.FormatLabels(rc.Spec.Selector))
+	spec, status := corev1.ReplicationControllerSpec{}.SwaggerDoc(), corev1.ReplicationControllerStatus{}.SwaggerDoc()
+	return append([]cell{
+		nameColumn(rc.Name),
+		column("Desired", "integer", spec["replicas"], replicasOf(rc.Spec.Replicas)),
+		column("Current", "integer", status["replicas"], int64(rc.Status.Replicas)),
+		column("Ready", "integer", status["readyReplicas"], int64(rc.Status.ReadyReplicas)),
+		ageColumn(rc.CreationTimestamp, now),
+	}, templateColumns(template, spec["selector"], labels.FormatLabels(rc.Spec.Selector))...)
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -32,15 +31,7 @@ func resourceQuota() *api.Definition {
 	d.ValidateUpdate = compare(validateQuotaUpdate)
 	d.ValidateStatusUpdate = compare(validateQuotaStatus)
 	d.Warnings = quotaWarnings
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Request", "string", "Request represents a minimum amount of cpu/memory that a container may consume."),
-		column("Limit", "string",
-			"Limits control the maximum amount of cpu/memory that a container may use independent of contention on "+
-				"the node."),
-		ageColumn(),
-	}
-	d.Row = cells(quotaRow)
+	printed(d, quotaRow)
 	return d
 }
 
@@ -224,7 +215,7 @@ func quotaWarnings(obj, old runtime.Object) []string {
 
 func amount(q resource.Quantity) string { return q.String() }
 
-func quotaRow(q *corev1.ResourceQuota, now time.Time) []any {
+func quotaRow(q *corev1.ResourceQuota, now time.Time) []cell {
 	var requests, limits []string
 	for _, name := range sortedKeys(q.Status.Hard) {
 		text := fmt.Sprintf("%s: %s/%s", name, amount(q.Status.Used[name]), amount(q.Status.Hard[name]))
@@ -234,5 +225,12 @@ func quotaRow(q *corev1.ResourceQuota, now time.Time) []any {
 			requests = append(requests, text)
 		}
 	}
-	return []any{q.Name, strings.Join(requests, ", "), strings.Join(limits, ", "), age(q.CreationTimestamp, now)}
+	return []cell{
+		nameColumn(q.Name),
+		column("Request", "string", "Request represents a minimum amount of cpu/memory that a container may consume.",
+			strings.Join(requests, ", ")),
+		column("Limit", "string", "Limits control the maximum amount of cpu/memory that a container may use "+
+			"independent of contention on the node.", strings.Join(limits, ", ")),
+		ageColumn(q.CreationTimestamp, now),
+	}
 }

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -27,9 +26,10 @@ func runtimeClass() *resource.Definition {
 	d.ValidateUpdate = compare(func(c, old *nodev1.RuntimeClass) field.ErrorList {
 		return unchanged(c.Handler, old.Handler, field.NewPath("handler"))
 	})
-	d.Columns = []metav1.TableColumnDefinition{nameColumn(), column("Handler", "string", ""), ageColumn()}
-	d.Row = cells(func(c *nodev1.RuntimeClass, now time.Time) []any {
-		return []any{c.Name, c.Handler, age(c.CreationTimestamp, now)}
+	printed(d, func(c *nodev1.RuntimeClass, now time.Time) []cell {
+		return []cell{
+			nameColumn(c.Name), column("Handler", "string", "", c.Handler), ageColumn(c.CreationTimestamp, now),
+		}
 	})
 	return d
 }

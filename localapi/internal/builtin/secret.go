@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,14 +19,14 @@ func secret() *resource.Definition {
 	d.Validate = check(validateSecret)
 	d.ValidateUpdate = compare(validateSecretUpdate)
 	d.Fields = selectable(func(s *corev1.Secret) fields.Set { return fields.Set{"type": string(s.Type)} })
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Type", "string", corev1.Secret{}.SwaggerDoc()["type"]),
-		column("Data", "string", corev1.Secret{}.SwaggerDoc()["data"]),
-		ageColumn(),
-	}
-	d.Row = cells(func(s *corev1.Secret, now time.Time) []any {
-		return []any{s.Name, string(s.Type), int64(len(s.Data)), age(s.CreationTimestamp, now)}
+	printed(d, func(s *corev1.Secret, now time.Time) []cell {
+		doc := corev1.Secret{}.SwaggerDoc()
+		return []cell{
+			nameColumn(s.Name),
+			column("Type", "string", doc["type"], string(s.Type)),
+			column("Data", "string", doc["data"], int64(len(s.Data))),
+			ageColumn(s.CreationTimestamp, now),
+		}
 	})
 	return d
 }

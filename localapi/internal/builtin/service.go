@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -36,8 +35,7 @@ func service() *resource.Definition {
 	d.Fields = selectable(func(s *corev1.Service) fields.Set {
 		return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
 	})
-	d.Columns = serviceColumns()
-	d.Row = cells(serviceRow)
+	printed(d, serviceRow)
 	return d
 }
 
@@ -181,28 +179,19 @@ func nodePortsOf(s *corev1.Service) sets.Set[int32] {
 	return ports
 }
 
-func serviceColumns() []metav1.TableColumnDefinition {
-	doc := corev1.ServiceSpec{}.SwaggerDoc()
-	return []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Type", "string", doc["type"]),
-		column("Cluster-IP", "string", doc["clusterIP"]),
-		column("External-IP", "string", doc["externalIPs"]),
-		column("Port(s)", "string", doc["ports"]),
-		ageColumn(),
-		wideColumn("Selector", "string", doc["selector"]),
-	}
-}
-
-func serviceRow(s *corev1.Service, now time.Time) []any {
-	ip := ""
+func serviceRow(s *corev1.Service, now time.Time) []cell {
+	ip, doc := "", corev1.ServiceSpec{}.SwaggerDoc()
 	if len(s.Spec.ClusterIPs) > 0 {
 		ip = s.Spec.ClusterIPs[0]
 	}
-	return []any{
-		s.Name, string(s.Spec.Type), orNone(ip), externalIP(s), orNone(portList(s.Spec.Ports)),
-		age(s.CreationTimestamp, now),
-		labels.FormatLabels(s.Spec.Selector),
+	return []cell{
+		nameColumn(s.Name),
+		column("Type", "string", doc["type"], string(s.Spec.Type)),
+		column("Cluster-IP", "string", doc["clusterIP"], orNone(ip)),
+		column("External-IP", "string", doc["externalIPs"], externalIP(s)),
+		column("Port(s)", "string", doc["ports"], orNone(portList(s.Spec.Ports))),
+		ageColumn(s.CreationTimestamp, now),
+		wideColumn("Selector", "string", doc["selector"], labels.FormatLabels(s.Spec.Selector)),
 	}
 }
 

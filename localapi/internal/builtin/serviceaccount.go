@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
@@ -15,9 +14,8 @@ func serviceAccount() *resource.Definition {
 		"serviceaccounts", "sa")
 	d.DeleteReturnsObject = true
 	d.ValidateName = apivalidation.ValidateServiceAccountName
-	d.Columns = []metav1.TableColumnDefinition{nameColumn(), ageColumn()}
-	d.Row = cells(func(sa *corev1.ServiceAccount, now time.Time) []any {
-		return []any{sa.Name, age(sa.CreationTimestamp, now)}
+	printed(d, func(sa *corev1.ServiceAccount, now time.Time) []cell {
+		return []cell{nameColumn(sa.Name), ageColumn(sa.CreationTimestamp, now)}
 	})
 	return d
 }

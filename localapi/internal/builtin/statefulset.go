@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -23,14 +22,13 @@ func statefulSet() *resource.Definition {
 	d.Default = mutate(defaultStatefulSet)
 	d.Validate = check(validateStatefulSet)
 	d.ValidateUpdate = compare(validateStatefulSetUpdate)
-	d.Columns = append([]metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Ready", "string", "Number of the pod with ready state"),
-		ageColumn(),
-	}, containerColumns()...)
-	d.Row = cells(func(s *appsv1.StatefulSet, now time.Time) []any {
+	printed(d, func(s *appsv1.StatefulSet, now time.Time) []cell {
 		ready := fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, replicasOf(s.Spec.Replicas))
-		return append([]any{s.Name, ready, age(s.CreationTimestamp, now)}, containerCells(&s.Spec.Template)...)
+		return append([]cell{
+			nameColumn(s.Name),
+			column("Ready", "string", "Number of the pod with ready state", ready),
+			ageColumn(s.CreationTimestamp, now),
+		}, containerColumns(&s.Spec.Template)...)
 	})
 	withScale(d, func(s *appsv1.StatefulSet) scalable {
 		return scalable{&s.ObjectMeta, &s.Spec.Replicas, s.Status.Replicas, s.Spec.Selector}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -31,16 +30,7 @@ func storageClass() *resource.Definition {
 		return append(errs,
 			unchanged(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
 	})
-	doc := storagev1.StorageClass{}.SwaggerDoc()
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Provisioner", "string", doc["provisioner"]),
-		column("ReclaimPolicy", "string", doc["reclaimPolicy"]),
-		column("VolumeBindingMode", "string", doc["volumeBindingMode"]),
-		column("AllowVolumeExpansion", "string", doc["allowVolumeExpansion"]),
-		ageColumn(),
-	}
-	d.Row = cells(storageClassRow)
+	printed(d, storageClassRow)
 	return d
 }
 
@@ -117,15 +107,19 @@ func validateTopologies(terms []corev1.TopologySelectorTerm, path *field.Path) f
 	return errs
 }
 
-func storageClassRow(c *storagev1.StorageClass, now time.Time) []any {
-	name := c.Name
+func storageClassRow(c *storagev1.StorageClass, now time.Time) []cell {
+	name, doc := c.Name, storagev1.StorageClass{}.SwaggerDoc()
 	if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
 		name += " (default)"
 	}
-	return []any{
-		name, c.Provisioner, string(ptr.Deref(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
-		string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)),
-		ptr.Deref(c.AllowVolumeExpansion, false),
-		age(c.CreationTimestamp, now),
+	return []cell{
+		nameColumn(name),
+		column("Provisioner", "string", doc["provisioner"], c.Provisioner),
+		column("ReclaimPolicy", "string", doc["reclaimPolicy"],
+			string(ptr.Deref(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete))),
+		column("VolumeBindingMode", "string", doc["volumeBindingMode"],
+			string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate))),
+		column("AllowVolumeExpansion", "string", doc["allowVolumeExpansion"], ptr.Deref(c.AllowVolumeExpansion, false)),
+		ageColumn(c.CreationTimestamp, now),
 	}
 }

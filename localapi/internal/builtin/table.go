@@ -7,50 +7,78 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// Columns with priority 0 are always printed, those with priority 1 by "kubectl get -o wide". The server sends both
-// kinds; kubectl chooses.
+// cell is a value in a row of a table, with the name, the type and the description of its column. A column with priority
+// 0 is always printed, one with priority 1 by "kubectl get -o wide". The server sends both kinds; kubectl chooses.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/printers/internalversion/printers.go, for all columns and cells of the package.
-
-func column(name, kind, description string) metav1.TableColumnDefinition {
-	return metav1.TableColumnDefinition{Name: name, Type: kind, Description: description}
+type cell struct {
+	name, kind, doc string
+	value           any
+	priority        int32
 }
 
-func wideColumn(name, kind, description string) metav1.TableColumnDefinition {
-	c := column(name, kind, description)
-	c.Priority = 1
-	return c
-}
-
-func nameColumn() metav1.TableColumnDefinition {
-	c := column("Name", "string", metav1.ObjectMeta{}.SwaggerDoc()["name"])
-	c.Format = "name"
-	return c
-}
-
-func ageColumn() metav1.TableColumnDefinition {
-	return column("Age", "string", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"])
-}
-
-// containerColumns and containerCells are the -o wide columns of every type with a pod template.
-func containerColumns() []metav1.TableColumnDefinition {
-	return []metav1.TableColumnDefinition{
-		wideColumn("Containers", "string", "Names of each container in the template."),
-		wideColumn("Images", "string", "Images referenced by each container in the template."),
+// printed makes row print the objects of a type. row returns the same columns for every object; the definition gets
+// those of an empty one.
+func printed[T any, P pointerTo[T]](d *resource.Definition, row func(obj P, now time.Time) []cell) {
+	for _, c := range row(new(T), time.Time{}) {
+		column := metav1.TableColumnDefinition{Name: c.name, Type: c.kind, Description: c.doc, Priority: c.priority}
+		if c.name == "Name" {
+			column.Format = "name"
+		}
+		d.Columns = append(d.Columns, column)
+	}
+	d.Row = func(obj runtime.Object, now time.Time) []any {
+		values := make([]any, 0, len(d.Columns))
+		for _, c := range row(obj.(P), now) {
+			values = append(values, c.value)
+		}
+		return values
 	}
 }
 
-func containerCells(t *corev1.PodTemplateSpec) []any {
-	names := make([]string, len(t.Spec.Containers))
-	images := make([]string, len(t.Spec.Containers))
-	for i := range t.Spec.Containers {
-		names[i], images[i] = t.Spec.Containers[i].Name, t.Spec.Containers[i].Image
+func column(name, kind, doc string, value any) cell {
+	return cell{name: name, kind: kind, doc: doc, value: value}
+}
+
+func wideColumn(name, kind, doc string, value any) cell {
+	return cell{name: name, kind: kind, doc: doc, value: value, priority: 1}
+}
+
+func nameColumn(name string) cell {
+	return column("Name", "string", metav1.ObjectMeta{}.SwaggerDoc()["name"], name)
+}
+
+func ageColumn(created metav1.Time, now time.Time) cell {
+	return column("Age", "string", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"], age(created, now))
+}
+
+// containerColumns are the -o wide columns of every type with a pod template.
+func containerColumns(t *corev1.PodTemplateSpec) []cell {
+	names, images := containerLists(t)
+	return []cell{
+		wideColumn("Containers", "string", "Names of each container in the template.", names),
+		wideColumn("Images", "string", "Images referenced by each container in the template.", images),
 	}
-	return []any{strings.Join(names, ","), strings.Join(images, ",")}
+}
+
+// templateColumns are containerColumns and the selector of the pods.
+func templateColumns(t *corev1.PodTemplateSpec, doc, selector string) []cell {
+	return append(containerColumns(t), wideColumn("Selector", "string", doc, selector))
+}
+
+func containerLists(t *corev1.PodTemplateSpec) (names, images string) {
+	n, i := make([]string, len(t.Spec.Containers)), make([]string, len(t.Spec.Containers))
+	for at := range t.Spec.Containers {
+		n[at], i[at] = t.Spec.Containers[at].Name, t.Spec.Containers[at].Image
+	}
+	return strings.Join(n, ","), strings.Join(i, ",")
 }
 
 // age returns how long ago t was, as kubectl prints it: "<unknown>" for the zero time.

@@ -29,6 +29,7 @@ func mutatingWebhookConfiguration() *resource.Definition {
 		}
 	})
 	webhookRules(d, func(obj runtime.Object) []registrationv1.MutatingWebhook { return obj.(*T).Webhooks })
+	printed(d, func(c *T, now time.Time) []cell { return webhookColumns(&c.ObjectMeta, len(c.Webhooks), now) })
 	return d
 }
 
@@ -54,6 +55,7 @@ func validatingWebhookConfiguration() *resource.Definition {
 		}
 		return all
 	})
+	printed(d, func(c *T, now time.Time) []cell { return webhookColumns(&c.ObjectMeta, len(c.Webhooks), now) })
 	return d
 }
 
@@ -82,14 +84,14 @@ func webhookRules(d *resource.Definition, webhooks func(runtime.Object) []regist
 		}
 		return all
 	}
-	d.Columns = []metav1.TableColumnDefinition{
-		nameColumn(),
-		column("Webhooks", "integer", "Webhooks indicates the number of webhooks registered in this configuration"),
-		ageColumn(),
-	}
-	d.Row = func(obj runtime.Object, now time.Time) []any {
-		m := obj.(metav1.Object)
-		return []any{m.GetName(), int64(len(webhooks(obj))), age(m.GetCreationTimestamp(), now)}
+}
+
+func webhookColumns(m *metav1.ObjectMeta, webhooks int, now time.Time) []cell {
+	return []cell{
+		nameColumn(m.Name),
+		column("Webhooks", "integer", "Webhooks indicates the number of webhooks registered in this configuration",
+			int64(webhooks)),
+		ageColumn(m.CreationTimestamp, now),
 	}
 }
 
