@@ -186,8 +186,14 @@ var (
 
 // foreign returns a method of obj like one of [Convertible] whose parameter is another interface with the methods of
 // [Hub]. The result is not valid if there is none.
+//
+// The names are constants at the calls of MethodByName. If one were not, the linker would keep every exported method of
+// every type of the program.
 func foreign(obj runtime.Object, method string) reflect.Value {
-	f := reflect.ValueOf(obj).MethodByName(method)
+	f := reflect.ValueOf(obj).MethodByName(convertTo)
+	if method == convertFrom {
+		f = reflect.ValueOf(obj).MethodByName(convertFrom)
+	}
 	if !f.IsValid() {
 		return f
 	}
