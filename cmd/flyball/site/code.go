@@ -1,44 +1,21 @@
 package site
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
-	"html/template"
+	"go/scanner"
+	"go/token"
+	"html"
+	"regexp"
+	"strings"
 
-	chroma "github.com/alecthomas/chroma/v2"
-	highlight "github.com/alecthomas/chroma/v2/formatters/html"
-	"github.com/alecthomas/chroma/v2/lexers"
-	"github.com/alecthomas/chroma/v2/styles"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/util"
 )
 
-// The styles of code on light and on dark pages.
-const (
-	lightStyle = "github"
-	darkStyle  = "github-dark"
-)
-
-// coloured writes classes, so that one page serves light and dark.
-var coloured = highlight.New(highlight.WithClasses(true), highlight.PreventSurroundingPre(true))
-
-// colourSheet returns the style sheet of code.
-func colourSheet() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString("/* Code on light pages, and on paper. */\n")
-	if err := coloured.WriteCSS(&b, styles.Get(lightStyle)); err != nil {
-		return nil, err
-	}
-	b.WriteString("@media screen and (prefers-color-scheme: dark) {\n")
-	if err := coloured.WriteCSS(&b, styles.Get(darkStyle)); err != nil {
-		return nil, err
-	}
-	b.WriteString("}\n")
-	return b.Bytes(), nil
-}
-
-// codeRenderer renders blocks of code in colours.
+// codeRenderer renders blocks of code. The parts of Go and YAML get classes, whose colours are in assets/site.css: k is
+// for keywords, types and keys, f for functions, s for strings, m for numbers and constants, c for comments.
 type codeRenderer struct{}
 
 func (codeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
@@ -52,24 +29,97 @@ func block(b util.BufWriter, source []byte, n ast.Node, entering bool) (ast.Walk
 	code := n.(*ast.FencedCodeBlock)
 	language := string(code.Language(source))
 	text := string(code.Lines().Value(source))
-	fmt.Fprintf(b, `<pre class="chroma" tabindex="0"><code data-language="%s">`, template.HTMLEscapeString(language))
-	if err := colour(b, language, text); err != nil {
-		return ast.WalkStop, err
+	switch language {
+	case "go":
+		text = colourGo(text)
+	case "yaml":
+		text = colourYAML(text)
+	default:
+		text = html.EscapeString(text)
 	}
-	_, err := b.WriteString("</code></pre>\n")
+	_, err := fmt.Fprintf(b, "<pre tabindex=\"0\"><code data-language=\"%s\">%s</code></pre>\n",
+		html.EscapeString(language), text)
 	return ast.WalkContinue, err
 }
 
-// colour writes code in the colours of its language. The output of programs has no language.
-func colour(b util.BufWriter, language, text string) error {
-	lexer := lexers.Get(language)
-	if lexer == nil || language == "text" || language == "console" {
-		template.HTMLEscape(b, []byte(text))
-		return nil
+// coloured returns text as HTML, in the colour of a class unless that is empty.
+func coloured(class, text string) string {
+	text = html.EscapeString(text)
+	if class == "" {
+		return text
 	}
-	tokens, err := chroma.Coalesce(lexer).Tokenise(nil, text)
-	if err != nil {
-		return err
+	return `<span class="` + class + `">` + text + `</span>`
+}
+
+// predeclared has the classes of Go's predeclared names.
+var predeclared = map[string]string{}
+
+func init() {
+	for class, names := range map[string]string{
+		"k": "any bool byte comparable error float32 float64 int int8 int16 int32 int64 rune string uint uint8 " +
+			"uint16 uint32 uint64 uintptr",
+		"m": "false iota nil true",
+		"f": "append cap clear close copy delete len make max min new panic recover",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			predeclared[name] = class
+		}
 	}
-	return coloured.Format(b, styles.Get(lightStyle), tokens)
+}
+
+// colourGo returns Go as HTML. The text may be any part of a file.
+func colourGo(text string) string {
+	var b strings.Builder
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(text))
+	s.Init(file, []byte(text), nil, scanner.ScanComments)
+	end := 0
+	for pos, tok, literal := s.Scan(); tok != token.EOF; pos, tok, literal = s.Scan() {
+		if literal == "\n" {
+			continue // the scanner ended a statement here
+		}
+		literal = cmp.Or(literal, tok.String())
+		begin := file.Offset(pos)
+		b.WriteString(html.EscapeString(text[end:begin]))
+		end = begin + len(literal)
+		b.WriteString(coloured(goClass(tok, literal, strings.HasPrefix(text[end:], "(")), literal))
+	}
+	return b.String() + html.EscapeString(text[end:])
+}
+
+// goClass returns the class of a token of Go.
+func goClass(tok token.Token, literal string, called bool) string {
+	switch {
+	case tok == token.COMMENT:
+		return "c"
+	case tok == token.STRING, tok == token.CHAR:
+		return "s"
+	case tok.IsLiteral() && tok != token.IDENT:
+		return "m"
+	case tok.IsKeyword():
+		return "k"
+	case predeclared[literal] == "" && tok == token.IDENT && called:
+		return "f"
+	}
+	return predeclared[literal]
+}
+
+// yamlKey matches a line of YAML that begins with a key.
+var yamlKey = regexp.MustCompile(`^([ -]*)([\w./-]+)(:(?: .*)?)$`)
+
+// colourYAML returns YAML as HTML, with its keys and comments in colours.
+func colourYAML(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		comment := ""
+		if at := strings.Index(" "+line, " #"); at >= 0 {
+			line, comment = line[:at], coloured("c", line[at:])
+		}
+		if m := yamlKey.FindStringSubmatch(line); m != nil {
+			lines[i] = m[1] + coloured("k", m[2]) + html.EscapeString(m[3]) + comment
+			continue
+		}
+		lines[i] = html.EscapeString(line) + comment
+	}
+	return strings.Join(lines, "\n")
 }

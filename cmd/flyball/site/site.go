@@ -1,12 +1,11 @@
 package site
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
+	"html"
 	"io/fs"
 	"os"
 	"path"
@@ -47,10 +46,10 @@ type Site struct {
 //go:embed assets
 var assets embed.FS
 
+// pageText is a page with gaps, which are named in braces.
+//
 //go:embed page.html
 var pageText string
-
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
 // New renders README.md and the folder docs of the file system.
 //
@@ -104,23 +103,20 @@ func (s *Site) render(pages map[string]*page, o Options) error {
 			continue
 		}
 		sections = append(sections, p.sections()...)
-		v := view{
-			Title: p.title, Body: template.HTML(body), Root: strings.Repeat("../", strings.Count(name, "/")),
-			Book: links(name, chapters, pages), Guides: links(name, guides, pages),
-		}
+		before, after := "", ""
 		if at := slices.Index(chapters, name); at >= 0 {
 			if at > 0 {
-				v.Before = &v.Book[at-1]
+				before = neighbour(name, pages[chapters[at-1]], "prev", "← %s")
 			}
 			if at+1 < len(chapters) {
-				v.After = &v.Book[at+1]
+				after = neighbour(name, pages[chapters[at+1]], "next", "%s →")
 			}
 		}
-		html, err := v.html()
-		if err != nil {
-			return err
-		}
-		s.files[target(name)] = html
+		s.files[target(name)] = []byte(strings.NewReplacer(
+			"{{title}}", html.EscapeString(p.title), "{{root}}", strings.Repeat("../", strings.Count(name, "/")),
+			"{{book}}", list(name, chapters, pages), "{{guides}}", list(name, guides, pages),
+			"{{body}}", string(body), "{{before}}", before, "{{after}}", after,
+		).Replace(pageText))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -149,11 +145,6 @@ func (s *Site) addAssets(sections []section) error {
 		}
 		s.files["assets/"+e.Name()] = text
 	}
-	colours, err := colourSheet()
-	if err != nil {
-		return err
-	}
-	s.files["assets/code.css"] = colours
 	s.files[Index] = fmt.Appendf(nil, `<!doctype html>
 <meta http-equiv="refresh" content="0; url=%s">
 <a href="%[1]s">Flyball</a>
@@ -197,36 +188,24 @@ func (s *Site) WriteTo(dir string) error {
 	return nil
 }
 
-// view is what the template shows.
-type view struct {
-	Title         string
-	Body          template.HTML
-	Root          string // the way from the page to the root of the site
-	Book, Guides  []link
-	Before, After *link
-}
-
-// link leads to a page of the site.
-type link struct {
-	Address, Title string
-	Here           bool // the page itself
-}
-
-// links returns links from one page to others.
-func links(from string, to []string, pages map[string]*page) []link {
-	var all []link
+// list returns the items of a list of links from one page to others. One of them may be the page itself.
+func list(from string, to []string, pages map[string]*page) string {
+	var b strings.Builder
 	for _, name := range to {
-		all = append(all, link{
-			Address: relative(from, target(name)), Title: pages[name].title, Here: name == from,
-		})
+		here := ""
+		if name == from {
+			here = ` aria-current="page"`
+		}
+		fmt.Fprintf(&b, "\n<li><a href=\"%s\"%s>%s</a></li>",
+			html.EscapeString(relative(from, target(name))), here, html.EscapeString(pages[name].title))
 	}
-	return all
+	return b.String()
 }
 
-func (v view) html() ([]byte, error) {
-	var b bytes.Buffer
-	err := pageTemplate.Execute(&b, v)
-	return b.Bytes(), err
+// neighbour returns a link from one page to the one before or after it. The format is for that one's title.
+func neighbour(from string, to *page, relation, format string) string {
+	return fmt.Sprintf(`<a rel="%s" href="%s">`+format+`</a>`,
+		relation, html.EscapeString(relative(from, target(to.name))), html.EscapeString(to.title))
 }
 
 // target is the page that a Markdown file becomes. A README is what a folder shows.

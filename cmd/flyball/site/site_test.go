@@ -54,7 +54,7 @@ func TestSite(t *testing.T) {
 		`<title>8. processNextWorkItem and syncHandler · Flyball</title>`, // its own title
 		`<a href="../../docs/book/08-sync-handler.html" aria-current="page">`,
 		`<a rel="next" href="../../docs/book/09-read-your-writes.html">9. `,
-		`<h2 id="check-yourself">`, `<details>`, `<span class="kd">func</span>`,
+		`<h2 id="check-yourself">`, `<details>`, `<span class="k">func</span>`,
 	} {
 		if !strings.Contains(string(chapter), want) {
 			t.Errorf("the page of chapter 8 has no %s", want)
@@ -92,7 +92,17 @@ func TestPage(t *testing.T) {
 		{text: "[code](../a/b.go)", html: `<a href="https://github.com/flyball-dev/flyball/blob/main/a/b.go">code</a>`},
 		{text: "[out](https://go.dev/a.md)", html: `<a href="https://go.dev/a.md">out</a>`},
 		{text: "# A `b` <c>!", html: `<h1 id="a-b-">`},
-		{text: "```go\nvar a = \"<b>\"\n```", html: `<span class="kd">var</span>`},
+		{
+			text: "```go\n// All.\nfunc f() (n int) { return len(\"<b>\") - 1 }\n\n\tp.Go(…)\n```",
+			html: `<code data-language="go"><span class="c">// All.</span>` + "\n" +
+				`<span class="k">func</span> <span class="f">f</span>() (n <span class="k">int</span>) { ` +
+				`<span class="k">return</span> <span class="f">len</span>(<span class="s">&#34;&lt;b&gt;&#34;</span>) - ` +
+				`<span class="m">1</span> }` + "\n\n\tp." + `<span class="f">Go</span>(…)` + "\n</code>",
+		},
+		{
+			text: "```yaml\nspec: # all\n- a/b: x:y#z\n```",
+			html: `<span class="k">spec</span>: <span class="c"># all</span>` + "\n- " + `<span class="k">a/b</span>: x:y#z`,
+		},
 		{text: "```console\n$ cat <file\n```", html: "<code data-language=\"console\">$ cat &lt;file\n</code>"},
 		{text: "| a |\n|---|\n| b |", html: "<td>b</td>"},
 		{
