@@ -16,9 +16,8 @@ type collector struct {
 // NewCollector returns a collector of what source returns at the time: the statistics of informers by the name of
 // what they hold. [informer.Factory].Stats is a source.
 //
-// Names that exist in the field are kept: reflector_* as client-go once had them, informer_queued_items,
-// informer_processing_latency_seconds and informer_store_resource_version as it has. Everything is labelled by name,
-// handlers' by handler too.
+// Everything is labelled by resource, handlers' metrics by handler too. informer_queued_items,
+// informer_processing_latency_seconds and informer_store_resource_version have the names and meanings of client-go's.
 //
 // Concurrency: source is called by each collection, perhaps several at once.
 func NewCollector(source func() map[string]informer.Stats) prometheus.Collector {
@@ -26,7 +25,7 @@ func NewCollector(source func() map[string]informer.Stats) prometheus.Collector 
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, append([]string{"name"}, labels...), nil)
+	return prometheus.NewDesc(name, help, append([]string{"resource"}, labels...), nil)
 }
 
 // metric is a number of one informer and where it comes from.
@@ -44,37 +43,37 @@ type handlerMetric struct {
 }
 
 var (
-	relists    = desc("reflector_relists_total", "Lists after the first complete one, by what led to them.", "reason")
+	relists    = desc("informer_relists_total", "Lists after the first complete one, by what led to them.", "reason")
 	processing = desc("informer_processing_latency_seconds",
 		"How long transactions of the cache took, the hand-over to handlers included.")
 
 	perInformer = []metric{
 		{
-			desc("reflector_lists_total", "Lists begun."), prometheus.CounterValue,
+			desc("informer_lists_total", "Lists begun."), prometheus.CounterValue,
 			func(s *informer.Stats) float64 { return float64(s.Lists) },
 		},
 		{
-			desc("reflector_watches_total", "Watches begun."), prometheus.CounterValue,
+			desc("informer_watches_total", "Watches begun."), prometheus.CounterValue,
 			func(s *informer.Stats) float64 { return float64(s.Watches) },
 		},
 		{
-			desc("reflector_events_total", "Watch events of objects."), prometheus.CounterValue,
+			desc("informer_events_total", "Watch events of objects."), prometheus.CounterValue,
 			func(s *informer.Stats) float64 { return float64(s.Events) },
 		},
 		{
-			desc("reflector_bookmarks_total", "Bookmarks."), prometheus.CounterValue,
+			desc("informer_bookmarks_total", "Bookmarks."), prometheus.CounterValue,
 			func(s *informer.Stats) float64 { return float64(s.Bookmarks) },
 		},
 		{
-			desc("reflector_errors_total", "Lists and watches that failed."), prometheus.CounterValue,
+			desc("informer_errors_total", "Lists and watches that failed."), prometheus.CounterValue,
 			func(s *informer.Stats) float64 { return float64(s.Errors) },
 		},
 		{
-			desc("reflector_read_bytes_total", "Bytes read from the server, decompressed."), prometheus.CounterValue,
+			desc("informer_read_bytes_total", "Bytes read from the server, decompressed."), prometheus.CounterValue,
 			func(s *informer.Stats) float64 { return float64(s.Bytes) },
 		},
 		{
-			desc("reflector_last_event_timestamp_seconds", "When the server was last heard of."), prometheus.GaugeValue,
+			desc("informer_last_event_timestamp_seconds", "When the server was last heard of."), prometheus.GaugeValue,
 			lastEvent,
 		},
 		{

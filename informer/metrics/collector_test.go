@@ -45,12 +45,12 @@ func TestCollectorFollowsTheInformers(t *testing.T) {
 	want := `
 # HELP informer_handler_pending Notifications a handler has not been given yet.
 # TYPE informer_handler_pending gauge
-informer_handler_pending{handler="h",name="pods"} 5
-# HELP reflector_relists_total Lists after the first complete one, by what led to them.
-# TYPE reflector_relists_total counter
-reflector_relists_total{name="pods",reason="expired"} 2
+informer_handler_pending{handler="h",resource="pods"} 5
+# HELP informer_relists_total Lists after the first complete one, by what led to them.
+# TYPE informer_relists_total counter
+informer_relists_total{reason="expired",resource="pods"} 2
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "reflector_relists_total",
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "informer_relists_total",
 		"informer_handler_pending"); err != nil {
 		t.Error(err)
 	}
@@ -58,9 +58,9 @@ reflector_relists_total{name="pods",reason="expired"} 2
 		t.Errorf("%v %v", problems, err)
 	}
 	for _, name := range []string{
-		"reflector_lists_total", "reflector_watches_total", "reflector_relists_total", "reflector_events_total",
-		"reflector_read_bytes_total",
-		"reflector_last_event_timestamp_seconds", "informer_objects", "informer_queued_items",
+		"informer_lists_total", "informer_watches_total", "informer_relists_total", "informer_events_total",
+		"informer_read_bytes_total",
+		"informer_last_event_timestamp_seconds", "informer_objects", "informer_queued_items",
 		"informer_processing_latency_seconds",
 		"informer_store_resource_version", "informer_unreadable_objects", "informer_unindexed_objects",
 		"informer_handler_pending", "informer_handler_busy_seconds_total", "informer_handler_running_seconds",

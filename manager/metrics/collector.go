@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector reads all counters and gauges at each scrape.
+// collector reads the counters and gauges at each scrape, except those of queues and informers.
 type collector struct{ registry *Registry }
 
 // Describe sends nothing, because the set of metrics changes as controllers come and go. Prometheus calls such a
@@ -17,20 +17,12 @@ func (c collector) Describe(chan<- *prometheus.Desc) {}
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	r := c.registry
 	r.mu.Lock()
-	queues, controllers, leaders := maps.Clone(r.queues), maps.Clone(r.controllers), maps.Clone(r.leaders)
-	informers, client, events, loads := r.informers, r.client, r.events, r.loads
+	controllers, leaders := maps.Clone(r.controllers), maps.Clone(r.leaders)
+	client, events, loads := r.client, r.events, r.loads
 	r.mu.Unlock()
 
-	for name, stats := range queues {
-		collectQueue(out, name, stats())
-	}
 	for name, stats := range controllers {
 		collectController(out, name, stats())
-	}
-	if informers != nil {
-		for resource, stats := range informers() {
-			collectInformer(out, resource, stats)
-		}
 	}
 	if client != nil {
 		collectClient(out, client())

@@ -5,7 +5,6 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -68,33 +67,6 @@ func collectController(out chan<- prometheus.Metric, name string, s reconcile.St
 	maxWorkers.gauge(out, float64(s.Workers), name)
 	activeWorkers.gauge(out, float64(s.InFlight), name)
 	heldKeys.gauge(out, float64(s.Held), name)
-}
-
-// The metrics of informers.
-var (
-	informerObjects   = newFamily("informer_objects", "Current number of objects in the cache", "resource")
-	informerEvents    = newFamily("informer_events_total", "Total number of watch events of objects", "resource")
-	informerBookmarks = newFamily("informer_bookmarks_total", "Total number of bookmarks", "resource")
-	informerLists     = newFamily("informer_lists_total", "Total number of lists begun", "resource")
-	informerRelists   = newFamily("informer_relists_total", "Total number of lists begun after the first complete one",
-		"resource")
-	informerWatches   = newFamily("informer_watches_total", "Total number of watches opened", "resource")
-	informerErrors    = newFamily("informer_errors_total", "Total number of failed lists and watches", "resource")
-	informerLastEvent = newFamily("informer_last_event_timestamp_seconds",
-		"Time of the last event, bookmark or list from the server", "resource")
-)
-
-func collectInformer(out chan<- prometheus.Metric, resource string, s informer.Stats) {
-	informerObjects.gauge(out, float64(s.Objects), resource)
-	informerEvents.counter(out, float64(s.Events), resource)
-	informerBookmarks.counter(out, float64(s.Bookmarks), resource)
-	informerLists.counter(out, float64(s.Lists), resource)
-	informerRelists.counter(out, float64(s.Relists), resource)
-	informerWatches.counter(out, float64(s.Watches), resource)
-	informerErrors.counter(out, float64(s.Errors), resource)
-	if !s.LastEvent.IsZero() {
-		informerLastEvent.gauge(out, float64(s.LastEvent.UnixNano())/1e9, resource)
-	}
 }
 
 // The metrics of the read-your-own-writes client.

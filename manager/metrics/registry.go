@@ -12,11 +12,13 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
+	informermetrics "github.com/flyball-dev/flyball/informer/metrics"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/manager/webhook"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
+	queuemetrics "github.com/flyball-dev/flyball/workqueue/metrics"
 )
 
 // Registry implements manager.Metrics with Prometheus.
@@ -25,7 +27,7 @@ import (
 type Registry struct {
 	prometheus *prometheus.Registry
 	handler    http.Handler
-	durations  *queueDurations
+	queues     *queuemetrics.Provider
 	requests   *requests
 	times      *prometheus.HistogramVec
 	webhooks   *webhooks
@@ -33,7 +35,6 @@ type Registry struct {
 	mu sync.Mutex // guards the functions below, which a scrape calls
 	// Invariant: there is one for each name. A later one replaces an earlier one of the same name, as a rebuilt
 	// controller replaces the one that ended.
-	queues      map[string]func() workqueue.Stats
 	controllers map[string]func() reconcile.Stats
 	leaders     map[string]func() leader.Status
 	informers   func() map[string]informer.Stats
@@ -52,18 +53,18 @@ var (
 func New() *Registry {
 	r := &Registry{
 		prometheus:  prometheus.NewRegistry(),
-		durations:   newQueueDurations(),
+		queues:      queuemetrics.New(),
 		requests:    newRequests(),
 		times:       newReconcileTimes(),
 		webhooks:    newWebhooks(),
-		queues:      map[string]func() workqueue.Stats{},
 		controllers: map[string]func() reconcile.Stats{},
 		leaders:     map[string]func() leader.Status{},
 	}
 	r.handler = promhttp.HandlerFor(r.prometheus, promhttp.HandlerOpts{Registry: r.prometheus})
 	r.prometheus.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		r.durations.queue, r.durations.work, r.requests.total, r.requests.duration, r.requests.throttled, r.times,
+		r.queues, informermetrics.NewCollector(r.informerStats), r.times,
+		r.requests.total, r.requests.duration, r.requests.throttled,
 		r.webhooks.total, r.webhooks.latency, r.webhooks.inFlight, r.webhooks.panics, r.webhooks.conversionPanics,
 		collector{r},
 	)
@@ -78,10 +79,7 @@ func (r *Registry) Registerer() prometheus.Registerer { return r.prometheus }
 
 // NewQueueMetrics implements [workqueue.MetricsProvider].
 func (r *Registry) NewQueueMetrics(name string, stats func() workqueue.Stats) workqueue.Metrics {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queues[name] = stats
-	return r.durations.of(name)
+	return r.queues.NewQueueMetrics(name, stats)
 }
 
 // Informers implements manager.Metrics.
@@ -89,6 +87,17 @@ func (r *Registry) Informers(stats func() map[string]informer.Stats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.informers = stats
+}
+
+// informerStats returns the statistics of all informers; none before Informers was called.
+func (r *Registry) informerStats() map[string]informer.Stats {
+	r.mu.Lock()
+	stats := r.informers
+	r.mu.Unlock()
+	if stats == nil {
+		return nil
+	}
+	return stats()
 }
 
 // Controller implements manager.Metrics.
@@ -107,10 +116,10 @@ func (r *Registry) ReconcileTimes(controller string) func(took time.Duration) {
 // Forget implements manager.Metrics. It removes the counters and gauges of the controller and of its queue. Their
 // histograms stay, and no longer change.
 func (r *Registry) Forget(name string) {
+	r.queues.Forget(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.controllers, name)
-	delete(r.queues, name)
 }
 
 // Client implements manager.Metrics.

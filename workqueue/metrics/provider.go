@@ -14,8 +14,8 @@ import (
 // Provider is a [workqueue.MetricsProvider] and a [prometheus.Collector]. Each metric has one label, name, which is the
 // queue's name.
 //
-// Source: names, meanings and buckets are those of kubernetes v1.37.1,
-// component-base/metrics/prometheus/workqueue/metrics.go, which dashboards expect.
+// Source: k8s.io/component-base v0.37.2 metrics/prometheus/workqueue/metrics.go, for names, help and buckets, which
+// dashboards expect. It has neither workqueue_delayed nor workqueue_processing.
 type Provider struct {
 	queued, worked *prometheus.HistogramVec
 
@@ -36,19 +36,25 @@ func newReading(name, help string, kind prometheus.ValueType, read func(workqueu
 }
 
 var readings = []reading{
-	newReading("depth", "Current depth of the work queue.", prometheus.GaugeValue,
+	newReading("depth", "Current depth of workqueue", prometheus.GaugeValue,
 		func(s workqueue.Stats) float64 { return float64(s.Depth) }),
-	newReading("adds_total", "Adds handled by the work queue.", prometheus.CounterValue,
+	newReading("adds_total", "Total number of adds handled by workqueue", prometheus.CounterValue,
 		func(s workqueue.Stats) float64 { return float64(s.Adds) }),
-	newReading("retries_total", "Retries handled by the work queue.", prometheus.CounterValue,
+	newReading("retries_total", "Total number of retries handled by workqueue", prometheus.CounterValue,
 		func(s workqueue.Stats) float64 { return float64(s.Retries) }),
 	newReading("unfinished_work_seconds",
-		"Seconds of work in progress that work_duration has not seen. Large values mean stuck workers.",
+		"How many seconds of work has been done that is in progress and has not been observed by work_duration. "+
+			"Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate at "+
+			"which this increases.",
 		prometheus.GaugeValue,
 		func(s workqueue.Stats) float64 { return s.UnfinishedWork.Seconds() }),
-	newReading("longest_running_processor_seconds", "Seconds the longest running worker has been at its key.",
-		prometheus.GaugeValue,
+	newReading("longest_running_processor_seconds",
+		"How many seconds has the longest running processor for workqueue been running.", prometheus.GaugeValue,
 		func(s workqueue.Stats) float64 { return s.LongestRunning.Seconds() }),
+	newReading("delayed", "Current number of keys that wait for their time to come", prometheus.GaugeValue,
+		func(s workqueue.Stats) float64 { return float64(s.Delayed) }),
+	newReading("processing", "Current number of keys that are being worked on", prometheus.GaugeValue,
+		func(s workqueue.Stats) float64 { return float64(s.Processing) }),
 }
 
 // New returns a provider without queues. The caller registers it with Prometheus.
@@ -59,8 +65,9 @@ func New() *Provider {
 		}, []string{"name"})
 	}
 	return &Provider{
-		queued: histogram("queue_duration_seconds", "Seconds a key stays in the work queue before it is handed out."),
-		worked: histogram("work_duration_seconds", "Seconds the work on a key takes."),
+		queued: histogram("queue_duration_seconds",
+			"How long in seconds an item stays in workqueue before being requested."),
+		worked: histogram("work_duration_seconds", "How long in seconds processing an item from workqueue takes."),
 		queues: make(map[string]func() workqueue.Stats),
 	}
 }
@@ -71,6 +78,13 @@ func (p *Provider) NewQueueMetrics(name string, stats func() workqueue.Stats) wo
 	defer p.mu.Unlock()
 	p.queues[name] = stats
 	return durations{queued: p.queued.WithLabelValues(name), worked: p.worked.WithLabelValues(name)}
+}
+
+// Forget removes a queue. Its two histograms stay, and no longer change.
+func (p *Provider) Forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.queues, name)
 }
 
 // Describe sends the descriptions of all metrics.

@@ -66,6 +66,7 @@ func TestMetricsOfAQueue(t *testing.T) {
 		want := map[string]float64{
 			"depth": 2, "adds_total": 4, "retries_total": 1, "queue_duration_seconds": 4, "work_duration_seconds": 5,
 			"unfinished_work_seconds": 5, "longest_running_processor_seconds": 5,
+			"delayed": 1, "processing": 1,
 		}
 		for name, got := range gather(t, provider) {
 			if got != want[name] {
@@ -106,8 +107,10 @@ func ExampleNew() {
 	}
 	// Output:
 	// workqueue_adds_total
+	// workqueue_delayed
 	// workqueue_depth
 	// workqueue_longest_running_processor_seconds
+	// workqueue_processing
 	// workqueue_queue_duration_seconds
 	// workqueue_retries_total
 	// workqueue_unfinished_work_seconds
