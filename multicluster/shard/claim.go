@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/multicluster"
 )
 
 // errClaimed is the error of Acquire for a lease that this process waits for or serves already.
@@ -28,19 +32,10 @@ type claim struct {
 	waiting bool
 	// tenure is not nil while this replica serves.
 	tenure *tenure
-	// pending is the release of an ended tenure that is not written yet, or nil.
-	pending *pendingRelease
+	// release is the release of an ended tenure that is not known to be written, or nil.
+	release *release
 	// free is when the lease was first seen free. Zero means that it is held.
 	free time.Time
-}
-
-// pendingRelease is a release of a lease that is not known to be written.
-type pendingRelease struct {
-	session string
-	// stuck means that work does not end, so the lease must expire.
-	stuck bool
-	// retry means that Release has given up writing it, so retryReleases does.
-	retry bool
 }
 
 func (c *claim) notify() {
@@ -50,28 +45,36 @@ func (c *claim) notify() {
 	}
 }
 
-// newClaim registers a claim of a lease, for a goroutine that waits for it.
-func (o *Owner) newClaim(k key) (*claim, error) {
+// claimLocked returns the claim of a lease, which it makes if there is none.
+func (o *Owner) claimLocked(k key) *claim {
 	name := leaseName(o.options.Fleet, k)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if c := o.claims[name]; c != nil {
-		if c.pending == nil || c.waiting {
-			return nil, fmt.Errorf("%s %q: %w", k.kind, k.name, errClaimed)
-		}
-		c.waiting = true
-		return c, nil
+	c := o.claims[name]
+	if c == nil {
+		c = &claim{key: k, lease: name, wake: make(chan struct{}, 1)}
+		o.claims[name] = c
 	}
-	c := &claim{key: k, lease: name, wake: make(chan struct{}, 1), waiting: true}
-	o.claims[name] = c
-	return c, nil
+	return c
 }
 
-// acquire waits for a lease and takes it.
-func (o *Owner) acquire(ctx context.Context, k key, onReason func(string)) (*tenure, error) {
-	c, err := o.newClaim(k)
-	if err != nil {
-		return nil, err
+// dropLocked deletes a claim that is neither served, waited for, nor being released.
+func (o *Owner) dropLocked(c *claim) {
+	if c.tenure == nil && c.release == nil && !c.waiting {
+		delete(o.claims, c.lease)
+	}
+}
+
+// acquire waits for a lease and takes it. When it fails, a write may still be under way: if it arrives, retryReleases
+// releases the lease.
+func (o *Owner) acquire(ctx context.Context, k key, onReason func(string)) (multicluster.Tenure, error) {
+	o.mu.Lock()
+	c := o.claimLocked(k)
+	claimed := c.tenure != nil || c.waiting
+	if !claimed {
+		c.waiting = true
+	}
+	o.mu.Unlock()
+	if claimed {
+		return nil, fmt.Errorf("%s %q: %w", k.kind, k.name, errClaimed)
 	}
 	reported := ""
 	report := func(why string) {
@@ -83,115 +86,89 @@ func (o *Owner) acquire(ctx context.Context, k key, onReason func(string)) (*ten
 	for ctx.Err() == nil {
 		next, lease, s := o.evaluate(c)
 		report(next.reason)
+		var t *tenure
+		var err error
 		switch next.action {
 		case take:
-			t, err := o.take(ctx, c, lease, s)
-			if t != nil {
-				return t, nil
-			}
-			if err != nil {
-				report(err.Error())
-			}
-			next.recheckAfter = o.options.retryAfter()
+			t, err = o.take(ctx, c, lease, s)
 		case request:
-			if err := o.requestHandover(ctx, lease, s); err != nil {
-				report(err.Error())
-			}
-			next.recheckAfter = o.options.retryAfter()
+			err = o.requestHandover(ctx, c, s)
 		}
-		c.wait(ctx, next.recheckAfter)
+		switch {
+		case t != nil:
+			return t, nil
+		case err != nil:
+			report(err.Error())
+		}
+		if next.action != wait || s == nil {
+			next.recheckAfter = o.options.RetryPeriod
+		}
+		sleep(ctx, c.wake, next.recheckAfter)
 	}
-	o.giveUp(c)
-	return nil, context.Cause(ctx)
-}
-
-// wait returns when there is news, when atMost has passed (zero means no limit), or when ctx ends.
-func (c *claim) wait(ctx context.Context, atMost time.Duration) {
-	var late <-chan time.Time
-	if atMost > 0 {
-		timer := time.NewTimer(atMost)
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case <-c.wake:
-	case <-late:
-	case <-ctx.Done():
-	}
-}
-
-// giveUp ends a claim that did not get its lease. A write of it may still be under way: if it arrives, retryReleases
-// releases the lease.
-func (o *Owner) giveUp(c *claim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.waiting = false
-	if c.pending == nil {
-		delete(o.claims, c.lease)
-	}
+	o.dropLocked(c)
+	return nil, context.Cause(ctx)
 }
 
 // evaluate decides what a claim does next. It returns the lease and the session that it decided on.
 func (o *Owner) evaluate(c *claim) (decision, *coordinationv1.Lease, *session) {
+	lease := o.latest(c.lease)
 	in := decisionInput{
-		now: time.Now(), self: o.options.Identity, settle: o.options.Settle,
-		key: c.key.name, patience: o.options.Patience, replicas: o.replicas.eligible(o.options.Identity),
+		now: time.Now(), self: o.options.Identity, settle: o.options.Settle, key: c.key.name,
+		patience: o.options.Patience, duration: o.options.LeaseDuration,
+		replicas: o.replicas.eligible(o.options.Identity), holder: holderOf(lease),
 	}
-	lease, _ := o.informer.Get(o.options.Namespace, c.lease)
 	if lease != nil {
-		in.holder, in.wanted = holderOf(lease), lease.Annotations[WantedAnnotation]
-		in.state = o.replicas.state(in.holder, o.silentAfter())
+		in.wanted = lease.Annotations[WantedAnnotation]
+		in.state = o.replicas.state(in.holder, o.options.RenewDeadline/2)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.session
-	in.leaving = o.leaving
 	if s != nil {
 		in.session, in.began = s.id, s.began
+	} else {
+		in.notMemberReason = o.whyNotMemberLocked()
 	}
-	in.notMemberReason = o.notMemberReason
+	in.leaving = o.leaving
 	if lease == nil {
-		in.deletedAt, in.duration = o.deletedHeld[c.lease], o.options.LeaseDuration
+		in.deletedAt = o.deletedHeld[c.lease]
 	}
 	switch {
 	case !o.informer.HasSynced():
 		return decision{reason: "waiting for the list of leases"}, nil, nil
-	case c.pending != nil:
+	case c.release != nil:
 		return decision{reason: "this replica is still releasing it"}, nil, nil
-	case lease != nil && o.isStaleLocked(lease):
-		return decision{
-			reason: "this replica has just released its lease", recheckAfter: o.options.retryAfter(),
-		}, nil, nil
-	case lease != nil && lease.Annotations[NameAnnotation] != c.key.name:
-		return decision{reason: fmt.Sprintf("lease %s is in use for %q", c.lease, lease.Annotations[NameAnnotation])},
-			nil, nil
-	case !in.isFree():
+	case lease != nil && keyOf(lease).name != c.key.name:
+		return decision{reason: fmt.Sprintf("lease %s is in use for %q", c.lease, keyOf(lease).name)}, nil, nil
+	}
+	if !in.isFree() {
 		c.free = time.Time{}
-	case c.free.IsZero():
+	} else if c.free.IsZero() {
 		c.free = in.now
 	}
 	in.free = c.free
 	return decide(&in), lease, s
 }
 
-// silentAfter is the time without a renewal after which a replica is reported as silent.
-func (o *Owner) silentAfter() time.Duration { return o.options.RenewDeadline / 2 }
-
-// review compares a lease in the informer with its claim. It ends the tenure if necessary, or wakes the goroutine that
-// waits for the lease.
-func (o *Owner) review(c *claim, l *coordinationv1.Lease) {
-	replicas := o.replicas.eligible(o.options.Identity)
+// review ends the tenure of a claim if the lease shows that it must end, or wakes the goroutine that waits for the
+// lease.
+func (o *Owner) review(c *claim) {
 	o.mu.Lock()
 	t := c.tenure
 	o.mu.Unlock()
+	l := o.latest(c.lease) // After the tenure was read: it shows the write that began the tenure.
 	switch {
 	case t == nil:
 		c.notify()
-	case t.isNewer(l):
-		// The informer does not show the tenure's write yet.
+	case l == nil:
+		t.lose(errors.New("its lease was deleted"))
 	case holderOf(l) != t.session.id:
 		t.lose(fmt.Errorf("its lease is held by %q", holderOf(l)))
-	case mustYield(o.options.Identity, l.Annotations[WantedAnnotation], c.key.name, replicas):
+	case mustYield(o.options.Identity, l.Annotations[WantedAnnotation], c.key.name,
+		o.replicas.eligible(o.options.Identity)):
 		t.yield()
 	}
 }
@@ -199,17 +176,10 @@ func (o *Owner) review(c *claim, l *coordinationv1.Lease) {
 // reviewAll reviews all claims, after the set of replicas or this replica's membership has changed.
 func (o *Owner) reviewAll(ctx context.Context) {
 	o.mu.Lock()
-	claims := make([]*claim, 0, len(o.claims))
-	for _, c := range o.claims {
-		claims = append(claims, c)
-	}
+	claims := slices.Collect(maps.Values(o.claims))
 	o.mu.Unlock()
 	klog.FromContext(ctx).V(4).Info("Reviewing all claims", "count", len(claims))
 	for _, c := range claims {
-		if l, found := o.informer.Get(o.options.Namespace, c.lease); found {
-			o.review(c, l)
-		} else {
-			c.notify()
-		}
+		o.review(c)
 	}
 }

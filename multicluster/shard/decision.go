@@ -27,20 +27,18 @@ type decisionInput struct {
 	// leaving means that this replica hands over all its clusters.
 	leaving bool
 
-	// key is the key that replicas are ranked for.
-	key string
-	// replicas are the members, self included.
+	// key is the key that replicas are ranked for, and replicas are the members, self included.
+	key      string
 	replicas []string
 	// patience is how long each replica in line has to take a free lease. free is when the lease became free; zero if
 	// it is held.
 	patience time.Duration
 	free     time.Time
 
-	// holder is the session in the lease, or "" if there is none. state is that session's liveness.
-	holder string
-	state  liveness
-	// wanted is the session that has requested the lease.
-	wanted string
+	// holder is the session in the lease, or "" if there is none. state is that session's liveness. wanted is the
+	// session that has requested the lease.
+	holder, wanted string
+	state          liveness
 	// deletedAt is when a lease was deleted while it was held, or zero. duration is how long its holder may continue
 	// after that.
 	deletedAt time.Time
@@ -66,6 +64,9 @@ type decision struct {
 //	a live session holds it   the first in line requests it, unless its replica is leaving; all wait
 //	our own session holds it  takes it again: the answer to the first write was lost
 func decide(o *decisionInput) decision {
+	until := func(t time.Time, reason string) decision {
+		return decision{reason: reason, recheckAfter: t.Sub(o.now)}
+	}
 	settled := o.began.Add(o.settle)
 	switch {
 	case o.session == "":
@@ -73,23 +74,19 @@ func decide(o *decisionInput) decision {
 	case o.leaving:
 		return decision{reason: "this replica is leaving"}
 	case o.now.Before(settled):
-		return decision{reason: "this replica has just become a member", recheckAfter: settled.Sub(o.now)}
+		return until(settled, "this replica has just become a member")
 	}
 	order := ranked(o.replicas, o.key)
 	rank := slices.Index(order, o.self)
-	switch {
-	case o.holder == o.session:
-		return decision{action: take, reason: "this replica is taking it"}
-	case o.isFree():
-		return decideFree(o, order[0], rank)
-	case o.holder == "":
-		return decision{
-			reason:       "its lease was deleted; the last holder may still be serving it",
-			recheckAfter: o.deletedAt.Add(o.duration).Sub(o.now),
-		}
-	}
+	turn := o.free.Add(time.Duration(rank) * o.patience)
 	by := identityOf(o.holder)
 	switch {
+	case o.holder == o.session, o.isFree() && (rank == 0 || !o.now.Before(turn)):
+		return decision{action: take, reason: "this replica is taking it"}
+	case o.isFree():
+		return until(turn, order[0]+" should serve it")
+	case o.holder == "":
+		return until(o.deletedAt.Add(o.duration), "its lease was deleted; the last holder may still be serving it")
 	case o.state == silent:
 		return decision{reason: fmt.Sprintf("held by %s, whose renewal is overdue", by)}
 	case by != o.self && !slices.Contains(o.replicas, by):
@@ -102,20 +99,9 @@ func decide(o *decisionInput) decision {
 	return decision{reason: fmt.Sprintf("served by %s; a handover was requested", by)}
 }
 
-func decideFree(o *decisionInput, first string, rank int) decision {
-	turn := o.free.Add(time.Duration(rank) * o.patience)
-	if rank > 0 && o.now.Before(turn) {
-		return decision{reason: first + " should serve it", recheckAfter: turn.Sub(o.now)}
-	}
-	return decision{action: take, reason: "this replica is taking it"}
-}
-
 // mustYield reports whether the holder of a lease should release it, because a replica with a greater weight has
 // requested it. Both replicas compare the same weights, so a lease is never requested back at once.
 func mustYield(self, wanted, key string, replicas []string) bool {
 	by := identityOf(wanted)
-	if wanted == "" || by == self || !slices.Contains(replicas, by) {
-		return false
-	}
-	return ranked([]string{self, by}, key)[0] == by
+	return wanted != "" && by != self && slices.Contains(replicas, by) && ranked([]string{self, by}, key)[0] == by
 }

@@ -3,19 +3,24 @@ package shard
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 )
 
 // kind is what a lease is for.
 type kind string
 
-// The kinds of leases.
+// The kinds of leases. Nobody holds a splitLease: it records how objects are split.
 const (
 	replicaLease kind = "replica"
 	clusterLease kind = "cluster"
 	partLease    kind = "part"
+	splitLease   kind = "split"
 )
 
 // Labels and annotations of the leases.
@@ -31,12 +36,19 @@ const (
 	// LeavingAnnotation is on the lease of a replica that hands over all its clusters. Its value is the replica's
 	// session.
 	LeavingAnnotation = "multicluster.flyball.dev/leaving"
+	// SplitAnnotation is on the Lease that records how objects are split. All replicas must split them alike.
+	SplitAnnotation = "multicluster.flyball.dev/split"
 )
 
 // key is what a lease is for.
 type key struct {
 	kind kind
 	name string
+}
+
+// keyOf returns what a lease is for. The name of a replica's lease is unknown.
+func keyOf(l *coordinationv1.Lease) key {
+	return key{kind(l.Labels[KindLabel]), l.Annotations[NameAnnotation]}
 }
 
 // Lengths of the parts of a lease's name.
@@ -50,24 +62,44 @@ const (
 func leaseName(fleet string, k key) string {
 	sum := sha256.Sum256([]byte(string(k.kind) + "\x00" + k.name))
 	parts := []string{fleet, string(k.kind)}
-	if text := readable(k.name); text != "" {
+	text := invalid.ReplaceAllString(strings.ToLower(k.name), "-")
+	if text = strings.Trim(text[:min(len(text), maxReadable)], "-"); text != "" {
 		parts = append(parts, text)
 	}
 	return strings.Join(append(parts, hex.EncodeToString(sum[:])[:digestLength]), "-")
 }
 
-// readable returns name with the characters replaced that a lease's name cannot have.
-func readable(name string) string {
-	text := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
-			return r
-		case 'A' <= r && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return '-'
-	}, name)
-	return strings.Trim(text[:min(len(text), maxReadable)], "-")
+// invalid matches the characters that are replaced in the readable part.
+var invalid = regexp.MustCompile("[^a-z0-9]")
+
+// leaseWith returns the lease before with another holder, or a new lease if before is nil.
+func (o *Owner) leaseWith(k key, before *coordinationv1.Lease, holder string) *coordinationv1.Lease {
+	now := metav1.NowMicro()
+	l := before.DeepCopy()
+	if l == nil {
+		l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.options.Namespace, Name: leaseName(o.options.Fleet, k),
+		}}
+		l.Spec.AcquireTime = &now
+	} else if holderOf(before) != holder {
+		l.Spec.AcquireTime = &now
+		l.Spec.LeaseTransitions = ptr.To(ptr.Deref(before.Spec.LeaseTransitions, 0) + 1)
+	}
+	metav1.SetMetaDataLabel(&l.ObjectMeta, FleetLabel, o.options.Fleet)
+	metav1.SetMetaDataLabel(&l.ObjectMeta, KindLabel, string(k.kind))
+	metav1.SetMetaDataAnnotation(&l.ObjectMeta, NameAnnotation, k.name)
+	delete(l.Annotations, WantedAnnotation)
+	l.Spec.HolderIdentity, l.Spec.RenewTime = &holder, &now
+	l.Spec.LeaseDurationSeconds = ptr.To(int32(o.options.LeaseDuration.Seconds()))
+	return l
+}
+
+// holderOf returns the session that a lease names. "" means that nobody holds the lease, or that there is none.
+func holderOf(l *coordinationv1.Lease) string {
+	if l == nil {
+		return ""
+	}
+	return ptr.Deref(l.Spec.HolderIdentity, "")
 }
 
 // Separators in a holder's identity.

@@ -1,19 +1,18 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/internal/workctx"
 	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -34,18 +33,10 @@ type ObjectsOptions struct {
 }
 
 const (
-	defaultParts        = 16
-	maxParts            = 256
-	defaultDrainTimeout = 10 * time.Second
+	maxParts = 256
 	// abandonAfter is how long work may take to return after its context was cancelled.
 	abandonAfter = 2 * time.Second
 )
-
-// SplitAnnotation is on the Lease that records how objects are split. All replicas must split them alike.
-const SplitAnnotation = "multicluster.flyball.dev/split"
-
-// splitLease is the kind of that Lease. Nobody holds it.
-const splitLease kind = "split"
 
 // Objects spreads the objects of one cluster over replicas. A hash splits them into parts. Each part is served by the
 // replica that holds its Lease, by the rules of [multicluster.Tenure]. See [Part] for how a controller gets its
@@ -60,10 +51,8 @@ type Objects struct {
 //
 // Errors: no name, too many parts.
 func NewObjects(owner *Owner, o ObjectsOptions) (*Objects, error) {
-	if o.Parts == 0 {
-		o.Parts = defaultParts
-	}
-	setDefault(&o.DrainTimeout, defaultDrainTimeout)
+	o.Parts = cmp.Or(o.Parts, 16)
+	o.DrainTimeout = cmp.Or(o.DrainTimeout, 10*time.Second)
 	switch {
 	case o.Name == "":
 		return nil, errors.New("objects to share: Name is empty")
@@ -114,31 +103,25 @@ func (s *Objects) Run(ctx context.Context, work func(ctx context.Context, p *Par
 // checkSplit checks that all replicas split the objects alike. Otherwise an object could be in two parts at a time.
 func (s *Objects) checkSplit(ctx context.Context) error {
 	o := s.owner
-	k := key{splitLease, s.options.Name}
 	want := fmt.Sprintf("%d parts by %s", s.options.Parts, s.field())
+	fresh := o.leaseWith(key{splitLease, s.options.Name}, nil, "")
+	fresh.Annotations[SplitAnnotation] = want
 	for ctx.Err() == nil {
-		lease, err := o.current(ctx, leaseName(o.options.Fleet, k))
+		lease, err := o.read(ctx, fresh.Name)
 		if err == nil && lease == nil {
-			lease, err = o.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-				Namespace: o.options.Namespace, Name: leaseName(o.options.Fleet, k),
-				Labels:      map[string]string{FleetLabel: o.options.Fleet, KindLabel: string(splitLease)},
-				Annotations: map[string]string{NameAnnotation: k.name, SplitAnnotation: want},
-			}}, metav1.CreateOptions{})
+			lease, err = fresh, o.write(ctx, ctx, nil, fresh)
 		}
-		if err == nil {
-			if is := lease.Annotations[SplitAnnotation]; is != want {
-				return fmt.Errorf(
-					"they are split into %s, not %s; to change that, stop all replicas and delete the Lease %s/%s", is,
-					want, lease.Namespace, lease.Name,
-				)
-			}
+		switch {
+		case err == nil && lease.Annotations[SplitAnnotation] == want:
 			return nil
-		}
-		if !apierrors.IsAlreadyExists(err) {
+		case err == nil:
+			return fmt.Errorf("they are split into %s, not %s; to change that, stop all replicas and delete the Lease %s/%s",
+				lease.Annotations[SplitAnnotation], want, lease.Namespace, lease.Name)
+		case !isOutdated(err):
 			klog.FromContext(ctx).Error(err, "Cannot check yet how other replicas split the objects",
 				"objects", s.options.Name)
 		}
-		(&claim{}).wait(ctx, o.options.retryAfter())
+		sleep(ctx, nil, o.options.RetryPeriod)
 	}
 	return nil
 }
@@ -158,7 +141,7 @@ func (s *Objects) runPart(ctx, inFlight context.Context, index int, work func(co
 		err = s.serve(ctx, inFlight, &Part{Index: index, Of: s.options.Parts, field: s.field(), tenure: tenure}, work)
 		if err != nil {
 			logger.Error(err, "Work on a part failed; starting it again")
-			(&claim{}).wait(ctx, s.owner.options.retryAfter())
+			sleep(ctx, nil, s.owner.options.RetryPeriod)
 		}
 	}
 }
@@ -172,65 +155,54 @@ func (s *Objects) serve(ctx, process context.Context, p *Part, work func(context
 	returned := make(chan error, 1) // gets what work returns, once
 	go func() { returned <- work(intake, p) }()
 
-	err, returnedEarly := s.waitForEnd(ctx, p.tenure, returned)
-	if !returnedEarly {
+	var err error
+	early := false
+	select {
+	case err = <-returned:
+		early = true
+	case <-ctx.Done():
+	case <-p.tenure.Ending():
+	case <-p.tenure.Lost():
+	}
+	if !early {
 		stop()
 		err = s.drain(p.tenure, inFlight, cancel, returned)
 	}
-	var stuck *reconcile.StuckError
+	var stuck error
+	if _, isStuck := errors.AsType[*reconcile.StuckError](err); isStuck || errors.Is(err, errAbandoned) {
+		stuck = err
+	}
 	release, done := context.WithTimeout(context.WithoutCancel(ctx), s.owner.options.RenewDeadline)
 	defer done()
+	p.tenure.Release(release, stuck)
 	switch {
 	case errors.Is(err, errAbandoned):
-		p.tenure.Release(release, err)
 		<-returned // Run must not return while work is running
-	case errors.As(err, &stuck):
-		p.tenure.Release(release, stuck)
-	default:
-		p.tenure.Release(release, nil)
+	case early && err == nil:
+		return errors.New("it returned while its part is still served here")
+	case early:
+		return err
 	}
-	if returnedEarly && err == nil {
-		err = errors.New("it returned while its part is still served here")
-	}
-	if !returnedEarly && !errors.As(err, &stuck) && !errors.Is(err, errAbandoned) {
-		err = nil
-	}
-	return err
+	return stuck
 }
 
 // errAbandoned is the error of work that did not return although it was cancelled.
 var errAbandoned = errors.New("work did not return after it was cancelled")
 
-// waitForEnd waits until a tenure ends or work returns, whichever comes first.
-func (s *Objects) waitForEnd(ctx context.Context, t *tenure, returned <-chan error) (err error, early bool) {
-	select {
-	case err := <-returned:
-		return err, true
-	case <-ctx.Done():
-	case <-t.Ending():
-	case <-t.Lost():
-	}
-	return nil, false
-}
-
 // drain waits for work to return: as long as the options and the process allow, and not at all if the tenure is lost.
-func (s *Objects) drain(t *tenure, inFlight context.Context, cancel func(), returned <-chan error) error {
-	drainTimer := time.NewTimer(s.options.DrainTimeout)
-	defer drainTimer.Stop()
+func (s *Objects) drain(t multicluster.Tenure, inFlight context.Context, cancel func(), returned <-chan error) error {
 	select {
 	case err := <-returned:
 		return err
 	case <-t.Lost():
 	case <-inFlight.Done():
-	case <-drainTimer.C:
+	case <-time.After(s.options.DrainTimeout):
 	}
 	cancel()
-	abandon := time.NewTimer(abandonAfter)
-	defer abandon.Stop()
 	select {
 	case err := <-returned:
 		return err
-	case <-abandon.C:
+	case <-time.After(abandonAfter):
 		return errAbandoned
 	}
 }

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,69 +38,35 @@ type Options struct {
 	Burst int
 }
 
-const (
-	defaultFleet     = "fleet"
-	defaultNamespace = "kube-system"
-	defaultQPS       = 50
-	defaultBurst     = 100
-	maxFleetLength   = 40
-)
-
-// The defaults of leader.Options.
-const (
-	defaultLeaseDuration = 15 * time.Second
-	defaultRenewDeadline = 10 * time.Second
-	defaultRetryPeriod   = 2 * time.Second
-)
+// maxFleetLength is the length of the longest name of a fleet.
+const maxFleetLength = 40
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Fleet == "" {
-		o.Fleet = defaultFleet
-	}
-	if o.Namespace == "" {
-		o.Namespace = defaultNamespace
-	}
 	if o.Identity == "" {
 		var err error
 		if o.Identity, err = leader.Identity(); err != nil {
 			return o, err
 		}
 	}
-	setDefault(&o.LeaseDuration, defaultLeaseDuration)
-	setDefault(&o.RenewDeadline, defaultRenewDeadline)
-	setDefault(&o.RetryPeriod, defaultRetryPeriod)
-	setDefault(&o.Settle, o.RetryPeriod)
-	setDefault(&o.Patience, o.LeaseDuration)
-	if o.QPS == 0 {
-		o.QPS = defaultQPS
-	}
-	if o.Burst <= 0 {
-		o.Burst = defaultBurst
-	}
-	return o, o.validate()
-}
-
-func setDefault(d *time.Duration, value time.Duration) {
-	if *d == 0 {
-		*d = value
-	}
-}
-
-func (o Options) validate() error {
+	o.Fleet = cmp.Or(o.Fleet, "fleet")
+	o.Namespace = cmp.Or(o.Namespace, "kube-system")
+	o.LeaseDuration = cmp.Or(o.LeaseDuration, 15*time.Second)
+	o.RenewDeadline = cmp.Or(o.RenewDeadline, 10*time.Second)
+	o.RetryPeriod = cmp.Or(o.RetryPeriod, 2*time.Second)
+	o.Settle = cmp.Or(o.Settle, o.RetryPeriod)
+	o.Patience = cmp.Or(o.Patience, o.LeaseDuration)
+	o.QPS = cmp.Or(o.QPS, 50)
+	o.Burst = cmp.Or(max(o.Burst, 0), 100)
 	if wrong := validation.IsDNS1123Label(o.Fleet); len(wrong) > 0 {
-		return fmt.Errorf("fleet name %q: %s", o.Fleet, wrong[0])
+		return o, fmt.Errorf("fleet name %q: %s", o.Fleet, wrong[0])
 	}
-	if len(o.Fleet) > maxFleetLength {
-		return fmt.Errorf("fleet name %q is longer than %d characters", o.Fleet, maxFleetLength)
+	switch {
+	case len(o.Fleet) > maxFleetLength:
+		return o, fmt.Errorf("fleet name %q is longer than %d characters", o.Fleet, maxFleetLength)
+	case o.Patience < 0:
+		return o, errors.New("option Patience is negative")
+	case strings.ContainsAny(o.Identity, sessionMark+stuckMark):
+		return o, fmt.Errorf("identity %q contains %q or %q", o.Identity, sessionMark, stuckMark)
 	}
-	if o.Patience < 0 {
-		return errors.New("option Patience is negative")
-	}
-	if strings.ContainsAny(o.Identity, sessionMark+stuckMark) {
-		return fmt.Errorf("identity %q contains %q or %q", o.Identity, sessionMark, stuckMark)
-	}
-	return nil
+	return o, nil
 }
-
-// retryAfter is the timeout of a request about a lease, and the delay before the next attempt.
-func (o Options) retryAfter() time.Duration { return o.RetryPeriod }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/versions"
+	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
@@ -31,25 +33,24 @@ type Owner struct {
 	limiter  flowcontrol.RateLimiter
 	informer *informer.SharedInformer[*coordinationv1.Lease]
 	replicas *replicas
-	counts   counts
 
-	// wake has capacity 1. It holds a token when there is a session that expireSessions does not know. Never closed.
-	wake chan struct{}
 	// leaveCalled is closed by Leave; nobody sends.
 	leaveCalled chan struct{}
 
-	mu  sync.Mutex
-	ran bool
-	// session is not nil while this replica is a member; otherwise notMemberReason says why not.
-	session         *session
-	notMemberReason string
-	leaving         bool
+	mu      sync.Mutex
+	ran     bool
+	leaving bool
+	stats   Stats // the counters only
+	// campaign is the elector of the membership, or nil before Run.
+	campaign *leader.Elector
+	// session is not nil while this replica is a member.
+	session *session
 	// claims has a claim for every lease that this process waits for, serves or releases, by the lease's name.
 	claims map[string]*claim
+	// written has the answers to this replica's writes of leases, until the informer shows them or something later.
+	written map[string]*coordinationv1.Lease
 	// deletedHeld has the leases that were deleted while a session held them, and when this replica saw it.
 	deletedHeld map[string]time.Time
-	// released has the versions of leases that this replica has released, until the informer shows them.
-	released map[string]string
 }
 
 var _ multicluster.Owner = (*Owner)(nil)
@@ -59,9 +60,6 @@ var _ multicluster.Owner = (*Owner)(nil)
 func New(config *rest.Config, o Options) (*Owner, error) {
 	o, err := o.withDefaults()
 	if err != nil {
-		return nil, fmt.Errorf("shard owner: %w", err)
-	}
-	if err := validTimes(o.Options); err != nil {
 		return nil, fmt.Errorf("shard owner: %w", err)
 	}
 	own := rest.CopyConfig(config)
@@ -76,9 +74,11 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 		client: client.CoordinationV1(), leases: client.CoordinationV1().Leases(o.Namespace),
 		limiter:  flowcontrol.NewFakeAlwaysRateLimiter(),
 		replicas: newReplicas(o.LeaseDuration),
-		wake:     make(chan struct{}, 1), leaveCalled: make(chan struct{}),
-		claims: map[string]*claim{}, deletedHeld: map[string]time.Time{}, released: map[string]string{},
-		notMemberReason: "Run was not called yet",
+		claims:   map[string]*claim{}, written: map[string]*coordinationv1.Lease{}, deletedHeld: map[string]time.Time{},
+		leaveCalled: make(chan struct{}),
+	}
+	if _, err := owner.elector("any session"); err != nil {
+		return nil, fmt.Errorf("shard owner: %w", err)
 	}
 	if o.QPS > 0 {
 		owner.limiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
@@ -108,88 +108,92 @@ func (o *Owner) Run(ctx context.Context) error {
 	if again {
 		return errors.New("shard owner: Run called twice")
 	}
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "replica", o.options.Identity)
-	ctx = klog.NewContext(ctx, logger)
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "replica", o.options.Identity))
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	if _, err := o.informer.AddHandler(o.handler(inner), informer.HandlerOptions{Name: "shard-owner"}); err != nil {
+	if _, err := o.informer.AddHandler(informer.Handler[*coordinationv1.Lease]{
+		OnAdd:    func(l *coordinationv1.Lease, _ bool) { o.onLease(inner, l) },
+		OnUpdate: func(_, l *coordinationv1.Lease) { o.onLease(inner, l) },
+		OnDelete: func(d informer.Deleted[*coordinationv1.Lease]) { o.onDelete(inner, d.Object) },
+	}, informer.HandlerOptions{Name: "shard-owner"}); err != nil {
 		return fmt.Errorf("shard owner: %w", err)
 	}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { _ = o.informer.Run(inner) }) // it fails only when it was run before
 	tasks.Go(func() { o.expireSessions(inner) })
-	tasks.Go(func() { o.runCleanup(inner) })
+	tasks.Go(func() { o.cleanUp(inner) })
 	o.runSessions(ctx)
 	stop()
 	tasks.Wait()
 	return nil
 }
 
-// handler handles the informer's events.
-func (o *Owner) handler(ctx context.Context) informer.Handler[*coordinationv1.Lease] {
-	return informer.Handler[*coordinationv1.Lease]{
-		OnAdd:    func(l *coordinationv1.Lease, _ bool) { o.onLease(ctx, l) },
-		OnUpdate: func(_, l *coordinationv1.Lease) { o.onLease(ctx, l) },
-		OnDelete: func(d informer.Deleted[*coordinationv1.Lease]) { o.onDelete(ctx, d.Object) },
-	}
-}
-
 func (o *Owner) onLease(ctx context.Context, l *coordinationv1.Lease) {
-	if kind(l.Labels[KindLabel]) == replicaLease {
+	if keyOf(l).kind == replicaLease {
 		if o.replicas.observe(l) {
-			o.wakeExpiry()
 			o.reviewAll(ctx)
 		}
 		return
 	}
-	if o.replicas.observeHolder(l) {
-		o.wakeExpiry()
-	}
+	o.replicas.observeHolder(l)
 	o.mu.Lock()
 	c := o.claims[l.Name]
 	delete(o.deletedHeld, l.Name)
-	if !o.isStaleLocked(l) {
-		delete(o.released, l.Name)
+	if own := o.written[l.Name]; own != nil && !versions.Earlier(l.ResourceVersion, own.ResourceVersion) {
+		delete(o.written, l.Name)
 	}
 	o.mu.Unlock()
 	if c != nil {
-		o.review(c, l)
+		o.review(c)
 	}
 }
 
 // onDelete handles the deletion of a lease. Only people delete a lease that is held. Its holder then loses its tenure
 // at once, and the other replicas give it a lease duration to do so.
 func (o *Owner) onDelete(ctx context.Context, l *coordinationv1.Lease) {
-	if kind(l.Labels[KindLabel]) == replicaLease {
+	if keyOf(l).kind == replicaLease {
 		if o.replicas.observeDeletion(l.Name) {
 			o.reviewAll(ctx)
 		}
 		return
 	}
 	o.mu.Lock()
+	c := o.claims[l.Name]
 	if holderOf(l) != "" {
 		o.deletedHeld[l.Name] = time.Now()
 	}
-	delete(o.released, l.Name)
-	c := o.claims[l.Name]
-	var t *tenure
-	if c != nil {
-		t = c.tenure
+	if own := o.written[l.Name]; own != nil && own.UID == l.UID {
+		delete(o.written, l.Name)
 	}
 	o.mu.Unlock()
-	switch {
-	case t != nil && t.written.UID == l.UID:
-		t.lose(errors.New("its lease was deleted"))
-	case c != nil:
-		c.notify()
+	if c != nil {
+		o.review(c)
 	}
 }
 
-// wakeExpiry makes expireSessions look for new sessions.
-func (o *Owner) wakeExpiry() {
+// latest returns the newest state of a lease that this replica knows: that in the informer, or the answer to its own
+// last write. It returns nil if there is no such lease.
+func (o *Owner) latest(name string) *coordinationv1.Lease {
+	o.mu.Lock()
+	own := o.written[name]
+	o.mu.Unlock()
+	l, _ := o.informer.Get(o.options.Namespace, name) // after written, which is cleared once the informer shows more
+	if own != nil && (l == nil || versions.Earlier(l.ResourceVersion, own.ResourceVersion)) {
+		return own
+	}
+	return l
+}
+
+// sleep returns when wake has a token, when atMost has passed (zero means no limit), or when ctx ends.
+func sleep(ctx context.Context, wake <-chan struct{}, atMost time.Duration) {
+	var late <-chan time.Time
+	if atMost > 0 {
+		late = time.After(atMost)
+	}
 	select {
-	case o.wake <- struct{}{}:
-	default:
+	case <-wake:
+	case <-late:
+	case <-ctx.Done():
 	}
 }
 
@@ -209,11 +213,21 @@ func (o *Owner) Leave() {
 func (o *Owner) Acquire(ctx context.Context, cluster multicluster.ClusterInfo,
 	report func(why string),
 ) (multicluster.Tenure, error) {
-	t, err := o.acquire(ctx, key{clusterLease, cluster.Name}, report)
-	if err != nil {
-		return nil, err
+	return o.acquire(ctx, key{clusterLease, cluster.Name}, report)
+}
+
+// whyNotMemberLocked returns why this replica is not a member.
+func (o *Owner) whyNotMemberLocked() string {
+	if o.campaign == nil {
+		return "Run was not called yet"
 	}
-	return t, nil
+	switch status := o.campaign.Status(); {
+	case status.Err != nil:
+		return status.Err.Error()
+	case status.Holder != "":
+		return fmt.Sprintf("session %s has not expired yet", status.Holder)
+	}
+	return "it is joining"
 }
 
 // Health returns nil while this replica is a member and its watch of the leases works.
@@ -224,7 +238,7 @@ func (o *Owner) Health() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.session == nil {
-		return errors.New("this replica is not a member: " + o.notMemberReason)
+		return errors.New("this replica is not a member: " + o.whyNotMemberLocked())
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/multicluster"
 )
 
 // The fields that objects can be split by: those that servers support for shards.
@@ -35,7 +36,7 @@ type Part struct {
 	// Index is the number of the part, from 0; Of is the number of parts.
 	Index, Of int
 	field     string
-	tenure    *tenure
+	tenure    multicluster.Tenure
 }
 
 // Check returns nil while a write may begin; see [multicluster.Tenure].

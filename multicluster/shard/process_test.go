@@ -28,7 +28,6 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/static"
 	"github.com/flyball-dev/flyball/multicluster/shard"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -337,7 +336,7 @@ func TestReplicaChild(t *testing.T) {
 		all = append(all, multicluster.Announcement{Name: cluster, Config: config})
 	}
 	fleet, err := multicluster.New(local,
-		multicluster.Options{Owner: owner, Providers: []multicluster.Provider{static.New(all...)}})
+		multicluster.Options{Owner: owner, Providers: []multicluster.Provider{announced(all)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/static"
 	"github.com/flyball-dev/flyball/multicluster/shard"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -44,7 +43,7 @@ func (w *world) startManager(name string, seed uint64) *replica {
 		w.t.Fatal(err)
 	}
 	r.fleet, err = multicluster.New(local, multicluster.Options{
-		Owner: r.owner, Providers: []multicluster.Provider{static.New(r.announcements()...)},
+		Owner: r.owner, Providers: []multicluster.Provider{announced(r.announcements())},
 		JoinBackoff: informer.Backoff{Min: time.Second, Max: 2 * time.Second},
 	})
 	if err != nil {
@@ -67,6 +66,19 @@ func (w *world) startManager(name string, seed uint64) *replica {
 		}
 	}()
 	return r
+}
+
+// announced is a provider of a fixed list of clusters.
+type announced []multicluster.Announcement
+
+func (a announced) Run(_ context.Context, fleet multicluster.Fleet) error {
+	for _, cluster := range a {
+		if err := fleet.Join(cluster); err != nil {
+			return err
+		}
+	}
+	fleet.Synced()
+	return nil
 }
 
 func (r *replica) announcements() (all []multicluster.Announcement) {

@@ -20,20 +20,11 @@ func weight(replica, key string) uint64 {
 
 // ranked returns the replicas ordered by their weight for a key, the greatest first.
 func ranked(replicas []string, key string) []string {
-	type candidate struct {
-		name   string
-		weight uint64
+	weights := make(map[string]uint64, len(replicas))
+	for _, r := range replicas {
+		weights[r] = weight(r, key)
 	}
-	candidates := make([]candidate, len(replicas))
-	for i, r := range replicas {
-		candidates[i] = candidate{r, weight(r, key)}
-	}
-	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(-cmp.Compare(a.weight, b.weight), cmp.Compare(a.name, b.name))
+	return slices.SortedFunc(slices.Values(replicas), func(a, b string) int {
+		return cmp.Or(cmp.Compare(weights[b], weights[a]), cmp.Compare(a, b))
 	})
-	names := make([]string, len(candidates))
-	for i, c := range candidates {
-		names[i] = c.name
-	}
-	return names
 }

@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // replicas records what this replica has seen of all replicas, itself included, and decides which sessions have
@@ -21,81 +22,58 @@ type replicas struct {
 	mu sync.Mutex
 	// sessions has all sessions that leases have named. Invariant: a dead session stays as long as a lease names it.
 	sessions map[string]*sessionRecord
-	// memberships has the leases of replicas, by lease name.
-	memberships map[string]membership
-}
-
-// membership is the lease of a replica, as last seen.
-type membership struct {
-	uid     types.UID
-	version string
-	holder  string
-	// seen is when this replica saw the lease change last.
-	seen time.Time
 }
 
 // sessionRecord is what this replica has seen of a session.
 type sessionRecord struct {
-	// renewal is the last renewal of the session that this replica saw, and at is when it saw it.
-	renewal renewal
+	// lease and uid are those of the replica's lease that names the session. lease is "" when none does: then the
+	// session is known from the lease of a cluster, or from a lease of a replica that was deleted.
+	lease string
+	uid   types.UID
+	// renewal is the time in the last renewal of the session that this replica saw, and at is when it saw it.
+	renewal int64
 	at      time.Time
 	// duration is how long after at the session may still be held.
 	duration time.Duration
-	// member means that the lease of a replica names the session. Otherwise only the lease of a cluster does.
-	member bool
 	// leaving means that its replica hands over all its clusters.
 	leaving bool
 	// dead means that nobody can hold the session any more. That is final.
 	dead bool
 }
 
-// renewal holds the fields of a replica's lease that a renewal changes.
-type renewal struct {
-	time        int64
-	transitions int32
-}
+// isMember reports whether the session makes its replica one that shares the fleet.
+func (s *sessionRecord) isMember() bool { return s.lease != "" && !s.dead }
 
 func newReplicas(duration time.Duration) *replicas {
-	return &replicas{duration: duration, sessions: map[string]*sessionRecord{}, memberships: map[string]membership{}}
+	return &replicas{duration: duration, sessions: map[string]*sessionRecord{}}
 }
 
-func holderOf(l *coordinationv1.Lease) string {
-	if l.Spec.HolderIdentity == nil {
-		return ""
+func renewalOf(l *coordinationv1.Lease) int64 {
+	if l.Spec.RenewTime == nil {
+		return 0
 	}
-	return *l.Spec.HolderIdentity
+	return l.Spec.RenewTime.UnixMicro()
 }
 
-func renewalOf(l *coordinationv1.Lease) (r renewal) {
-	if l.Spec.RenewTime != nil {
-		r.time = l.Spec.RenewTime.UnixMicro()
+// renewed records that the session was alive when this replica saw a lease that names it.
+func (r *replicas) renewed(s *sessionRecord, l *coordinationv1.Lease) {
+	s.at, s.duration = time.Now(), r.duration
+	if seconds := ptr.Deref(l.Spec.LeaseDurationSeconds, 0); seconds > 0 {
+		s.duration = time.Duration(seconds) * time.Second
 	}
-	if l.Spec.LeaseTransitions != nil {
-		r.transitions = *l.Spec.LeaseTransitions
-	}
-	return r
-}
-
-func (r *replicas) durationOf(l *coordinationv1.Lease) time.Duration {
-	if l.Spec.LeaseDurationSeconds == nil || *l.Spec.LeaseDurationSeconds <= 0 {
-		return r.duration
-	}
-	return time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 }
 
 // observe records the lease of a replica, as the informer shows it. It reports whether the set of replicas has changed.
 func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.memberships[l.Name]
 	holder := holderOf(l)
-	r.memberships[l.Name] = membership{l.UID, l.ResourceVersion, holder, time.Now()}
-	if old := r.sessions[before.holder]; old != nil && before.holder != holder {
-		// Another session takes over a replica's lease only after it has found it expired, and a replica clears its
-		// lease only at the end of its session.
-		changed = changed || old.member
-		old.member = false
-		old.dead = old.dead || before.uid == l.UID
+	for session, s := range r.sessions {
+		if s.lease == l.Name && session != holder {
+			// Another session takes over a replica's lease only after it has found it expired, and a replica clears its
+			// lease only at the end of its session.
+			s.lease, s.dead, changed = "", s.dead || s.uid == l.UID, true
+		}
 	}
 	if holder == "" {
 		return changed
@@ -106,39 +84,38 @@ func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 		r.sessions[holder] = s
 	}
 	leaving := l.Annotations[LeavingAnnotation] == holder
-	changed = changed || !s.member || s.leaving != leaving
-	s.member, s.leaving = true, leaving
+	changed = changed || s.lease == "" || s.leaving != leaving
+	s.lease, s.uid, s.leaving = l.Name, l.UID, leaving
 	if now := renewalOf(l); s.at.IsZero() || now != s.renewal {
-		s.renewal, s.at, s.duration = now, time.Now(), r.durationOf(l)
+		s.renewal = now
+		r.renewed(s, l)
 	}
 	return changed
 }
 
 // observeDeletion records that the lease of a replica was deleted. If the replica is alive, it will create the lease
 // anew.
-func (r *replicas) observeDeletion(name string) (changed bool) {
+func (r *replicas) observeDeletion(lease string) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.sessions[r.memberships[name].holder]
-	delete(r.memberships, name)
-	if s == nil || !s.member {
-		return false
+	for _, s := range r.sessions {
+		if s.lease == lease {
+			s.lease, s.at, changed = "", time.Now(), true
+		}
 	}
-	s.member, s.at = false, time.Now()
-	return true
+	return changed
 }
 
 // observeHolder records that the lease of a cluster names a session. If the session is unknown, it may have been alive
-// until now. observeHolder reports whether it was unknown.
-func (r *replicas) observeHolder(l *coordinationv1.Lease) (news bool) {
+// until now.
+func (r *replicas) observeHolder(l *coordinationv1.Lease) {
 	session := holderOf(l)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if session == "" || r.sessions[session] != nil {
-		return false
+	if session != "" && r.sessions[session] == nil {
+		r.sessions[session] = &sessionRecord{}
+		r.renewed(r.sessions[session], l)
 	}
-	r.sessions[session] = &sessionRecord{at: time.Now(), duration: r.durationOf(l)}
-	return true
 }
 
 // liveness is what is known about whether a session is alive.
@@ -161,7 +138,7 @@ func (r *replicas) state(session string, quiet time.Duration) liveness {
 		return alive
 	case s.dead:
 		return dead
-	case !s.member || time.Since(s.at) > quiet:
+	case s.lease == "" || time.Since(s.at) > quiet:
 		return silent
 	}
 	return alive
@@ -177,7 +154,7 @@ func (r *replicas) eligible(self string) []string {
 		names[self] = true
 	}
 	for session, s := range r.sessions {
-		if s.member && !s.dead && !s.leaving {
+		if s.isMember() && !s.leaving {
 			names[identityOf(session)] = true
 		}
 	}
@@ -185,7 +162,7 @@ func (r *replicas) eligible(self string) []string {
 }
 
 // expired returns the sessions that have expired unless the informer is behind, and the time until the next session
-// expires.
+// expires. No session that is seen from now on expires earlier, provided that all leases have the same duration.
 func (r *replicas) expired() (sessions []string, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,11 +192,10 @@ func (r *replicas) confirmExpired(session string, l *coordinationv1.Lease) bool 
 	if s == nil || s.dead || time.Since(s.at) < s.duration {
 		return s != nil && s.dead
 	}
-	if l != nil && holderOf(l) == session {
-		if now := renewalOf(l); !s.member || now != s.renewal {
-			s.renewal, s.at, s.duration = now, time.Now(), r.durationOf(l)
-			return false
-		}
+	if holderOf(l) == session && (s.lease == "" || renewalOf(l) != s.renewal) {
+		s.renewal = renewalOf(l)
+		r.renewed(s, l)
+		return false
 	}
 	s.dead = true
 	return true
@@ -230,21 +206,7 @@ func (r *replicas) forget(named map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.sessions,
-		func(session string, s *sessionRecord) bool { return s.dead && !s.member && !named[session] })
-}
-
-// expiredLeases returns the leases of replicas that ended longer than age ago.
-func (r *replicas) expiredLeases(age time.Duration) map[string]membership {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	old := map[string]membership{}
-	for name, m := range r.memberships {
-		s := r.sessions[m.holder]
-		if over := m.holder == "" || s != nil && s.dead; over && time.Since(m.seen) > age {
-			old[name] = m
-		}
-	}
-	return old
+		func(session string, s *sessionRecord) bool { return s.dead && s.lease == "" && !named[session] })
 }
 
 // count returns how many replicas share the fleet, as far as this one knows.
@@ -252,7 +214,7 @@ func (r *replicas) count() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.sessions {
-		if s.member && !s.dead {
+		if s.isMember() {
 			n++
 		}
 	}

@@ -1,31 +1,5 @@
 package shard
 
-import "sync/atomic"
-
-// counts holds the counters of Stats.
-type counts struct {
-	taken, handoverRequests, conflicts, errors, expired, lost atomic.Uint64
-	released, handedOver, stuck                               atomic.Uint64
-}
-
-// ended counts how a tenure ended. Lost tenures were counted when they were lost.
-func (c *counts) ended(t *tenure, stuck error) {
-	select {
-	case <-t.lost:
-		return
-	default:
-	}
-	select {
-	case <-t.ending:
-		c.handedOver.Add(1)
-	default:
-		c.released.Add(1)
-	}
-	if stuck != nil {
-		c.stuck.Add(1)
-	}
-}
-
 // Stats holds counters and the present state of an [Owner].
 type Stats struct {
 	// Member means that this replica is a member. Replicas is the number of members, as far as it knows.
@@ -42,22 +16,42 @@ type Stats struct {
 	HandoverRequests, Conflicts, Errors, Expired uint64
 }
 
-// Stats returns a snapshot of the counters.
-func (o *Owner) Stats() Stats {
-	s := Stats{
-		Replicas: o.replicas.count(),
-		Taken:    o.counts.taken.Load(), Released: o.counts.released.Load(), HandedOver: o.counts.handedOver.Load(),
-		Lost: o.counts.lost.Load(), Stuck: o.counts.stuck.Load(), HandoverRequests: o.counts.handoverRequests.Load(),
-		Conflicts: o.counts.conflicts.Load(), Errors: o.counts.errors.Load(), Expired: o.counts.expired.Load(),
-	}
+// count increments one of the counters.
+func (o *Owner) count(counter *uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s.Member = o.session != nil
+	*counter++
+}
+
+// ended counts how a tenure ended. Lost tenures were counted when they were lost.
+func (s *Stats) ended(t *tenure, stuck error) {
+	select {
+	case <-t.lost:
+		return
+	default:
+	}
+	select {
+	case <-t.ending:
+		s.HandedOver++
+	default:
+		s.Released++
+	}
+	if stuck != nil {
+		s.Stuck++
+	}
+}
+
+// Stats returns a snapshot of the counters.
+func (o *Owner) Stats() Stats {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.stats
+	s.Member, s.Replicas = o.session != nil, o.replicas.count()
 	for _, c := range o.claims {
 		switch {
 		case c.tenure != nil:
 			s.Serving++
-		case c.pending != nil:
+		case c.release != nil:
 			s.Releasing++
 		case c.waiting:
 			s.Waiting++

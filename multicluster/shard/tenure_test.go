@@ -11,8 +11,7 @@ import (
 func TestCheckDoesNotWaitForATimer(t *testing.T) {
 	var over error
 	o := &Owner{}
-	tenure := o.newTenure(&claim{lease: "fleet-cluster-eu"}, &session{id: "a#1", check: func() error { return over }},
-		nil)
+	tenure := o.newTenure(&claim{lease: "fleet-cluster-eu"}, &session{id: "a#1", check: func() error { return over }})
 	if err := tenure.Check(); err != nil {
 		t.Errorf("while the session is held: %v", err)
 	}
