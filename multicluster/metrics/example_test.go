@@ -11,6 +11,7 @@ import (
 	managermetrics "github.com/flyball-dev/flyball/manager/metrics"
 	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/multicluster/metrics"
+	"github.com/flyball-dev/flyball/multicluster/shard"
 )
 
 // unready announces a cluster that is not ready.
@@ -61,6 +62,30 @@ func ExampleNew() {
 	// fleet_clusters{fleet="fleet",state="Live"} 0
 	// fleet_clusters{fleet="fleet",state="Waiting"} 1
 	// run: <nil>
+}
+
+// The metrics of the owner of a fleet.
+func ExampleNewShard() {
+	owner, err := shard.New(localapi.NewTest(quiet{}).RESTConfig(), shard.Options{Identity: "replica-0"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	registry := managermetrics.New()
+	registry.Registerer().MustRegister(metrics.NewShard(owner))
+
+	page := httptest.NewRecorder()
+	registry.ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+	for line := range strings.Lines(page.Body.String()) {
+		if strings.HasPrefix(line, "fleet_shard_member") || strings.HasPrefix(line, "fleet_shard_tenures") {
+			fmt.Print(line)
+		}
+	}
+	// Output:
+	// fleet_shard_member 0
+	// fleet_shard_tenures_total{end="handed over"} 0
+	// fleet_shard_tenures_total{end="lost"} 0
+	// fleet_shard_tenures_total{end="released"} 0
 }
 
 // quiet stands for a test in an example.
