@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -73,7 +74,7 @@ func (a *Announcement) validate() error {
 	if a.Name == LocalCluster {
 		return errors.New("the name is empty: that is the local cluster's")
 	}
-	for _, part := range splitPath(a.Name) {
+	for _, part := range strings.Split(a.Name, "/") {
 		if wrong := validation.IsDNS1123Subdomain(part); len(wrong) > 0 {
 			return fmt.Errorf("%q in the name: %s", part, wrong[0])
 		}

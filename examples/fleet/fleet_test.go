@@ -3,6 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +21,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/multicluster/providers"
 )
 
 // TestStory tells the story in virtual time.
@@ -32,20 +41,30 @@ func TestStory(t *testing.T) {
 }
 
 // inSite runs test with a fleet at work.
-func inSite(t *testing.T, test func(ctx context.Context, s *site)) {
+func inSite(t *testing.T, o options, test func(ctx context.Context, s *site)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		s, err := newSite(ctx)
 		must(t, err)
-		fleet, err := newFleet(s.config(hubHost), discovery())
-		must(t, err)
-		done := make(chan error)
-		go func() { done <- fleet.Local().Run(ctx) }()
+		_, end := s.start(ctx, t, o)
 		test(ctx, s)
+		end()
 		stop()
-		must(t, <-done)
 		must(t, s.close())
 	})
+}
+
+// start runs a fleet until end is called.
+func (s *site) start(ctx context.Context, t *testing.T, o options) (fleet *multicluster.Manager, end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	fleet, err := newFleet(s.config(hubHost), o)
+	must(t, err)
+	done := make(chan error)
+	go func() { done <- fleet.Local().Run(ctx) }()
+	return fleet, func() {
+		stop()
+		must(t, <-done)
+	}
 }
 
 func must(t *testing.T, err error) {
@@ -67,7 +86,7 @@ func wants(ctx context.Context, t *testing.T, s *site, host, want string) {
 
 // A config map of that name which is no copy is neither overwritten nor deleted.
 func TestWhatIsNoCopyIsLeftAlone(t *testing.T) {
-	inSite(t, func(ctx context.Context, s *site) {
+	inSite(t, options{discovery: discovery()}, func(ctx context.Context, s *site) {
 		must(t, s.add(ctx, "shop"))
 		shop, err := s.in("shop")
 		must(t, err)
@@ -85,7 +104,7 @@ func TestWhatIsNoCopyIsLeftAlone(t *testing.T) {
 
 // A copy waits for its namespace, and goes when the original is not to be copied any more.
 func TestCopiesFollow(t *testing.T) {
-	inSite(t, func(ctx context.Context, s *site) {
+	inSite(t, options{discovery: discovery()}, func(ctx context.Context, s *site) {
 		must(t, s.add(ctx, "shop"))
 		shop, err := s.in("shop")
 		must(t, err)
@@ -112,8 +131,102 @@ func TestCopiesFollow(t *testing.T) {
 	})
 }
 
+// kubeconfigOf returns a kubeconfig with a context for each host.
+func kubeconfigOf(hosts ...string) string {
+	contexts, clusters := "", ""
+	for _, host := range hosts {
+		contexts += fmt.Sprintf("- {name: %s, context: {cluster: %[1]s}}\n", host)
+		clusters += fmt.Sprintf("- {name: %s, cluster: {server: 'http://%[1]s'}}\n", host)
+	}
+	return fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: %s\ncontexts:\n%sclusters:\n%s",
+		hosts[0], contexts, clusters)
+}
+
+// The clusters are the contexts of a kubeconfig, or Secrets with one. What is in a cluster that leaves is left alone.
+func TestWhereClustersComeFrom(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	must(t, os.WriteFile(file, []byte(kubeconfigOf("shop", "blog")), 0o600))
+	secretOf := func(host string) *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: host, Labels: map[string]string{providers.DefaultSecretLabel: "true"},
+			},
+			Data: map[string][]byte{providers.DefaultSecretKey: []byte(kubeconfigOf(host))},
+		}
+	}
+	test := func(ctx context.Context, t *testing.T, s *site) {
+		// client-go uses it for the servers of kubeconfigs that have no TLS.
+		defer func(before http.RoundTripper) { http.DefaultTransport = before }(http.DefaultTransport)
+		http.DefaultTransport = s
+		must(t, errors.Join(s.serve("shop"), s.serve("blog"), s.hub.Create(ctx, secretOf("shop")),
+			s.hub.Create(ctx, secretOf("blog"))))
+		original := motd()
+		original.Data = map[string]string{"text": "one"}
+		must(t, s.hub.Create(ctx, original))
+		wants(ctx, t, s, "shop", "one")
+		wants(ctx, t, s, "blog", "one")
+		must(t, os.WriteFile(file, []byte(kubeconfigOf("shop")), 0o600))
+		must(t, s.hub.Delete(ctx, secretOf("blog")))
+		time.Sleep(5 * time.Second)
+		original.Data["text"] = "two"
+		must(t, s.hub.Update(ctx, original))
+		wants(ctx, t, s, "shop", "two")
+		wants(ctx, t, s, "blog", "one")
+	}
+	for name, o := range map[string]options{"kubeconfig": {kubeconfigs: file}, "secrets": {secrets: "default"}} {
+		t.Run(name, func(t *testing.T) {
+			inSite(t, o, func(ctx context.Context, s *site) { test(ctx, t, s) })
+		})
+		must(t, os.WriteFile(file, []byte(kubeconfigOf("shop", "blog")), 0o600))
+	}
+}
+
+// Two replicas share the clusters: each is served by one of them. When one replica stops, the other serves all.
+func TestReplicasShareTheClusters(t *testing.T) {
+	hosts := []string{"shop", "blog", "lab", "depot", "mail", "wiki"}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+		s, err := newSite(ctx)
+		must(t, err)
+		for _, host := range hosts {
+			must(t, s.add(ctx, host))
+		}
+		original := motd()
+		original.Data = map[string]string{"text": "one"}
+		must(t, s.hub.Create(ctx, original))
+		a, endA := s.start(ctx, t, options{discovery: discovery(), replica: "a"})
+		b, endB := s.start(ctx, t, options{discovery: discovery(), replica: "b"})
+		for _, host := range hosts {
+			wants(ctx, t, s, host, "one")
+		}
+		live := func(fleet *multicluster.Manager) (names []string) {
+			for _, c := range fleet.Clusters() {
+				if c.State == multicluster.Live {
+					names = append(names, c.Name)
+				}
+			}
+			return names
+		}
+		ofA, ofB := live(a), live(b)
+		both := slices.Sorted(slices.Values(slices.Concat(ofA, ofB)))
+		if len(ofA) == 0 || len(ofB) == 0 || !slices.Equal(both, slices.Sorted(slices.Values(hosts))) {
+			t.Errorf("a serves %v, b serves %v", ofA, ofB)
+		}
+		endA()
+		original.Data["text"] = "two"
+		must(t, s.hub.Update(ctx, original))
+		for _, host := range hosts {
+			wants(ctx, t, s, host, "two")
+		}
+		endB()
+		stop()
+		must(t, s.close())
+	})
+}
+
 func TestArguments(t *testing.T) {
-	if err := run(t.Context(), []string{"nonsense"}); err == nil || !strings.Contains(err.Error(), `"nonsense"`) {
+	err := run(t.Context(), []string{"nonsense"}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), `"nonsense"`) {
 		t.Error(err)
 	}
 }

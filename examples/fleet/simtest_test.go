@@ -45,7 +45,7 @@ func TestSimulatedLife(t *testing.T) {
 		Objects:  []runtime.Object{crd},
 		Scheme:   scheme,
 		Build: func(e *simtest.Env) (simtest.Program, error) {
-			fleet, err := newFleet(e.Config(), discovery())
+			fleet, err := newFleet(e.Config(), options{discovery: discovery()})
 			if err != nil {
 				return nil, err
 			}

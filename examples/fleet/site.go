@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers"
 )
 
 //go:embed resourcemanager.miloapis.com_projects.yaml
@@ -66,8 +66,8 @@ func newSite(ctx context.Context) (*site, error) {
 }
 
 // discovery finds the control plane of a Project at the host of the same name.
-func discovery() project.Discovery {
-	d := project.External()
+func discovery() providers.Discovery {
+	d := providers.External()
 	d.Endpoint = "http://{{.Name}}"
 	return d
 }

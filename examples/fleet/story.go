@@ -29,7 +29,7 @@ func tell(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	fleet, err := newFleet(s.config(hubHost), discovery())
+	fleet, err := newFleet(s.config(hubHost), options{discovery: discovery()})
 	if err != nil {
 		return err
 	}

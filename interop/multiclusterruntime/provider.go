@@ -20,8 +20,8 @@ import (
 // p does not say when it has engaged all clusters there are. They count as announced at once, and after p has failed
 // and was started again, after half a minute: clusters that it has not engaged again by then leave.
 //
-// The clusters of p must be API servers of their own. For views of one server, such as its namespaces, there is package
-// multicluster/providers/namespace.
+// The clusters of p must be API servers of their own. For views of one server, such as its namespaces, write a provider
+// that sets Announcement.Namespace.
 func Provider(p interface {
 	peer.Provider
 	peer.ProviderRunnable

@@ -19,8 +19,9 @@ var (
 	stuck   = newShardDesc("stuck_total",
 		"Total number of tenures whose work did not end, so that the lease had to expire")
 	taken            = newShardDesc("taken_total", "Total number of leases taken")
-	handoverRequests = newShardDesc("handover_requests_total", "Total number of handovers requested from other replicas")
-	conflicts        = newShardDesc("conflicts_total",
+	handoverRequests = newShardDesc("handover_requests_total",
+		"Total number of handovers requested from other replicas")
+	conflicts = newShardDesc("conflicts_total",
 		"Total number of writes to leases for which another replica was faster")
 	failed  = newShardDesc("errors_total", "Total number of failed requests about leases")
 	expired = newShardDesc("expired_sessions_total", "Total number of sessions that this replica found expired")

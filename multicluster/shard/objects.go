@@ -115,8 +115,10 @@ func (s *Objects) checkSplit(ctx context.Context) error {
 		case err == nil && lease.Annotations[SplitAnnotation] == want:
 			return nil
 		case err == nil:
-			return fmt.Errorf("they are split into %s, not %s; to change that, stop all replicas and delete the Lease %s/%s",
-				lease.Annotations[SplitAnnotation], want, lease.Namespace, lease.Name)
+			return fmt.Errorf(
+				"they are split into %s, not %s; to change that, stop all replicas and delete the Lease %s/%s",
+				lease.Annotations[SplitAnnotation], want, lease.Namespace, lease.Name,
+			)
 		case !isOutdated(err):
 			klog.FromContext(ctx).Error(err, "Cannot check yet how other replicas split the objects",
 				"objects", s.options.Name)

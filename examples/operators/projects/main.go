@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/flags"
 	"github.com/flyball-dev/flyball/manager/metrics"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers"
 )
 
 func main() {
@@ -88,9 +88,9 @@ func (e *extra) addFlags(set *pflag.FlagSet) {
 
 func (e *extra) options() (controller.Options, error) {
 	o := e.Options
-	o.Discovery = project.External()
+	o.Discovery = providers.External()
 	if e.internal {
-		o.Discovery = project.Internal()
+		o.Discovery = providers.Internal()
 	}
 	if e.endpoint != "" {
 		o.Discovery.Endpoint = e.endpoint

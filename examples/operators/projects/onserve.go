@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
 	"github.com/flyball-dev/flyball/examples/operators/projects/planes"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers"
 )
 
 // onServe runs the operator on a "flyball serve" of its own until ctx is done. This process serves the control planes
@@ -57,7 +57,7 @@ func onServe(ctx context.Context, flyball string, out io.Writer) (err error) {
 	at := "http://" + listener.Addr().String() +
 		"/apis/resourcemanager.miloapis.com/v1alpha1/projects/{{.Name}}/control-plane"
 	operator, err := controller.New(cluster.Config, ctrl.Options{}, controller.Options{
-		Discovery: project.Discovery{Endpoint: at}, Config: &rest.Config{QPS: -1},
+		Discovery: providers.Discovery{Endpoint: at}, Config: &rest.Config{QPS: -1},
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

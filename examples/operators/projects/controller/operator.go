@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers"
 )
 
 // Name is the name of the operator in its events, its lease and its manifests.
@@ -44,8 +44,8 @@ func New(config *rest.Config, base ctrl.Options, o Options) (*Operator, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	provider, err := project.New(mgr,
-		project.Options{Discovery: o.Discovery, Config: o.Config, LabelSelector: o.LabelSelector})
+	provider, err := providers.NewProjects(mgr,
+		providers.ProjectOptions{Discovery: o.Discovery, Config: o.Config, LabelSelector: o.LabelSelector})
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers"
 )
 
 // Options configure the operator. The zero value works.
 type Options struct {
-	// Discovery tells how to find control planes. The zero value is project.External.
-	Discovery project.Discovery
+	// Discovery tells how to find control planes. The zero value is providers.External.
+	Discovery providers.Discovery
 	// Config is the base configuration for control planes. Nil means that of the Projects' API server.
 	Config *rest.Config
 	// LabelSelector restricts the fleet to some Projects. All Projects are provisioned and cleaned up.
@@ -39,8 +39,8 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Poll, 5*time.Second)
 	setDefault(&o.RequestTimeout, 10*time.Second)
 	setDefault(&o.Parallel, 16)
-	if o.Discovery == (project.Discovery{}) {
-		o.Discovery = project.External()
+	if o.Discovery == (providers.Discovery{}) {
+		o.Discovery = providers.External()
 	}
 	return o
 }

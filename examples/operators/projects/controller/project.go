@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers"
 	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
@@ -27,7 +27,7 @@ import (
 type projectReconciler struct {
 	client.Client
 	options  Options
-	provider *project.Provider
+	provider *providers.Projects
 	recorder events.Recorder
 }
 

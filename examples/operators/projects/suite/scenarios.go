@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers"
 )
 
 // Scenario is something that the operator must be able to do.
@@ -22,8 +22,8 @@ func Scenarios() []Scenario {
 	return []Scenario{
 		{Name: "ready", Play: ready},
 		{Name: "found-by-control-plane", Options: func(o *controller.Options) {
-			o.Discovery = project.Internal()
-			o.Discovery.Endpoint = project.External().Endpoint // there is no cluster DNS here
+			o.Discovery = providers.Internal()
+			o.Discovery.Endpoint = providers.External().Endpoint // there is no cluster DNS here
 		}, Play: foundByControlPlane},
 		{Name: "same-names", Play: sameNames},
 		{Name: "rounds", Play: rounds},

@@ -1,4 +1,4 @@
-package namespace_test
+package multicluster_test
 
 import (
 	"context"
@@ -14,15 +14,18 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/namespace"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// In a fleet, a namespace's cache holds the objects of the namespace, and all cluster-scoped objects.
+// If clusters are namespaces of one server, a cluster's cache holds the objects of its namespace, and all
+// cluster-scoped objects.
 func TestFleetOfNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := func(ns string) *corev1.ConfigMap {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "x"}}
+		}
+		tenant := func(ns string) *corev1.Namespace {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 		}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 		api := localapi.NewTest(t, tenant("red"), tenant("blue"), config("red"), config("blue"), config("default"),
@@ -31,11 +34,12 @@ func TestFleetOfNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := namespace.New(local, namespace.Options{LabelSelector: "tenant=yes"})
-		if err != nil {
-			t.Fatal(err)
+		var namespaces announced
+		for _, ns := range []string{"red", "blue"} {
+			namespaces = append(namespaces,
+				multicluster.Announcement{Name: ns, Config: api.RESTConfig(), Namespace: ns})
 		}
-		fleet, err := multicluster.New(local, multicluster.Options{Providers: []multicluster.Provider{p}})
+		fleet, err := multicluster.New(local, multicluster.Options{Providers: []multicluster.Provider{namespaces}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package project_test
+package providers
 
 import (
 	"context"
@@ -19,12 +19,10 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/fleettest"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
 // definition returns the CustomResourceDefinition of a kind.
-func definition(d project.Discovery, plural, scope string) *unstructured.Unstructured {
+func definition(d Discovery, plural, scope string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": plural + "." + d.Kind.Group},
@@ -43,7 +41,7 @@ func definition(d project.Discovery, plural, scope string) *unstructured.Unstruc
 }
 
 // objectOf returns an object of the kind, with labels of the form "a=b".
-func objectOf(d project.Discovery, name string, labels ...string) *unstructured.Unstructured {
+func objectOf(d Discovery, name string, labels ...string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(d.Kind)
 	u.SetName(name)
@@ -57,7 +55,7 @@ func objectOf(d project.Discovery, name string, labels ...string) *unstructured.
 }
 
 // ready sets the condition in the status; an empty status removes it.
-func ready(u *unstructured.Unstructured, d project.Discovery, status string) *unstructured.Unstructured {
+func ready(u *unstructured.Unstructured, d Discovery, status string) *unstructured.Unstructured {
 	var conditions []any
 	if status != "" {
 		conditions = append(conditions, map[string]any{"type": "Other", "status": "True"},
@@ -67,7 +65,7 @@ func ready(u *unstructured.Unstructured, d project.Discovery, status string) *un
 	return u
 }
 
-func ExampleNew() {
+func ExampleNewProjects() {
 	server, err := localapi.New(localapi.Options{})
 	if err != nil {
 		log.Fatal(err)
@@ -78,23 +76,23 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	shop := objectOf(project.External(), "shop")
-	if err := errors.Join(them.Create(ctx, definition(project.External(), "projects", "Cluster")),
+	shop := objectOf(External(), "shop")
+	if err := errors.Join(them.Create(ctx, definition(External(), "projects", "Cluster")),
 		them.Create(ctx, shop)); err != nil {
 		log.Fatal(err)
 	}
-	if err := them.Status().Update(ctx, ready(shop, project.External(), "True")); err != nil {
+	if err := them.Status().Update(ctx, ready(shop, External(), "True")); err != nil {
 		log.Fatal(err)
 	}
 	local, err := manager.New(server.RESTConfig(), manager.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	provider, err := project.New(local, project.Options{})
+	provider, err := NewProjects(local, ProjectOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fleet := &fleettest.Fleet{OnSynced: cancel} // takes the place of a multicluster.Manager's
+	fleet := &recorder{OnSynced: cancel} // takes the place of a multicluster.Manager's
 	done := make(chan error)
 	go func() { done <- local.Run(ctx) }()
 	fmt.Println(provider.Run(ctx, fleet), <-done)
@@ -111,27 +109,27 @@ type world struct {
 	ctx   context.Context
 	api   *localapi.Test
 	them  client.Client
-	fleet *fleettest.Fleet
-	p     *project.Provider
-	d     project.Discovery
+	fleet *recorder
+	p     *Projects
+	d     Discovery
 	// restart ends the provider's run and begins another.
 	restart func()
 }
 
-func inWorld(t *testing.T, o project.Options, test func(w *world)) {
+func inWorld(t *testing.T, o ProjectOptions, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, api: localapi.NewTest(t), fleet: &fleettest.Fleet{}, d: o.Discovery}
-		if w.d == (project.Discovery{}) {
-			w.d = project.External()
+		w := &world{t: t, api: localapi.NewTest(t), fleet: &recorder{}, d: o.Discovery}
+		if w.d == (Discovery{}) {
+			w.d = External()
 		}
 		var err error
 		w.them, err = client.New(w.api.RESTConfig(), client.Options{})
 		w.must(err)
-		w.must(w.them.Create(t.Context(), definition(project.External(), "projects", "Cluster")))
-		w.must(w.them.Create(t.Context(), definition(project.Internal(), "projectcontrolplanes", "Namespaced")))
+		w.must(w.them.Create(t.Context(), definition(External(), "projects", "Cluster")))
+		w.must(w.them.Create(t.Context(), definition(Internal(), "projectcontrolplanes", "Namespaced")))
 		local, err := manager.New(w.api.RESTConfig(), manager.Options{})
 		w.must(err)
-		w.p, err = project.New(local, o)
+		w.p, err = NewProjects(local, o)
 		w.must(err)
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		w.ctx = ctx
@@ -198,7 +196,7 @@ func (w *world) host(name string) string {
 }
 
 func TestAProjectThatIsNotReadyIsNotUsed(t *testing.T) {
-	inWorld(t, project.Options{}, func(w *world) {
+	inWorld(t, ProjectOptions{}, func(w *world) {
 		shop := w.create("shop")
 		w.wants("join shop (it has no condition Ready)")
 		w.update(ready(shop, w.d, "Unknown"))
@@ -214,7 +212,7 @@ func TestAProjectThatIsNotReadyIsNotUsed(t *testing.T) {
 }
 
 func TestAProjectThatIsNotReadyAnyMoreIsDisengaged(t *testing.T) {
-	inWorld(t, project.Options{}, func(w *world) {
+	inWorld(t, ProjectOptions{}, func(w *world) {
 		shop := w.create("shop")
 		w.update(ready(shop, w.d, "True"))
 		w.wants("join shop (it has no condition Ready); change shop: readiness")
@@ -228,7 +226,7 @@ func TestAProjectThatIsNotReadyAnyMoreIsDisengaged(t *testing.T) {
 }
 
 func TestAProjectThatIsBeingDeletedIsDisengaged(t *testing.T) {
-	inWorld(t, project.Options{}, func(w *world) {
+	inWorld(t, ProjectOptions{}, func(w *world) {
 		shop := w.create("shop")
 		shop.SetFinalizers([]string{"example.com/wait"})
 		w.update(ready(shop, w.d, "True"))
@@ -244,7 +242,7 @@ func TestAProjectThatIsBeingDeletedIsDisengaged(t *testing.T) {
 
 // A project that was deleted and created again between two checks is another cluster.
 func TestAProjectMadeAnewIsAnotherCluster(t *testing.T) {
-	inWorld(t, project.Options{}, func(w *world) {
+	inWorld(t, ProjectOptions{}, func(w *world) {
 		shop := w.create("shop")
 		w.update(ready(shop, w.d, "True"))
 		w.wants("join shop (it has no condition Ready); change shop: readiness")
@@ -261,7 +259,7 @@ func TestAProjectMadeAnewIsAnotherCluster(t *testing.T) {
 
 // The same, while the provider saw nothing: its watch had failed, and its next list shows only the successor.
 func TestAProjectMadeAnewUnseenIsAnotherCluster(t *testing.T) {
-	inWorld(t, project.Options{}, func(w *world) {
+	inWorld(t, ProjectOptions{}, func(w *world) {
 		shop, gone := w.create("shop"), w.create("gone")
 		w.update(ready(shop, w.d, "True"))
 		w.update(ready(gone, w.d, "True"))
@@ -286,10 +284,10 @@ func TestAProjectMadeAnewUnseenIsAnotherCluster(t *testing.T) {
 }
 
 func TestAProjectThatMovedIsAnotherCluster(t *testing.T) {
-	d := project.External()
+	d := External()
 	d.Endpoint = "https://{{.Name}}.{{.Object.spec.zone}}.example"
 	config := &rest.Config{Host: "https://base.example/prefix", BearerToken: "t"}
-	inWorld(t, project.Options{Discovery: d, Config: config}, func(w *world) {
+	inWorld(t, ProjectOptions{Discovery: d, Config: config}, func(w *world) {
 		shop := w.create("shop")
 		w.wants("join shop (it has no condition Ready)")
 		w.update(ready(shop, w.d, "True"))
@@ -310,8 +308,8 @@ func TestAProjectThatMovedIsAnotherCluster(t *testing.T) {
 }
 
 func TestInternalDiscovery(t *testing.T) {
-	d := project.Internal()
-	inWorld(t, project.Options{
+	d := Internal()
+	inWorld(t, ProjectOptions{
 		Discovery: d, Namespace: "default",
 		Config: &rest.Config{Host: "https://base.example/some/path", APIPath: "/x"},
 	}, func(w *world) {
@@ -332,7 +330,7 @@ func TestInternalDiscovery(t *testing.T) {
 }
 
 func TestLabelSelector(t *testing.T) {
-	inWorld(t, project.Options{LabelSelector: "env=prod"}, func(w *world) {
+	inWorld(t, ProjectOptions{LabelSelector: "env=prod"}, func(w *world) {
 		shop := w.create("shop", "env=prod")
 		other := w.create("other", "env=test")
 		w.wants("join shop (it has no condition Ready)")
@@ -350,7 +348,7 @@ func TestLabelSelector(t *testing.T) {
 
 // A hundred projects that cannot be reached cost the others nothing: the provider connects to none.
 func TestProviderConnectsToNoProject(t *testing.T) {
-	inWorld(t, project.Options{Config: &rest.Config{Host: "https://192.0.2.1"}}, func(w *world) {
+	inWorld(t, ProjectOptions{Config: &rest.Config{Host: "https://192.0.2.1"}}, func(w *world) {
 		for i := range 20 {
 			w.update(ready(w.create(fmt.Sprintf("p-%d", i)), w.d, "True"))
 		}
@@ -370,12 +368,12 @@ func TestTheKindIsNotServedYet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := project.New(local, project.Options{})
+		p, err := NewProjects(local, ProjectOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-		done, fleet := make(chan error, 2), &fleettest.Fleet{}
+		done, fleet := make(chan error, 2), &recorder{}
 		go func() { done <- local.Run(ctx) }()
 		go func() { done <- p.Run(ctx, fleet) }()
 		time.Sleep(time.Minute)
@@ -386,7 +384,7 @@ func TestTheKindIsNotServedYet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := them.Create(ctx, definition(project.External(), "projects", "Cluster")); err != nil {
+		if err := them.Create(ctx, definition(External(), "projects", "Cluster")); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -403,7 +401,7 @@ func TestTheKindIsNotServedYet(t *testing.T) {
 }
 
 func TestRunsDoNotLeak(t *testing.T) {
-	inWorld(t, project.Options{}, func(w *world) {
+	inWorld(t, ProjectOptions{}, func(w *world) {
 		w.create("shop")
 		w.wants("join shop (it has no condition Ready)")
 		before := runtime.NumGoroutine()
@@ -419,18 +417,18 @@ func TestRunsDoNotLeak(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	config := &rest.Config{Host: "https://base.example"}
-	with := func(endpoint string) project.Options {
-		d := project.External()
+	with := func(endpoint string) ProjectOptions {
+		d := External()
 		d.Endpoint = endpoint
-		return project.Options{Config: config, Discovery: d}
+		return ProjectOptions{Config: config, Discovery: d}
 	}
-	for want, o := range map[string]project.Options{
+	for want, o := range map[string]ProjectOptions{
 		"LabelSelector":                     {Config: config, LabelSelector: "!!"},
 		"unclosed action":                   with("{{"),
 		"can't evaluate field No":           with("https://{{.No}}"),
 		`"shop" is not the URL of a server`: with("shop"),
 	} {
-		if _, err := project.New(nil, o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewProjects(nil, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)
 		}
 	}

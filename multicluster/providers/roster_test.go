@@ -1,4 +1,4 @@
-package roster_test
+package providers
 
 import (
 	"bytes"
@@ -13,8 +13,6 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/fleettest"
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
 func cluster(name, host string) multicluster.Announcement {
@@ -28,17 +26,17 @@ func clusters(names ...string) (all []multicluster.Announcement) {
 	return all
 }
 
-func wantLog(t *testing.T, fleet *fleettest.Fleet, want string) {
+func wantLog(t *testing.T, fleet *recorder, want string) {
 	t.Helper()
 	if got := fleet.Log(); got != want {
 		t.Errorf("the fleet heard %q, want %q", got, want)
 	}
 }
 
-func wantHealth(t *testing.T, r *roster.Roster, want string) {
+func wantHealth(t *testing.T, r *roster, want string) {
 	t.Helper()
 	got := ""
-	if err := r.Health(); err != nil {
+	if err := r.health(); err != nil {
 		got = err.Error()
 	}
 	if got != want {
@@ -47,15 +45,15 @@ func wantHealth(t *testing.T, r *roster.Roster, want string) {
 }
 
 func TestFoundClustersJoinAndMissingOnesLeave(t *testing.T) {
-	var r roster.Roster
-	fleet := &fleettest.Fleet{}
-	r.Begin(fleet)
-	r.Found(t.Context(), "x", clusters("a", "b"))
-	r.Found(t.Context(), "y", clusters("c"))
-	r.Complete(true)
+	var r roster
+	fleet := &recorder{}
+	r.begin(fleet)
+	r.found(t.Context(), "x", clusters("a", "b"))
+	r.found(t.Context(), "y", clusters("c"))
+	r.complete(true)
 	wantLog(t, fleet, "join a; join b; join c; synced")
-	r.Found(t.Context(), "x", clusters("b"))
-	r.Gone("y")
+	r.found(t.Context(), "x", clusters("b"))
+	r.gone("y")
 	wantLog(t, fleet, "leave a; leave c")
 	wantHealth(t, &r, "")
 }
@@ -63,13 +61,13 @@ func TestFoundClustersJoinAndMissingOnesLeave(t *testing.T) {
 func TestUnreadableSourceKeepsItsClusters(t *testing.T) {
 	var log bytes.Buffer
 	ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log))))
-	var r roster.Roster
-	fleet := &fleettest.Fleet{}
-	r.Begin(fleet)
-	r.Found(ctx, "x", clusters("a", "b"))
+	var r roster
+	fleet := &recorder{}
+	r.begin(fleet)
+	r.found(ctx, "x", clusters("a", "b"))
 	fleet.Log()
 	for i := range 3 {
-		if news := r.Broken(ctx, "x", errors.New("no sense")); news != (i == 0) {
+		if news := r.broken(ctx, "x", errors.New("no sense")); news != (i == 0) {
 			t.Errorf("time %d: that is news: %t", i, news)
 		}
 	}
@@ -77,11 +75,11 @@ func TestUnreadableSourceKeepsItsClusters(t *testing.T) {
 		t.Errorf("it was logged %d times:\n%s", n, &log)
 	}
 	wantHealth(t, &r, "x: no sense")
-	r.Found(ctx, "x", clusters("b"), roster.Unusable{Name: "a", Err: errors.New("half of it")},
-		roster.Unusable{Name: "new", Err: errors.New("all of it")})
+	r.found(ctx, "x", clusters("b"), unusable{name: "a", err: errors.New("half of it")},
+		unusable{name: "new", err: errors.New("all of it")})
 	wantHealth(t, &r, "x: half of it\nall of it")
 	wantLog(t, fleet, "")
-	r.Found(ctx, "x", clusters("a", "b"))
+	r.found(ctx, "x", clusters("a", "b"))
 	wantHealth(t, &r, "")
 	if !strings.Contains(log.String(), "can be read again") {
 		t.Errorf("the end of it was not logged:\n%s", &log)
@@ -89,29 +87,29 @@ func TestUnreadableSourceKeepsItsClusters(t *testing.T) {
 }
 
 func TestFirstHolderKeepsTheName(t *testing.T) {
-	var r roster.Roster
-	fleet := &fleettest.Fleet{}
-	r.Begin(fleet)
-	r.Found(t.Context(), "y", []multicluster.Announcement{cluster("a", "first")})
-	r.Found(t.Context(), "x", []multicluster.Announcement{cluster("a", "second")})
+	var r roster
+	fleet := &recorder{}
+	r.begin(fleet)
+	r.found(t.Context(), "y", []multicluster.Announcement{cluster("a", "first")})
+	r.found(t.Context(), "x", []multicluster.Announcement{cluster("a", "second")})
 	wantLog(t, fleet, "join a")
 	wantHealth(t, &r, `x: cluster "a": the name is taken by a cluster of y`)
-	r.Gone("y")
+	r.gone("y")
 	wantLog(t, fleet, "change a: identity, host")
 	wantHealth(t, &r, "")
-	r.Found(t.Context(), "z", clusters("b", "b"))
+	r.found(t.Context(), "z", clusters("b", "b"))
 	wantHealth(t, &r, `z: two clusters are named "b"`)
 }
 
 func TestRejectedClustersAreAnnouncedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r roster.Roster
-		fleet := &fleettest.Fleet{}
+		var r roster
+		fleet := &recorder{}
 		fleet.Take("a")
-		r.Begin(fleet)
-		r.Found(t.Context(), "x", clusters("a", "b"))
+		r.begin(fleet)
+		r.found(t.Context(), "x", clusters("a", "b"))
 		wantHealth(t, &r, `x: cluster "a": another provider has announced a cluster of that name`)
-		go r.Run(t.Context())
+		go r.run(t.Context())
 		time.Sleep(time.Minute)
 		fleet.Take()
 		time.Sleep(time.Minute)
@@ -122,21 +120,21 @@ func TestRejectedClustersAreAnnouncedAgain(t *testing.T) {
 
 // A run announces the clusters of the run before, and drops those that it does not find again.
 func TestNextRunAnnouncesKnownClusters(t *testing.T) {
-	var r roster.Roster
-	r.Begin(&fleettest.Fleet{})
-	r.Found(t.Context(), "x", clusters("a"))
-	r.Found(t.Context(), "y", clusters("b"))
-	r.Found(t.Context(), "z", clusters("c"))
+	var r roster
+	r.begin(&recorder{})
+	r.found(t.Context(), "x", clusters("a"))
+	r.found(t.Context(), "y", clusters("b"))
+	r.found(t.Context(), "z", clusters("c"))
 
-	fleet := &fleettest.Fleet{}
-	r.Begin(fleet)
-	r.Broken(t.Context(), "x", errors.New("no sense"))
-	r.Found(t.Context(), "y", clusters("b"))
-	r.Complete(true)
+	fleet := &recorder{}
+	r.begin(fleet)
+	r.broken(t.Context(), "x", errors.New("no sense"))
+	r.found(t.Context(), "y", clusters("b"))
+	r.complete(true)
 	wantLog(t, fleet, "join a; join b; join c; leave c; synced")
 
-	blind := &fleettest.Fleet{}
-	r.Begin(blind)
-	r.Complete(false)
+	blind := &recorder{}
+	r.begin(blind)
+	r.complete(false)
 	wantLog(t, blind, "join a; join b; synced")
 }

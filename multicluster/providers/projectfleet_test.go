@@ -1,4 +1,4 @@
-package project_test
+package providers
 
 import (
 	"context"
@@ -24,7 +24,6 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -77,7 +76,7 @@ type fleet struct {
 }
 
 // inFleet runs test in a bubble. setup, if not nil, comes before the start.
-func inFleet(t *testing.T, o project.Options, setup func(f *fleet), test func(f *fleet)) {
+func inFleet(t *testing.T, o ProjectOptions, setup func(f *fleet), test func(f *fleet)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		f := &fleet{t: t, ctx: ctx, planes: &planes{servers: map[string]*localapi.Server{}}}
@@ -85,12 +84,12 @@ func inFleet(t *testing.T, o project.Options, setup func(f *fleet), test func(f 
 		var err error
 		f.core, err = client.New(api.RESTConfig(), client.Options{})
 		f.must(err)
-		f.must(f.core.Create(ctx, definition(project.External(), "projects", "Cluster")))
+		f.must(f.core.Create(ctx, definition(External(), "projects", "Cluster")))
 		config := api.RESTConfig()
 		config.Wrap(f.planes.wrap)
 		local, err := manager.New(config, manager.Options{})
 		f.must(err)
-		provider, err := project.New(local, o)
+		provider, err := NewProjects(local, o)
 		f.must(err)
 		f.Manager, err = multicluster.New(local, multicluster.Options{Providers: []multicluster.Provider{provider}})
 		f.must(err)
@@ -193,9 +192,9 @@ func (f *fleet) serve(name string, configMaps ...string) *localapi.Server {
 // announce creates a Project whose condition Ready has that status.
 func (f *fleet) announce(name, status string, labels ...string) *unstructured.Unstructured {
 	f.t.Helper()
-	u := objectOf(project.External(), name, labels...)
+	u := objectOf(External(), name, labels...)
 	f.must(f.core.Create(f.ctx, u))
-	f.must(f.core.Status().Update(f.ctx, ready(u, project.External(), status)))
+	f.must(f.core.Status().Update(f.ctx, ready(u, External(), status)))
 	return u
 }
 
@@ -210,14 +209,14 @@ func held(f *fleet, server *localapi.Server, name string) string {
 }
 
 func TestFleetOfProjects(t *testing.T) {
-	inFleet(t, project.Options{}, nil, func(f *fleet) {
+	inFleet(t, ProjectOptions{}, nil, func(f *fleet) {
 		f.serve("a", "x")
 		p := f.announce("a", "False")
 		f.wants("before it is ready", "a Waiting")
 		if _, err := f.GetCluster(f.ctx, "a"); !errors.Is(err, multicluster.ErrClusterNotLive) {
 			t.Errorf("the cluster is there: %v", err)
 		}
-		f.must(f.core.Status().Update(f.ctx, ready(p, project.External(), "True")))
+		f.must(f.core.Status().Update(f.ctx, ready(p, External(), "True")))
 		f.wants("ready", "a Live")
 		c, err := f.GetCluster(f.ctx, "a")
 		f.must(err)
@@ -228,7 +227,7 @@ func TestFleetOfProjects(t *testing.T) {
 }
 
 func TestSameNamesInThreeProjects(t *testing.T) {
-	inFleet(t, project.Options{}, nil, func(f *fleet) {
+	inFleet(t, ProjectOptions{}, nil, func(f *fleet) {
 		servers := map[string]*localapi.Server{}
 		for _, name := range []string{"a", "b", "c"} {
 			servers[name] = f.serve(name, "x")
@@ -249,7 +248,7 @@ func TestSameNamesInThreeProjects(t *testing.T) {
 // Milo's provider holds a lock, without a timeout, while a cluster's caches sync. One project that does not answer
 // prevents all others from being engaged, and blocks Get.
 func TestUnreachableProjectDelaysNoOther(t *testing.T) {
-	inFleet(t, project.Options{}, nil, func(f *fleet) {
+	inFleet(t, ProjectOptions{}, nil, func(f *fleet) {
 		f.planes.servers["dead"] = nil
 		f.announce("dead", "True")
 		f.settle()
@@ -273,7 +272,7 @@ func TestUnreachableProjectDelaysNoOther(t *testing.T) {
 }
 
 func TestAProjectMadeAnewIsEngagedAnew(t *testing.T) {
-	inFleet(t, project.Options{}, nil, func(f *fleet) {
+	inFleet(t, ProjectOptions{}, nil, func(f *fleet) {
 		f.serve("a", "x")
 		p := f.announce("a", "True")
 		f.wants("first", "a Live")
@@ -295,7 +294,7 @@ func TestAProjectMadeAnewIsEngagedAnew(t *testing.T) {
 }
 
 func TestAProjectThatMovedIsEngagedAnew(t *testing.T) {
-	o := project.Options{Discovery: project.External()}
+	o := ProjectOptions{Discovery: External()}
 	o.Discovery.Endpoint = "{{.Base}}" + pathBefore + "{{.Object.spec.at}}" + pathAfter
 	inFleet(t, o, nil, func(f *fleet) {
 		f.serve("here", "x")
@@ -304,7 +303,7 @@ func TestAProjectThatMovedIsEngagedAnew(t *testing.T) {
 		f.wants("it does not say where it is", "a Waiting")
 		p.Object["spec"] = map[string]any{"at": "here"}
 		f.must(f.core.Update(f.ctx, p))
-		f.must(f.core.Status().Update(f.ctx, ready(p, project.External(), "True")))
+		f.must(f.core.Status().Update(f.ctx, ready(p, External(), "True")))
 		f.wants("here", "a Live")
 		before, err := f.GetCluster(f.ctx, "a")
 		f.must(err)
@@ -321,14 +320,14 @@ func TestAProjectThatMovedIsEngagedAnew(t *testing.T) {
 }
 
 func TestAProjectThatIsNotReadyForAWhileIsEngagedAgain(t *testing.T) {
-	inFleet(t, project.Options{}, nil, func(f *fleet) {
+	inFleet(t, ProjectOptions{}, nil, func(f *fleet) {
 		f.serve("a", "x")
 		p := f.announce("a", "True")
 		f.wants("ready", "a Live")
-		f.must(f.core.Status().Update(f.ctx, ready(p, project.External(), "False")))
+		f.must(f.core.Status().Update(f.ctx, ready(p, External(), "False")))
 		f.wants("not ready any more", "a Waiting")
 		f.reconciled()
-		f.must(f.core.Status().Update(f.ctx, ready(p, project.External(), "True")))
+		f.must(f.core.Status().Update(f.ctx, ready(p, External(), "True")))
 		f.wants("ready again", "a Live")
 		if got := f.reconciled(); got != "cluster://a/default/x" {
 			t.Errorf("reconciled %q", got)
@@ -337,7 +336,7 @@ func TestAProjectThatIsNotReadyForAWhileIsEngagedAgain(t *testing.T) {
 }
 
 func TestLabelsSelectProjects(t *testing.T) {
-	inFleet(t, project.Options{LabelSelector: "env=prod"}, nil, func(f *fleet) {
+	inFleet(t, ProjectOptions{LabelSelector: "env=prod"}, nil, func(f *fleet) {
 		f.serve("a")
 		f.serve("b")
 		a := f.announce("a", "True", "env=prod")
@@ -361,7 +360,7 @@ func TestIndexesBeforeAndAfterProjectsAreEngaged(t *testing.T) {
 		f.must(c.List(f.ctx, &list, client.MatchingFields{field: "x"}))
 		return len(list.Items)
 	}
-	inFleet(t, project.Options{}, func(f *fleet) {
+	inFleet(t, ProjectOptions{}, func(f *fleet) {
 		f.must(f.IndexField(f.ctx, &corev1.ConfigMap{}, "before", first))
 	}, func(f *fleet) {
 		f.serve("a", "x1", "x2", "y")
@@ -382,7 +381,7 @@ func TestIndexesBeforeAndAfterProjectsAreEngaged(t *testing.T) {
 // Neither a project that was engaged, nor one that was never reached, leaves anything behind. Milo's provider keeps the
 // cancel function of the first, and the started cluster of the second.
 func TestDepartedProjectsDoNotLeak(t *testing.T) {
-	inFleet(t, project.Options{}, nil, func(f *fleet) {
+	inFleet(t, ProjectOptions{}, nil, func(f *fleet) {
 		round := func() {
 			server := f.serve("a", "x", "y", "z")
 			f.planes.mu.Lock()

@@ -1,5 +1,4 @@
-// Package fleettest has a fleet for tests. It connects to nothing and records the calls of a provider.
-package fleettest
+package providers
 
 import (
 	"fmt"
@@ -11,10 +10,10 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// Fleet records the calls of a provider.
+// recorder is a fleet that connects to nothing and records the calls of a provider.
 //
 // Concurrency: all methods may be called from any goroutine.
-type Fleet struct {
+type recorder struct {
 	// OnSynced, if not nil, is called by Synced.
 	OnSynced func()
 
@@ -26,7 +25,7 @@ type Fleet struct {
 
 // Take makes Join refuse these names, as if another provider had announced them. With no names it refuses none any
 // more.
-func (f *Fleet) Take(names ...string) {
+func (f *recorder) Take(names ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.taken = map[string]bool{}
@@ -37,7 +36,7 @@ func (f *Fleet) Take(names ...string) {
 
 // Join implements multicluster.Fleet. It records "join NAME", or "change NAME: …" if the announcement differs from the
 // one before.
-func (f *Fleet) Join(a multicluster.Announcement) error {
+func (f *recorder) Join(a multicluster.Announcement) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.taken[a.Name] {
@@ -76,7 +75,7 @@ func (f *Fleet) Join(a multicluster.Announcement) error {
 }
 
 // Leave implements multicluster.Fleet. It records "leave NAME".
-func (f *Fleet) Leave(name string) {
+func (f *recorder) Leave(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, known := f.clusters[name]; known {
@@ -86,7 +85,7 @@ func (f *Fleet) Leave(name string) {
 }
 
 // Synced implements multicluster.Fleet. It records "synced".
-func (f *Fleet) Synced() {
+func (f *recorder) Synced() {
 	f.mu.Lock()
 	f.log = append(f.log, "synced")
 	f.mu.Unlock()
@@ -96,7 +95,7 @@ func (f *Fleet) Synced() {
 }
 
 // Log returns the records since the last call, joined by "; ".
-func (f *Fleet) Log() string {
+func (f *recorder) Log() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	log := strings.Join(f.log, "; ")
@@ -105,7 +104,7 @@ func (f *Fleet) Log() string {
 }
 
 // Cluster returns the last announcement of a cluster.
-func (f *Fleet) Cluster(name string) (multicluster.Announcement, error) {
+func (f *recorder) Cluster(name string) (multicluster.Announcement, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a, ok := f.clusters[name]
@@ -116,7 +115,7 @@ func (f *Fleet) Cluster(name string) (multicluster.Announcement, error) {
 }
 
 // Names returns the names of the clusters, sorted and joined by spaces.
-func (f *Fleet) Names() string {
+func (f *recorder) Names() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return strings.Join(slices.Sorted(maps.Keys(f.clusters)), " ")

@@ -1,6 +1,4 @@
-// Package kubeconf reads kubeconfigs for providers: every context by itself, with an identity that distinguishes its
-// cluster from others.
-package kubeconf
+package providers
 
 import (
 	"bytes"
@@ -19,84 +17,90 @@ import (
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
 )
 
-// Context is a context of a kubeconfig.
-type Context struct {
-	Name string
-	// Config says how to reach its cluster as its user. It is nil when Err says why the context cannot be used.
-	Config *rest.Config
-	// Identity changes with everything that the kubeconfig says about the cluster and the user.
-	Identity string
-	Err      error
+// kubeconfigFile is the content of a kubeconfig: its contexts, sorted by name, and the name of the current one.
+type kubeconfigFile struct {
+	contexts []kubeContext
+	current  string
 }
 
-// Source is where a kubeconfig comes from.
-type Source struct {
-	// Path is the file that it was read from; "" if it was none. File names in the kubeconfig are relative to it.
-	Path string
-	// Untrusted refuses kubeconfigs that run a command, or read a file, of this process.
-	Untrusted bool
+// kubeContext is a context of a kubeconfig.
+type kubeContext struct {
+	name string
+	// config says how to reach its cluster as its user. It is nil when err says why the context cannot be used.
+	config *rest.Config
+	// identity changes with everything that the kubeconfig says about the cluster and the user.
+	identity string
+	err      error
 }
 
-// Read returns the contexts of a kubeconfig, by name, and the name of the current one.
+// currentContext returns the current context.
+func (k *kubeconfigFile) currentContext() (kubeContext, error) {
+	i := slices.IndexFunc(k.contexts, func(c kubeContext) bool { return c.name == k.current })
+	if i < 0 {
+		return kubeContext{}, fmt.Errorf("its current context %q does not exist", k.current)
+	}
+	return k.contexts[i], nil
+}
+
+// readKubeconfig reads a kubeconfig, every context by itself. path is the file that it was read from, or "". File names
+// in the kubeconfig are relative to it. An untrusted kubeconfig is rejected if it runs a command, or reads a file, of
+// this process.
 //
 // Errors: an invalid kubeconfig, or an empty one, such as a file that is still being written.
-func Read(data []byte, from Source) (contexts []Context, current string, err error) {
+func readKubeconfig(data []byte, path string, untrusted bool) (*kubeconfigFile, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, "", errors.New("it is empty")
+		return nil, errors.New("it is empty")
 	}
 	config, err := clientcmd.Load(data)
 	if err != nil {
-		return nil, "", fmt.Errorf("not a kubeconfig: %w", err)
+		return nil, fmt.Errorf("not a kubeconfig: %w", err)
 	}
-	if from.Path != "" {
+	if path != "" {
 		for _, c := range config.Clusters {
-			c.LocationOfOrigin = from.Path
+			c.LocationOfOrigin = path
 		}
 		for _, a := range config.AuthInfos {
-			a.LocationOfOrigin = from.Path
+			a.LocationOfOrigin = path
 		}
 		if err := clientcmd.ResolveLocalPaths(config); err != nil {
-			return nil, "", fmt.Errorf("files that it names: %w", err)
+			return nil, fmt.Errorf("files that it names: %w", err)
 		}
 	}
+	k := &kubeconfigFile{current: config.CurrentContext}
 	for _, name := range slices.Sorted(maps.Keys(config.Contexts)) {
-		contexts = append(contexts, read(config, name, from))
+		c := kubeContext{name: name}
+		if c.config, c.identity, err = readContext(config, name, untrusted); err != nil {
+			c.err = fmt.Errorf("context %q: %w", name, err)
+		}
+		k.contexts = append(k.contexts, c)
 	}
-	return contexts, config.CurrentContext, nil
+	return k, nil
 }
 
-func read(config *api.Config, name string, from Source) Context {
-	c := Context{Name: name}
-	fail := func(err error) Context {
-		c.Config, c.Err = nil, fmt.Errorf("context %q: %w", name, err)
-		return c
-	}
+// readContext returns how to reach the cluster of a context, and its identity.
+func readContext(config *api.Config, name string, untrusted bool) (*rest.Config, string, error) {
 	context := config.Contexts[name]
 	// Without this check client-go would send anonymous requests.
 	if _, known := config.AuthInfos[context.AuthInfo]; context.AuthInfo != "" && !known {
-		return fail(fmt.Errorf("its user %q does not exist", context.AuthInfo))
+		return nil, "", fmt.Errorf("its user %q does not exist", context.AuthInfo)
 	}
 	alone := single(config, name)
-	if from.Untrusted {
+	if untrusted {
 		if err := harmless(alone); err != nil {
-			return fail(err)
+			return nil, "", err
 		}
 	}
 	if err := kubeconfig.Check(alone, name); err != nil {
-		return fail(err)
+		return nil, "", err
 	}
-	var err error
-	if c.Config, err = clientcmd.NewNonInteractiveClientConfig(*alone, name, &clientcmd.ConfigOverrides{},
-		nil).ClientConfig(); err != nil {
-		return fail(err)
+	reached, err := clientcmd.NewNonInteractiveClientConfig(*alone, name, &clientcmd.ConfigOverrides{},
+		nil).ClientConfig()
+	if err != nil {
+		return nil, "", err
 	}
 	text, err := clientcmd.Write(*alone)
-	if err != nil {
-		return fail(err)
-	}
 	sum := sha256.Sum256(text)
-	c.Identity = hex.EncodeToString(sum[:16])
-	return c
+	return reached, hex.EncodeToString(sum[:16]), err
 }
 
 // single returns the part of a kubeconfig that is about a context's cluster and user.
@@ -141,8 +145,8 @@ func harmless(config *api.Config) error {
 	return nil
 }
 
-// ClusterName turns any name into one that a fleet accepts: lower case, with "-" for invalid characters. Slashes stay.
-func ClusterName(name string) string {
+// clusterName turns any name into one that a fleet accepts: lower case, with "-" for invalid characters. Slashes stay.
+func clusterName(name string) string {
 	var parts []string
 	for part := range strings.SplitSeq(strings.ToLower(name), "/") {
 		part = strings.Map(func(r rune) rune {

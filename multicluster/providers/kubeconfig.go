@@ -1,4 +1,4 @@
-package kubeconfig
+package providers
 
 import (
 	"context"
@@ -11,12 +11,10 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/kubeconf"
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// Options configure how files become clusters. The zero value works.
-type Options struct {
+// KubeconfigOptions configure how files become clusters. The zero value works.
+type KubeconfigOptions struct {
 	// EveryContext makes every context of every file of a directory a cluster, FILE/CONTEXT, not only the current ones.
 	EveryContext bool
 	// Name returns the name for the cluster of a context; "" ignores the context. file is the name without directory
@@ -29,37 +27,39 @@ type Options struct {
 	Interval time.Duration
 }
 
-// Provider announces the clusters of a file, or of the files of a directory.
-type Provider struct {
-	path   string
-	o      Options
-	roster roster.Roster
+// kubeconfigs finds the clusters of a file, or of the files of a directory.
+type kubeconfigs struct {
+	*Provider
+	path string
+	o    KubeconfigOptions
+	// files are the files as the last check found them; nil when it found none.
+	files map[string]file
+	// looked reports whether a check of this run has found the files.
+	looked bool
 }
 
-// New returns the provider of the kubeconfig at path, or of those in the directory at path. It need not exist yet.
-func New(path string, o Options) *Provider {
+// NewKubeconfig returns the provider of the clusters in the kubeconfig at path, or in those in the directory at path.
+// It need not exist yet.
+func NewKubeconfig(path string, o KubeconfigOptions) *Provider {
 	if o.Interval <= 0 {
 		o.Interval = time.Second
 	}
-	return &Provider{path: path, o: o}
+	p := &Provider{name: "kubeconfig"}
+	p.find = func(ctx context.Context) error {
+		(&kubeconfigs{Provider: p, path: path, o: o}).follow(ctx)
+		return nil
+	}
+	return p
 }
 
-// Name implements the optional method of multicluster.Provider.
-func (p *Provider) Name() string { return "kubeconfig" }
-
-// Health reports which files or contexts cannot be used, and why.
-func (p *Provider) Health() error { return p.roster.Health() }
-
-// Run implements multicluster.Provider.
-func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
-	p.roster.Begin(fleet)
-	files := watched{files: map[string]file{}}
-	p.roster.Complete(p.look(ctx, &files))
+// follow checks the files until ctx is done.
+func (p *kubeconfigs) follow(ctx context.Context) {
+	p.roster.complete(p.look(ctx))
 	ctx, cancel := context.WithCancel(ctx)
 	retried := make(chan struct{}) // closed by the goroutine below when it ends
 	go func() {
 		defer close(retried)
-		p.roster.Run(ctx)
+		p.roster.run(ctx)
 	}()
 	defer func() { cancel(); <-retried }()
 	tick := time.NewTicker(p.o.Interval)
@@ -67,18 +67,11 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
-			p.look(ctx, &files)
+			p.look(ctx)
 		}
 	}
-}
-
-// watched are the files as the last check found them.
-type watched struct {
-	files map[string]file
-	// looked reports whether a check has found the files.
-	looked bool
 }
 
 // file is the state of a file at the last check, and whether that state was read.
@@ -94,19 +87,19 @@ func same(a, b os.FileInfo) bool {
 }
 
 // look reads the changed files. It returns false when the files cannot be listed.
-func (p *Provider) look(ctx context.Context, w *watched) bool {
+func (p *kubeconfigs) look(ctx context.Context) bool {
 	paths, directory, err := p.list()
 	if err != nil {
-		w.files = nil // A file that comes back is read.
-		p.roster.Broken(ctx, p.path, err)
+		p.files = nil // A file that comes back is read.
+		p.roster.broken(ctx, p.path, err)
 		return false
 	}
 	if directory {
-		p.roster.Found(ctx, p.path, nil) // It can be read (again).
+		p.roster.found(ctx, p.path, nil) // It can be read (again).
 	}
-	for _, place := range p.roster.Places() {
+	for _, place := range p.roster.placeNames() {
 		if place != p.path && !slices.Contains(paths, place) {
-			p.roster.Gone(place)
+			p.roster.gone(place)
 		}
 	}
 	now := map[string]file{}
@@ -116,23 +109,23 @@ func (p *Provider) look(ctx context.Context, w *watched) bool {
 			continue
 		}
 		if err != nil {
-			p.roster.Broken(ctx, path, plain(err))
+			p.roster.broken(ctx, path, plain(err))
 			continue
 		}
-		old, known := w.files[path]
+		old, known := p.files[path]
 		still := known && same(old.info, info)
 		// The first check reads everything, and the next one again, because a file may have been half written.
-		if still && !old.read || !w.looked {
+		if still && !old.read || !p.looked {
 			p.read(ctx, path, directory)
 		}
 		now[path] = file{info: info, read: still}
 	}
-	w.files, w.looked = now, true
+	p.files, p.looked = now, true
 	return true
 }
 
 // list returns the files to check.
-func (p *Provider) list() (paths []string, directory bool, err error) {
+func (p *kubeconfigs) list() (paths []string, directory bool, err error) {
 	info, err := os.Stat(p.path)
 	if err != nil {
 		return nil, false, plain(err)
@@ -153,58 +146,56 @@ func (p *Provider) list() (paths []string, directory bool, err error) {
 }
 
 // read announces the clusters in a file.
-func (p *Provider) read(ctx context.Context, path string, directory bool) {
+func (p *kubeconfigs) read(ctx context.Context, path string, directory bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		p.roster.Broken(ctx, path, plain(err))
+		p.roster.broken(ctx, path, plain(err))
 		return
 	}
-	contexts, current, err := kubeconf.Read(data, kubeconf.Source{Path: path})
-	if err != nil {
-		p.roster.Broken(ctx, path, err)
-		return
-	}
+	k, err := readKubeconfig(data, path, false)
 	name := ""
-	if directory {
+	if err == nil && directory {
 		name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 		if !p.o.EveryContext {
-			i := slices.IndexFunc(contexts, func(c kubeconf.Context) bool { return c.Name == current })
-			if i < 0 {
-				p.roster.Broken(ctx, path, fmt.Errorf("its current context %q does not exist", current))
-				return
-			}
-			contexts = contexts[i : i+1]
+			var current kubeContext
+			current, err = k.currentContext()
+			k.contexts = []kubeContext{current}
 		}
 	}
+	if err != nil {
+		p.roster.broken(ctx, path, err)
+		return
+	}
 	var clusters []multicluster.Announcement
-	var unusable []roster.Unusable
-	for _, c := range contexts {
-		cluster := p.name(name, c.Name)
+	var bad []unusable
+	for _, c := range k.contexts {
+		cluster := p.clusterOf(name, c.name)
 		switch {
 		case cluster == "":
-		case c.Err != nil:
-			unusable = append(unusable, roster.Unusable{Name: cluster, Err: c.Err})
+		case c.err != nil:
+			bad = append(bad, unusable{name: cluster, err: c.err})
 		default:
-			a := multicluster.Announcement{Name: cluster, Identity: c.Identity, Config: c.Config}
+			a := multicluster.Announcement{Name: cluster, Identity: c.identity, Config: c.config}
 			if p.o.Labels != nil {
-				a.Labels = p.o.Labels(name, c.Name)
+				a.Labels = p.o.Labels(name, c.name)
 			}
 			clusters = append(clusters, a)
 		}
 	}
-	p.roster.Found(ctx, path, clusters, unusable...)
+	p.roster.found(ctx, path, clusters, bad...)
 }
 
-func (p *Provider) name(file, context string) string {
+// clusterOf returns the name of the cluster of a context.
+func (p *kubeconfigs) clusterOf(file, context string) string {
 	switch {
 	case p.o.Name != nil:
 		return p.o.Name(file, context)
 	case file == "":
-		return kubeconf.ClusterName(context)
+		return clusterName(context)
 	case p.o.EveryContext:
-		return kubeconf.ClusterName(file + "/" + context)
+		return clusterName(file + "/" + context)
 	}
-	return kubeconf.ClusterName(file)
+	return clusterName(file)
 }
 
 // plain returns an error of the file system without the path, which precedes it anyway.

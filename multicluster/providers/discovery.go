@@ -1,4 +1,4 @@
-package project
+package providers
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ type Discovery struct {
 	// ReadyCondition is the type of the condition in their status.conditions that must be True.
 	ReadyCondition string
 	// Endpoint is a template (text/template) of the URL of a control plane. Its fields are Base, the URL of the server
-	// that Options.Config leads to, without a slash at its end; Name, Namespace and UID of the object; and Object, the
-	// whole object ({{.Object.status.endpoint}}, for control planes that move).
+	// that ProjectOptions.Config leads to, without a slash at its end; Name, Namespace and UID of the object; and
+	// Object, the whole object ({{.Object.status.endpoint}}, for control planes that move).
 	Endpoint string
 }
 

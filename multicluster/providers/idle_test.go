@@ -1,4 +1,4 @@
-package project_test
+package providers
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/project"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -30,12 +29,12 @@ func TestProjectsUntilIdle(t *testing.T) {
 		var err error
 		f.core, err = client.New(api.RESTConfig(), client.Options{})
 		f.must(err)
-		f.must(f.core.Create(f.ctx, definition(project.External(), "projects", "Cluster")))
+		f.must(f.core.Create(f.ctx, definition(External(), "projects", "Cluster")))
 		config := api.RESTConfig()
 		config.Wrap(f.planes.wrap)
 		local, err := manager.New(config, manager.Options{})
 		f.must(err)
-		provider, err := project.New(local, project.Options{})
+		provider, err := NewProjects(local, ProjectOptions{})
 		f.must(err)
 		f.Manager, err = multicluster.New(local, multicluster.Options{Providers: []multicluster.Provider{provider}})
 		f.must(err)

@@ -1,4 +1,4 @@
-package secret_test
+package providers
 
 import (
 	"context"
@@ -18,12 +18,10 @@ import (
 
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/fleettest"
-	"github.com/flyball-dev/flyball/multicluster/providers/secret"
 )
 
-// kubeconfig returns a kubeconfig for a host.
-func kubeconfig(host string) string {
+// hostKubeconfig returns a kubeconfig for a host.
+func hostKubeconfig(host string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n" +
 		"clusters: [{name: k, cluster: {server: https://" + host + "}}]\nusers: [{name: u, user: {token: t}}]\n"
 }
@@ -33,59 +31,59 @@ func secretOf(name, text string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "fleet", Name: name,
-			Labels: map[string]string{secret.DefaultLabel: "true", "env": "test"},
+			Labels: map[string]string{DefaultSecretLabel: "true", "env": "test"},
 		},
-		Data: map[string][]byte{secret.DefaultKey: []byte(text)},
+		Data: map[string][]byte{DefaultSecretKey: []byte(text)},
 	}
 }
 
-func ExampleNew() {
+func ExampleNewSecrets() {
 	server, err := localapi.New(localapi.Options{Namespaces: []string{"fleet"}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer server.Close()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
-	if err := server.Seed(ctx, secretOf("eu", kubeconfig("eu.example"))); err != nil {
+	if err := server.Seed(ctx, secretOf("eu", hostKubeconfig("eu.example"))); err != nil {
 		log.Fatal(err)
 	}
 	local, err := manager.New(server.RESTConfig(), manager.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	provider, err := secret.New(local, secret.Options{Namespace: "fleet"})
+	provider, err := NewSecrets(local, SecretOptions{Namespace: "fleet"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fleet := &fleettest.Fleet{OnSynced: cancel} // takes the place of a multicluster.Manager's
+	fleet := &recorder{OnSynced: cancel} // takes the place of a multicluster.Manager's
 	done := make(chan error)
 	go func() { done <- local.Run(ctx) }()
 	fmt.Println(provider.Run(ctx, fleet), <-done, fleet.Names())
 	// Output: <nil> <nil> eu
 }
 
-// world is a server and a running provider.
-type world struct {
+// secrets is a server and a running provider.
+type secrets struct {
 	t     *testing.T
 	ctx   context.Context
 	them  kubernetes.Interface
-	fleet *fleettest.Fleet
-	p     *secret.Provider
+	fleet *recorder
+	p     *Provider
 }
 
-func inWorld(t *testing.T, o secret.Options, test func(w *world)) {
+func inSecrets(t *testing.T, o SecretOptions, test func(w *secrets)) {
 	synctest.Test(t, func(t *testing.T) {
 		api := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"fleet", "other"}})
 		local, err := manager.New(api.RESTConfig(), manager.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := secret.New(local, o)
+		p, err := NewSecrets(local, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-		w := &world{t: t, ctx: ctx, them: api.Client(), fleet: &fleettest.Fleet{}, p: p}
+		w := &secrets{t: t, ctx: ctx, them: api.Client(), fleet: &recorder{}, p: p}
 		done := make(chan error, 2)
 		go func() { done <- local.Run(ctx) }()
 		go func() { done <- p.Run(ctx, w.fleet) }()
@@ -101,7 +99,7 @@ func inWorld(t *testing.T, o secret.Options, test func(w *world)) {
 }
 
 // put writes a Secret.
-func (w *world) put(s *corev1.Secret) {
+func (w *secrets) put(s *corev1.Secret) {
 	w.t.Helper()
 	if _, err := w.them.CoreV1().Secrets(s.Namespace).Create(w.ctx, s, metav1.CreateOptions{}); err == nil {
 		return
@@ -111,7 +109,7 @@ func (w *world) put(s *corev1.Secret) {
 	}
 }
 
-func (w *world) remove(name string) {
+func (w *secrets) remove(name string) {
 	w.t.Helper()
 	if err := w.them.CoreV1().Secrets("fleet").Delete(w.ctx, name, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatal(err)
@@ -119,7 +117,7 @@ func (w *world) remove(name string) {
 }
 
 // wants checks the fleet's records since the last call.
-func (w *world) wants(want string) {
+func (w *secrets) wants(want string) {
 	w.t.Helper()
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -129,7 +127,7 @@ func (w *world) wants(want string) {
 }
 
 // wantsHealth checks that Health contains a text; "" means that it returns nil.
-func (w *world) wantsHealth(want string) {
+func (w *secrets) wantsHealth(want string) {
 	w.t.Helper()
 	switch err := w.p.Health(); {
 	case (err == nil) != (want == ""), err != nil && !strings.Contains(err.Error(), want):
@@ -138,20 +136,20 @@ func (w *world) wantsHealth(want string) {
 }
 
 func TestSecretsAreClusters(t *testing.T) {
-	inWorld(t, secret.Options{Namespace: "fleet"}, func(w *world) {
-		w.put(secretOf("eu", kubeconfig("1")))
+	inSecrets(t, SecretOptions{Namespace: "fleet"}, func(w *secrets) {
+		w.put(secretOf("eu", hostKubeconfig("1")))
 		w.wants("join eu")
 		if a, err := w.fleet.Cluster("eu"); err != nil || a.Config.Host != "https://1" || a.Labels["env"] != "test" {
 			t.Errorf("the cluster is %+v, %v", a, err)
 		}
-		unlabelled, elsewhere := secretOf("us", kubeconfig("2")), secretOf("ap", kubeconfig("3"))
+		unlabelled, elsewhere := secretOf("us", hostKubeconfig("2")), secretOf("ap", hostKubeconfig("3"))
 		unlabelled.Labels, elsewhere.Namespace = nil, "other"
 		w.put(unlabelled)
 		w.put(elsewhere)
 		w.wants("")
-		w.put(secretOf("us", kubeconfig("2")))
+		w.put(secretOf("us", hostKubeconfig("2")))
 		w.wants("join us")
-		w.put(secretOf("eu", kubeconfig("9")))
+		w.put(secretOf("eu", hostKubeconfig("9")))
 		w.wants("change eu: identity, host")
 		w.put(unlabelled)
 		w.wants("leave us")
@@ -162,8 +160,8 @@ func TestSecretsAreClusters(t *testing.T) {
 }
 
 func TestMalformedSecretKeepsItsCluster(t *testing.T) {
-	inWorld(t, secret.Options{Namespace: "fleet"}, func(w *world) {
-		w.put(secretOf("eu", kubeconfig("1")))
+	inSecrets(t, SecretOptions{Namespace: "fleet"}, func(w *secrets) {
+		w.put(secretOf("eu", hostKubeconfig("1")))
 		w.wants("join eu")
 		w.put(secretOf("eu", "{{{"))
 		w.put(secretOf("us", ""))
@@ -180,7 +178,7 @@ func TestMalformedSecretKeepsItsCluster(t *testing.T) {
 			events.Items[0].Reason != "InvalidKubeconfig" {
 			t.Errorf("there are events %v, %v, want one of the fault", events, err)
 		}
-		w.put(secretOf("eu", kubeconfig("2")))
+		w.put(secretOf("eu", hostKubeconfig("2")))
 		w.wants("change eu: identity, host")
 		w.remove("us")
 		w.wants("")
@@ -198,13 +196,13 @@ func TestSecretsAreNotTrusted(t *testing.T) {
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reads := strings.Replace(kubeconfig("1"), "token: t", "tokenFile: "+token, 1)
-	inWorld(t, secret.Options{Namespace: "fleet"}, func(w *world) {
+	reads := strings.Replace(hostKubeconfig("1"), "token: t", "tokenFile: "+token, 1)
+	inSecrets(t, SecretOptions{Namespace: "fleet"}, func(w *secrets) {
 		w.put(secretOf("eu", reads))
 		w.wants("")
 		w.wantsHealth("tokenFile names a file")
 	})
-	inWorld(t, secret.Options{Namespace: "fleet", Trusted: true}, func(w *world) {
+	inSecrets(t, SecretOptions{Namespace: "fleet", Trusted: true}, func(w *secrets) {
 		w.put(secretOf("eu", reads))
 		w.wants("join eu")
 		w.wantsHealth("")
@@ -212,21 +210,21 @@ func TestSecretsAreNotTrusted(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	o := secret.Options{
+	o := SecretOptions{
 		Namespace: "fleet", LabelSelector: "env in (test)", Key: "value",
 		Name: func(s *corev1.Secret) string { return map[string]string{"x-eu": "eu", "us": "us"}[s.Name] },
 	}
-	inWorld(t, o, func(w *world) {
+	inSecrets(t, o, func(w *secrets) {
 		s := secretOf("x-eu", "")
-		s.Data = map[string][]byte{"value": []byte(kubeconfig("1"))}
+		s.Data = map[string][]byte{"value": []byte(hostKubeconfig("1"))}
 		w.put(s)
 		w.put(secretOf("x-none", ""))
-		w.put(secretOf("us", kubeconfig("1")))
+		w.put(secretOf("us", hostKubeconfig("1")))
 		w.wants("join eu")
 		w.wantsHealth(`fleet/us: its data has no key "value"`)
 	})
-	for _, o := range []secret.Options{{}, {Namespace: "fleet", LabelSelector: "!!"}} {
-		if _, err := secret.New(nil, o); err == nil {
+	for _, o := range []SecretOptions{{}, {Namespace: "fleet", LabelSelector: "!!"}} {
+		if _, err := NewSecrets(nil, o); err == nil {
 			t.Errorf("%+v are taken", o)
 		}
 	}

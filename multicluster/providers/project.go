@@ -1,4 +1,4 @@
-package project
+package providers
 
 import (
 	"context"
@@ -12,12 +12,10 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/multicluster"
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/objects"
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// Options configure how projects are found. The zero value finds them from outside.
-type Options struct {
+// ProjectOptions configure how projects are found. The zero value finds them from outside.
+type ProjectOptions struct {
 	// Discovery is [External], [Internal], or one of them changed. The zero value is External.
 	Discovery Discovery
 	// Config has the credentials for control planes, and the base of External's endpoints. Its host and path are
@@ -32,19 +30,19 @@ type Options struct {
 	Name func(*unstructured.Unstructured) string
 }
 
-// Provider announces the control planes of projects.
-type Provider struct {
-	local     *manager.Manager
-	o         Options
+// Projects is the provider of the control planes of projects.
+type Projects struct {
+	*Provider
+	o         ProjectOptions
 	selector  labels.Selector
 	endpoints *endpoints
-	roster    roster.Roster
 }
 
-// New returns the provider of the control planes that objects of local's cluster announce.
+// NewProjects returns the provider of the control planes that objects of local's cluster announce. The manager runs its
+// informer.
 //
 // Errors: an invalid selector or template.
-func New(local *manager.Manager, o Options) (*Provider, error) {
+func NewProjects(local *manager.Manager, o ProjectOptions) (*Projects, error) {
 	if o.Discovery == (Discovery{}) {
 		o.Discovery = External()
 	}
@@ -54,7 +52,7 @@ func New(local *manager.Manager, o Options) (*Provider, error) {
 	if o.Name == nil {
 		o.Name = (*unstructured.Unstructured).GetName
 	}
-	p := &Provider{local: local, o: o}
+	p := &Projects{Provider: &Provider{name: "project"}, o: o}
 	var err error
 	if p.selector, err = labels.Parse(o.LabelSelector); err != nil {
 		return nil, fmt.Errorf("project provider: Options.LabelSelector: %w", err)
@@ -62,34 +60,24 @@ func New(local *manager.Manager, o Options) (*Provider, error) {
 	if p.endpoints, err = newEndpoints(o.Discovery.Endpoint, o.Config); err != nil {
 		return nil, fmt.Errorf("project provider: Options.Discovery: %w", err)
 	}
+	p.find = func(ctx context.Context) error {
+		i := informer.InformerOptions{Kind: o.Discovery.Kind, LabelSelector: o.LabelSelector}
+		if o.Namespace != "" {
+			i.Namespaces = []string{o.Namespace}
+		}
+		return follow(ctx, p.Provider, local.Informers(), i, func(key string, obj *unstructured.Unstructured) {
+			if found, err := p.announce(obj); err != nil {
+				p.roster.broken(ctx, key, err)
+			} else {
+				p.roster.found(ctx, key, found)
+			}
+		})
+	}
 	return p, nil
 }
 
-// Name implements the optional method of multicluster.Provider.
-func (p *Provider) Name() string { return "project" }
-
-// Health names the projects that cannot be announced, and why. The status of a cluster reports that its control plane
-// is not ready or does not answer.
-func (p *Provider) Health() error { return p.roster.Health() }
-
-// Run implements multicluster.Provider. The local manager runs the informer.
-func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
-	observe := func(key string, obj *unstructured.Unstructured) {
-		if found, err := p.announce(obj); err != nil {
-			p.roster.Broken(ctx, key, err)
-		} else {
-			p.roster.Found(ctx, key, found)
-		}
-	}
-	o := informer.InformerOptions{Kind: p.o.Discovery.Kind, LabelSelector: p.o.LabelSelector}
-	if p.o.Namespace != "" {
-		o.Namespaces = []string{p.o.Namespace}
-	}
-	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, observe)
-}
-
 // announce returns the cluster of an object, or none if the options ignore the object.
-func (p *Provider) announce(obj *unstructured.Unstructured) ([]multicluster.Announcement, error) {
+func (p *Projects) announce(obj *unstructured.Unstructured) ([]multicluster.Announcement, error) {
 	name := p.o.Name(obj)
 	if name == "" || !p.selector.Matches(labels.Set(obj.GetLabels())) {
 		return nil, nil
@@ -108,7 +96,7 @@ func (p *Provider) announce(obj *unstructured.Unstructured) ([]multicluster.Anno
 // control plane, or cleans it up.
 //
 // Errors: the template makes no URL of this object.
-func (p *Provider) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, error) {
+func (p *Projects) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, error) {
 	host, err := p.endpoints.url(endpoint{
 		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID()), Object: obj.Object,
 	})
@@ -121,7 +109,7 @@ func (p *Provider) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, erro
 }
 
 // notReady returns why a control plane cannot be used, or "" if it can.
-func (p *Provider) notReady(obj *unstructured.Unstructured) string {
+func (p *Projects) notReady(obj *unstructured.Unstructured) string {
 	if obj.GetDeletionTimestamp() != nil {
 		return "it is being deleted"
 	}

@@ -1,4 +1,4 @@
-package kubeconfig_test
+package providers
 
 import (
 	"bytes"
@@ -14,14 +14,11 @@ import (
 
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
-
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/fleettest"
-	"github.com/flyball-dev/flyball/multicluster/providers/kubeconfig"
 )
 
-// config returns a kubeconfig with these contexts, each followed by the host of its cluster. The first context is the
-// current one.
-func config(contextsAndHosts ...string) string {
+// kubeconfigOf returns a kubeconfig with these contexts, each followed by the host of its cluster. The first context is
+// the current one.
+func kubeconfigOf(contextsAndHosts ...string) string {
 	var contexts, clusters string
 	for i := 0; i < len(contextsAndHosts); i += 2 {
 		name, host := contextsAndHosts[i], contextsAndHosts[i+1]
@@ -34,34 +31,35 @@ func config(contextsAndHosts ...string) string {
 	)
 }
 
-func ExampleNew() {
+func ExampleNewKubeconfig() {
 	file := filepath.Join(os.TempDir(), fmt.Sprintf("kubeconfig-%d", os.Getpid()))
-	if err := os.WriteFile(file, []byte(config("eu", "eu.example", "admin@us", "us.example")), 0o600); err != nil {
+	text := kubeconfigOf("eu", "eu.example", "admin@us", "us.example")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		log.Fatal(err)
 	}
 	defer os.Remove(file)
-	provider := kubeconfig.New(file, kubeconfig.Options{})
-	fleet := &fleettest.Fleet{} // takes the place of a multicluster.Manager's
+	provider := NewKubeconfig(file, KubeconfigOptions{})
+	fleet := &recorder{} // takes the place of a multicluster.Manager's
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	fmt.Println(provider.Run(ctx, fleet), fleet.Names())
 	// Output: <nil> admin-us eu
 }
 
-// world is a running provider and a folder.
-type world struct {
+// folder is a running provider and a folder.
+type folder struct {
 	t     *testing.T
 	dir   string
-	fleet *fleettest.Fleet
-	p     *kubeconfig.Provider
+	fleet *recorder
+	p     *Provider
 	log   bytes.Buffer
 }
 
-// inWorld runs test in a bubble. prepare makes the initial files and returns the path to watch.
-func inWorld(t *testing.T, o kubeconfig.Options, prepare func(w *world) string, test func(w *world)) {
+// inFolder runs test in a bubble. prepare makes the initial files and returns the path to watch.
+func inFolder(t *testing.T, o KubeconfigOptions, prepare func(w *folder) string, test func(w *folder)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, dir: t.TempDir(), fleet: &fleettest.Fleet{}}
-		w.p = kubeconfig.New(filepath.Join(w.dir, prepare(w)), o)
+		w := &folder{t: t, dir: t.TempDir(), fleet: &recorder{}}
+		w.p = NewKubeconfig(filepath.Join(w.dir, prepare(w)), o)
 		ctx, cancel := context.WithCancel(
 			klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&w.log)))),
 		)
@@ -77,7 +75,7 @@ func inWorld(t *testing.T, o kubeconfig.Options, prepare func(w *world) string, 
 }
 
 // put replaces a file in one step.
-func (w *world) put(name, text string) {
+func (w *folder) put(name, text string) {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)
 	w.must(os.MkdirAll(filepath.Dir(path), 0o755))
@@ -85,12 +83,12 @@ func (w *world) put(name, text string) {
 	w.must(os.Rename(path+".new", path))
 }
 
-func (w *world) remove(name string) {
+func (w *folder) remove(name string) {
 	w.t.Helper()
 	w.must(os.Remove(filepath.Join(w.dir, name)))
 }
 
-func (w *world) must(err error) {
+func (w *folder) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -98,7 +96,7 @@ func (w *world) must(err error) {
 }
 
 // wants checks the fleet's records since the last call, three checks of the files later.
-func (w *world) wants(want string) {
+func (w *folder) wants(want string) {
 	w.t.Helper()
 	time.Sleep(3*time.Second + time.Millisecond)
 	synctest.Wait()
@@ -108,7 +106,7 @@ func (w *world) wants(want string) {
 }
 
 // wantsHealth checks that each line of Health contains one of these texts.
-func (w *world) wantsHealth(texts ...string) {
+func (w *folder) wantsHealth(texts ...string) {
 	w.t.Helper()
 	var lines []string
 	if err := w.p.Health(); err != nil {
@@ -124,26 +122,26 @@ func (w *world) wantsHealth(texts ...string) {
 }
 
 func TestContextsOfAFileAreClusters(t *testing.T) {
-	inWorld(t, kubeconfig.Options{}, func(w *world) string {
-		w.put("config", config("eu", "1", "us", "2"))
+	inFolder(t, KubeconfigOptions{}, func(w *folder) string {
+		w.put("config", kubeconfigOf("eu", "1", "us", "2"))
 		return "config"
-	}, func(w *world) {
+	}, func(w *folder) {
 		w.wants("join eu; join us; synced")
-		w.put("config", config("eu", "1", "us", "2")) // the same content in another form
+		w.put("config", kubeconfigOf("eu", "1", "us", "2")) // the same content in another form
 		w.wants("")
-		w.put("config", config("eu", "1", "us", "9", "ap", "3"))
+		w.put("config", kubeconfigOf("eu", "1", "us", "9", "ap", "3"))
 		w.wants("join ap; change us: identity, host")
-		w.put("config", config("ap", "3"))
+		w.put("config", kubeconfigOf("ap", "3"))
 		w.wants("leave eu; leave us")
 		w.wantsHealth()
 	})
 }
 
 func TestMalformedFileKeepsItsClusters(t *testing.T) {
-	inWorld(t, kubeconfig.Options{}, func(w *world) string {
-		w.put("config", config("eu", "1", "us", "2"))
+	inFolder(t, KubeconfigOptions{}, func(w *folder) string {
+		w.put("config", kubeconfigOf("eu", "1", "us", "2"))
 		return "config"
-	}, func(w *world) {
+	}, func(w *folder) {
 		w.wants("join eu; join us; synced")
 		for text, want := range map[string]string{
 			"{{{": "not a kubeconfig", "": "it is empty", "kind: Pod": "not a kubeconfig",
@@ -156,7 +154,7 @@ func TestMalformedFileKeepsItsClusters(t *testing.T) {
 		w.remove("config")
 		w.wants("")
 		w.wantsHealth("config: stat: no such file")
-		w.put("config", config("us", "2"))
+		w.put("config", kubeconfigOf("us", "2"))
 		w.wants("leave eu")
 		w.wantsHealth()
 		if n := strings.Count(w.log.String(), "Cannot read all clusters of a source"); n != 4 {
@@ -167,12 +165,12 @@ func TestMalformedFileKeepsItsClusters(t *testing.T) {
 
 // An invalid context does not affect the others, and its cluster stays as it was.
 func TestMalformedContextKeepsItsCluster(t *testing.T) {
-	inWorld(t, kubeconfig.Options{}, func(w *world) string {
-		w.put("config", config("eu", "1", "us", "2"))
+	inFolder(t, KubeconfigOptions{}, func(w *folder) string {
+		w.put("config", kubeconfigOf("eu", "1", "us", "2"))
 		return "config"
-	}, func(w *world) {
+	}, func(w *folder) {
 		w.wants("join eu; join us; synced")
-		broken := strings.Replace(config("eu", "1", "us", "3"), `cluster: "eu", user: u`,
+		broken := strings.Replace(kubeconfigOf("eu", "1", "us", "3"), `cluster: "eu", user: u`,
 			`cluster: "eu", user: nobody`, 1)
 		w.put("config", broken)
 		w.wants("change us: identity, host")
@@ -181,17 +179,17 @@ func TestMalformedContextKeepsItsCluster(t *testing.T) {
 }
 
 func TestFilesOfADirectoryAreClusters(t *testing.T) {
-	inWorld(t, kubeconfig.Options{}, func(w *world) string {
-		w.put("d/eu.yaml", config("x", "1", "not-current", "7"))
-		w.put("d/us.kubeconfig", config("x", "2"))
-		w.put("d/.hidden", config("x", "2"))
+	inFolder(t, KubeconfigOptions{}, func(w *folder) string {
+		w.put("d/eu.yaml", kubeconfigOf("x", "1", "not-current", "7"))
+		w.put("d/us.kubeconfig", kubeconfigOf("x", "2"))
+		w.put("d/.hidden", kubeconfigOf("x", "2"))
 		w.must(os.MkdirAll(filepath.Join(w.dir, "d/folder"), 0o755))
 		return "d"
-	}, func(w *world) {
+	}, func(w *folder) {
 		w.wants("join eu; join us; synced")
-		w.put("d/ap.yaml", config("x", "3"))
+		w.put("d/ap.yaml", kubeconfigOf("x", "3"))
 		w.wants("join ap")
-		w.put("d/eu.yaml", config("x", "9"))
+		w.put("d/eu.yaml", kubeconfigOf("x", "9"))
 		w.wants("change eu: identity, host")
 		w.put("d/us.kubeconfig", "{{{")
 		w.remove("d/ap.yaml")
@@ -200,17 +198,17 @@ func TestFilesOfADirectoryAreClusters(t *testing.T) {
 		w.remove("d/us.kubeconfig")
 		w.wants("leave us")
 		w.wantsHealth()
-		w.put("d/eu.yaml", strings.Replace(config("x", "9"), `current-context: "x"`, "current-context: nowhere", 1))
+		w.put("d/eu.yaml", strings.Replace(kubeconfigOf("x", "9"), `current-context: "x"`, "current-context: nowhere", 1))
 		w.wants("")
 		w.wantsHealth(`its current context "nowhere" does not exist`)
 	})
 }
 
 func TestUnreadableDirectoryKeepsItsClusters(t *testing.T) {
-	inWorld(t, kubeconfig.Options{}, func(w *world) string {
-		w.put("d/eu.yaml", config("x", "1"))
+	inFolder(t, KubeconfigOptions{}, func(w *folder) string {
+		w.put("d/eu.yaml", kubeconfigOf("x", "1"))
 		return "d"
-	}, func(w *world) {
+	}, func(w *folder) {
 		w.wants("join eu; synced")
 		w.must(os.Rename(filepath.Join(w.dir, "d"), filepath.Join(w.dir, "away")))
 		w.wants("")
@@ -222,10 +220,10 @@ func TestUnreadableDirectoryKeepsItsClusters(t *testing.T) {
 }
 
 func TestFileAppearsLater(t *testing.T) {
-	inWorld(t, kubeconfig.Options{}, func(*world) string { return "d" }, func(w *world) {
+	inFolder(t, KubeconfigOptions{}, func(*folder) string { return "d" }, func(w *folder) {
 		w.wants("synced")
 		w.wantsHealth("d: stat: no such file")
-		w.put("d/eu.yaml", config("x", "1"))
+		w.put("d/eu.yaml", kubeconfigOf("x", "1"))
 		w.wants("join eu")
 		w.wantsHealth()
 	})
@@ -236,15 +234,15 @@ func TestFileAppearsLater(t *testing.T) {
 //
 // Source: AtomicWriter of Kubernetes v1.37, pkg/volume/util.
 func TestMountedSecret(t *testing.T) {
-	inWorld(t, kubeconfig.Options{}, func(w *world) string {
-		w.put("d/..2026_1/eu.yaml", config("x", "1"))
+	inFolder(t, KubeconfigOptions{}, func(w *folder) string {
+		w.put("d/..2026_1/eu.yaml", kubeconfigOf("x", "1"))
 		w.must(os.Symlink("..2026_1", filepath.Join(w.dir, "d/..data")))
 		w.must(os.Symlink("..data/eu.yaml", filepath.Join(w.dir, "d/eu.yaml")))
 		return "d"
-	}, func(w *world) {
+	}, func(w *folder) {
 		w.wants("join eu; synced")
-		w.put("d/..2026_2/eu.yaml", config("x", "2")) // of the same size, and perhaps the same time
-		w.put("d/..2026_2/us.yaml", config("x", "3"))
+		w.put("d/..2026_2/eu.yaml", kubeconfigOf("x", "2")) // of the same size, and perhaps the same time
+		w.put("d/..2026_2/us.yaml", kubeconfigOf("x", "3"))
 		w.must(os.Symlink("..2026_2", filepath.Join(w.dir, "d/..data_tmp")))
 		w.must(os.Rename(filepath.Join(w.dir, "d/..data_tmp"), filepath.Join(w.dir, "d/..data")))
 		w.must(os.Symlink("..data/us.yaml", filepath.Join(w.dir, "d/us.yaml")))
@@ -258,32 +256,32 @@ func TestMountedSecret(t *testing.T) {
 
 // A program that writes a file in place leaves a shorter one for a while, which may be valid.
 func TestAHalfWrittenFileIsNotRead(t *testing.T) {
-	inWorld(t, kubeconfig.Options{}, func(w *world) string {
-		w.put("config", config("eu", "1", "us", "2"))
+	inFolder(t, KubeconfigOptions{}, func(w *folder) string {
+		w.put("config", kubeconfigOf("eu", "1", "us", "2"))
 		return "config"
-	}, func(w *world) {
+	}, func(w *folder) {
 		w.wants("join eu; join us; synced")
 		path := filepath.Join(w.dir, "config")
-		w.must(os.WriteFile(path, []byte(config("eu", "1")), 0o600))
+		w.must(os.WriteFile(path, []byte(kubeconfigOf("eu", "1")), 0o600))
 		time.Sleep(time.Second) // one check
-		w.must(os.WriteFile(path, []byte(config("eu", "1", "us", "2", "ap", "3")), 0o600))
+		w.must(os.WriteFile(path, []byte(kubeconfigOf("eu", "1", "us", "2", "ap", "3")), 0o600))
 		w.wants("join ap")
 		w.wantsHealth()
 	})
 }
 
 func TestNamesAndLabels(t *testing.T) {
-	o := kubeconfig.Options{
+	o := KubeconfigOptions{
 		EveryContext: true,
 		Labels: func(file, context string) map[string]string {
 			return map[string]string{"file": file, "context": context}
 		},
 	}
-	inWorld(t, o, func(w *world) string {
-		w.put("d/eu.yaml", config("Admin@1", "1", "admin:1", "2", "b", "3"))
-		w.put("d/us.yaml", config("b", "4"))
+	inFolder(t, o, func(w *folder) string {
+		w.put("d/eu.yaml", kubeconfigOf("Admin@1", "1", "admin:1", "2", "b", "3"))
+		w.put("d/us.yaml", kubeconfigOf("b", "4"))
 		return "d"
-	}, func(w *world) {
+	}, func(w *folder) {
 		w.wants("join eu/admin-1; join eu/b; join us/b; synced")
 		w.wantsHealth(`two clusters are named "eu/admin-1"`)
 		a, err := w.fleet.Cluster("eu/b")
@@ -292,9 +290,9 @@ func TestNamesAndLabels(t *testing.T) {
 			w.t.Errorf("labels are %v", a.Labels)
 		}
 	})
-	o = kubeconfig.Options{Name: func(_, context string) string { return strings.TrimPrefix(context, "skip") }}
-	inWorld(t, o, func(w *world) string {
-		w.put("config", config("skip", "1", "b", "3"))
+	o = KubeconfigOptions{Name: func(_, context string) string { return strings.TrimPrefix(context, "skip") }}
+	inFolder(t, o, func(w *folder) string {
+		w.put("config", kubeconfigOf("skip", "1", "b", "3"))
 		return "config"
-	}, func(w *world) { w.wants("join b; synced") })
+	}, func(w *folder) { w.wants("join b; synced") })
 }

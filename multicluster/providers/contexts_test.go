@@ -1,12 +1,10 @@
-package kubeconf_test
+package providers
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/flyball-dev/flyball/multicluster/providers/internal/kubeconf"
 )
 
 // text returns a kubeconfig with one context, c, whose cluster and user have these lines.
@@ -37,19 +35,18 @@ func TestUntrustedKubeconfigs(t *testing.T) {
 		{server, "client-certificate: " + file + ", client-key: " + file, "client-certificate-data"},
 		{server + ", certificate-authority: " + file, "token: t", "certificate-authority-data"},
 	} {
-		contexts, _, err := kubeconf.Read(text(c.cluster, c.user), kubeconf.Source{Untrusted: true})
-		if err != nil || len(contexts) != 1 {
-			t.Fatalf("%s: %v, %v", c.user, contexts, err)
+		k, err := readKubeconfig(text(c.cluster, c.user), "", true)
+		if err != nil || len(k.contexts) != 1 {
+			t.Fatalf("%s: %v, %v", c.user, k, err)
 		}
-		err = contexts[0].Err
+		err = k.contexts[0].err
 		if (err == nil) != (c.want == "") || err != nil &&
-			(!strings.Contains(err.Error(), c.want) || contexts[0].Config != nil) {
+			(!strings.Contains(err.Error(), c.want) || k.contexts[0].config != nil) {
 			t.Errorf("%s; %s: %v, want %q", c.cluster, c.user, err, c.want)
 		}
 	}
-	trusted, _, err := kubeconf.Read(text(server, "tokenFile: token"),
-		kubeconf.Source{Path: filepath.Join(filepath.Dir(file), "config")})
-	if err != nil || trusted[0].Err != nil || trusted[0].Config.BearerTokenFile != file {
+	trusted, err := readKubeconfig(text(server, "tokenFile: token"), filepath.Join(filepath.Dir(file), "config"), false)
+	if err != nil || trusted.contexts[0].err != nil || trusted.contexts[0].config.BearerTokenFile != file {
 		t.Errorf("a file beside a trusted one: %+v, %v", trusted, err)
 	}
 }
@@ -57,11 +54,11 @@ func TestUntrustedKubeconfigs(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	identity := func(data []byte) string {
 		t.Helper()
-		contexts, _, err := kubeconf.Read(data, kubeconf.Source{})
-		if err != nil || contexts[0].Err != nil {
-			t.Fatal(contexts, err)
+		k, err := readKubeconfig(data, "", false)
+		if err != nil || k.contexts[0].err != nil {
+			t.Fatal(k, err)
 		}
-		return contexts[0].Identity
+		return k.contexts[0].identity
 	}
 	base := string(text("server: https://x", "token: t"))
 	for change, same := range map[[2]string]bool{
@@ -82,18 +79,15 @@ func TestInvalidKubeconfigs(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "empty", " \n": "empty", "a: [": "not a kubeconfig", "kind: Pod\napiVersion: v1\n": "not a kubeconfig",
 	} {
-		if _, _, err := kubeconf.Read([]byte(in), kubeconf.Source{}); err == nil ||
-			!strings.Contains(err.Error(), want) {
+		if _, err := readKubeconfig([]byte(in), "", false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", in, err, want)
 		}
 	}
-	contexts, current, err := kubeconf.Read(
-		[]byte(strings.Replace(string(text("server: https://x", "token: t")), "user: u,", "user: nobody,", 1)),
-		kubeconf.Source{},
-	)
-	if err != nil || current != "c" || len(contexts) != 1 || contexts[0].Err == nil ||
-		!strings.Contains(contexts[0].Err.Error(), `context "c": `) {
-		t.Errorf("a context without a user: %+v, %v", contexts, err)
+	nobody := strings.Replace(string(text("server: https://x", "token: t")), "user: u,", "user: nobody,", 1)
+	k, err := readKubeconfig([]byte(nobody), "", false)
+	if err != nil || k.current != "c" || len(k.contexts) != 1 || k.contexts[0].err == nil ||
+		!strings.Contains(k.contexts[0].err.Error(), `context "c": `) {
+		t.Errorf("a context without a user: %+v, %v", k, err)
 	}
 }
 
@@ -105,7 +99,7 @@ func TestClusterName(t *testing.T) {
 		"arn:aws:eks:eu-1:12:cluster/Shop":  "arn-aws-eks-eu-1-12-cluster/shop",
 		"_/@/":                              "", "": "",
 	} {
-		if got := kubeconf.ClusterName(in); got != want {
+		if got := clusterName(in); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)
 		}
 	}

@@ -1,12 +1,4 @@
-// Package roster keeps track of the clusters of a provider that finds them in several places: files, or objects. For
-// each place:
-//
-//	it is read ─▶ Found           ─▶ its new clusters join, and those no longer in it leave
-//	it cannot be read ─▶ Broken   ─▶ its clusters stay, and Health reports the error
-//	it is gone ─▶ Gone            ─▶ its clusters leave
-//
-// If two places use the same name, it belongs to the first one. The other one gets it when the first one gives it up.
-package roster
+package providers
 
 import (
 	"context"
@@ -25,11 +17,19 @@ import (
 // retryInterval is how often rejected clusters are announced again: another provider may have given up the name.
 const retryInterval = 10 * time.Second
 
-// Roster announces the clusters that a provider has found. It outlives the provider's runs: a place that cannot be read
-// in one run may have been read in the one before. The zero value is empty.
+// roster announces the clusters that a provider has found in several places: files, or objects. For each place:
+//
+//	it is read ─▶ found           ─▶ its new clusters join, and those no longer in it leave
+//	it cannot be read ─▶ broken   ─▶ its clusters stay, and health reports the error
+//	it is gone ─▶ gone            ─▶ its clusters leave
+//
+// If two places use the same name, it belongs to the first one. The other one gets it when the first one gives it up.
+//
+// The roster outlives the provider's runs: a place that cannot be read in one run may have been read in the one before.
+// The zero value is empty.
 //
 // Concurrency: all methods may be called from any goroutine.
-type Roster struct {
+type roster struct {
 	// mu is held during calls of the fleet, so that they come in the order of the provider's findings. The fleet's
 	// methods do not wait.
 	mu     sync.Mutex
@@ -51,9 +51,9 @@ type place struct {
 	seen bool
 }
 
-// Begin begins a run: it announces all known clusters to the fleet. [Roster.Complete] follows when all places were
+// begin begins a run: it announces all known clusters to the fleet. [roster.complete] follows when all places were
 // read.
-func (r *Roster) Begin(fleet multicluster.Fleet) {
+func (r *roster) begin(fleet multicluster.Fleet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fleet = fleet
@@ -68,9 +68,9 @@ func (r *Roster) Begin(fleet multicluster.Fleet) {
 	}
 }
 
-// Complete tells the fleet that all clusters are announced. If all is set, every existing place was read since the run
-// began, and Complete forgets the other places.
-func (r *Roster) Complete(all bool) {
+// complete tells the fleet that all clusters are announced. If all is set, every existing place was read since the run
+// began, and complete forgets the other places.
+func (r *roster) complete(all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, where := range slices.Sorted(maps.Keys(r.places)) {
@@ -82,7 +82,7 @@ func (r *Roster) Complete(all bool) {
 }
 
 // placeLocked returns the place of that name and marks it as seen.
-func (r *Roster) placeLocked(where string) *place {
+func (r *roster) placeLocked(where string) *place {
 	p := r.places[where]
 	if p == nil {
 		p = &place{rejected: map[string]error{}}
@@ -92,14 +92,14 @@ func (r *Roster) placeLocked(where string) *place {
 	return p
 }
 
-// Unusable is a cluster of which only the name is known.
-type Unusable struct {
-	Name string
-	Err  error
+// unusable is a cluster of which only the name is known.
+type unusable struct {
+	name string
+	err  error
 }
 
-// Found reports the clusters in a place. Unusable clusters stay as they were, if they were known.
-func (r *Roster) Found(ctx context.Context, where string, clusters []multicluster.Announcement, unusable ...Unusable) {
+// found reports the clusters in a place. Unusable clusters stay as they were, if they were known.
+func (r *roster) found(ctx context.Context, where string, clusters []multicluster.Announcement, bad ...unusable) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.placeLocked(where)
@@ -112,10 +112,10 @@ func (r *Roster) Found(ctx context.Context, where string, clusters []multicluste
 		}
 		now[a.Name] = a
 	}
-	for _, u := range unusable {
-		wrong = append(wrong, u.Err)
-		if a, known := before[u.Name]; known {
-			now[u.Name] = a
+	for _, u := range bad {
+		wrong = append(wrong, u.err)
+		if a, known := before[u.name]; known {
+			now[u.name] = a
 		}
 	}
 	p.clusters, p.err = now, errors.Join(wrong...)
@@ -123,37 +123,37 @@ func (r *Roster) Found(ctx context.Context, where string, clusters []multicluste
 	r.report(ctx, where)
 }
 
-// Broken reports that a place cannot be read. It returns whether the error is new.
-func (r *Roster) Broken(ctx context.Context, where string, err error) bool {
+// broken reports that a place cannot be read. It returns whether the error is new.
+func (r *roster) broken(ctx context.Context, where string, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.placeLocked(where).err = err
 	return r.report(ctx, where)
 }
 
-// Gone reports that a place does not exist any more.
-func (r *Roster) Gone(where string) {
+// gone reports that a place does not exist any more.
+func (r *roster) gone(where string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.goneLocked(where)
 }
 
-func (r *Roster) goneLocked(where string) {
+func (r *roster) goneLocked(where string) {
 	if p := r.places[where]; p != nil {
 		delete(r.places, where)
 		r.announceChanges(p.clusters, nil)
 	}
 }
 
-// Places returns the known places, sorted.
-func (r *Roster) Places() []string {
+// placeNames returns the known places, sorted.
+func (r *roster) placeNames() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.places))
 }
 
-// Run announces rejected clusters again from time to time, until ctx is done.
-func (r *Roster) Run(ctx context.Context) {
+// run announces rejected clusters again from time to time, until ctx is done.
+func (r *roster) run(ctx context.Context) {
 	tick := time.NewTicker(retryInterval)
 	defer tick.Stop()
 	for {
@@ -166,7 +166,7 @@ func (r *Roster) Run(ctx context.Context) {
 	}
 }
 
-func (r *Roster) retry(ctx context.Context) {
+func (r *roster) retry(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for where, p := range r.places {
@@ -181,7 +181,7 @@ func (r *Roster) retry(ctx context.Context) {
 }
 
 // announceChanges announces these names, or their departure, to the fleet.
-func (r *Roster) announceChanges(some, more map[string]multicluster.Announcement) {
+func (r *roster) announceChanges(some, more map[string]multicluster.Announcement) {
 	names := slices.Collect(maps.Keys(some))
 	names = slices.AppendSeq(names, maps.Keys(more))
 	slices.Sort(names)
@@ -190,7 +190,7 @@ func (r *Roster) announceChanges(some, more map[string]multicluster.Announcement
 	}
 }
 
-func (r *Roster) announce(name string) {
+func (r *roster) announce(name string) {
 	where, held := r.holders[name]
 	if held && !r.has(where, name) {
 		if p := r.places[where]; p != nil {
@@ -219,7 +219,7 @@ func (r *Roster) announce(name string) {
 	}
 }
 
-func (r *Roster) has(where, name string) bool {
+func (r *roster) has(where, name string) bool {
 	p := r.places[where]
 	if p == nil {
 		return false
@@ -229,8 +229,8 @@ func (r *Roster) has(where, name string) bool {
 }
 
 // report logs a new error of a place, and the end of an error.
-func (r *Roster) report(ctx context.Context, where string) bool {
-	p, err := r.places[where], r.health(where)
+func (r *roster) report(ctx context.Context, where string) bool {
+	p, err := r.places[where], r.healthOf(where)
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -248,8 +248,8 @@ func (r *Roster) report(ctx context.Context, where string) bool {
 	return false
 }
 
-// health returns the error of a place.
-func (r *Roster) health(where string) error {
+// healthOf returns the error of a place.
+func (r *roster) healthOf(where string) error {
 	p := r.places[where]
 	wrong := []error{p.err}
 	for _, name := range slices.Sorted(maps.Keys(p.rejected)) {
@@ -263,13 +263,13 @@ func (r *Roster) health(where string) error {
 	return errors.Join(wrong...)
 }
 
-// Health returns the errors of all places.
-func (r *Roster) Health() error {
+// health returns the errors of all places.
+func (r *roster) health() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var wrong []error
 	for _, where := range slices.Sorted(maps.Keys(r.places)) {
-		if err := r.health(where); err != nil {
+		if err := r.healthOf(where); err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", where, err))
 		}
 	}
