@@ -185,7 +185,7 @@ func ForOptions[T objects.Object](f *Factory, o InformerOptions) (Informer[T], e
 	if err != nil {
 		return nil, err
 	}
-	return &view[T]{shared: c.informer, resync: f.o.Resync, giveBack: func() { f.giveBack(c) }}, nil
+	return &view[T]{Informer: c.informer, resync: f.o.Resync, giveBack: func() { f.giveBack(c) }}, nil
 }
 
 // Release gives back an informer that [For] or [ForOptions] returned, and removes the handlers that were added

@@ -19,7 +19,8 @@ import (
 // and who asks by an object at run time share one cache. It asserts the type of each element, which the factory has
 // made sure of.
 type view[T objects.Object] struct {
-	shared Informer[objects.Object]
+	// Informer is the shared one. It answers what does not depend on T.
+	Informer[objects.Object]
 	// resync is that of handlers that do not say.
 	resync time.Duration
 
@@ -42,7 +43,7 @@ func (v *view[T]) release() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, r := range handlers {
-		_ = v.shared.RemoveHandler(now, r) // The error counts what is dropped, as promised.
+		_ = v.Informer.RemoveHandler(now, r) // The error counts what is dropped, as promised.
 	}
 	giveBack()
 }
@@ -56,7 +57,7 @@ func (v *view[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOptions) (*fan
 	if v.giveBack == nil {
 		return nil, fmt.Errorf("add handler to an informer that was released: %w", fanout.ErrStopped)
 	}
-	r, err := v.shared.AddHandler(untyped(h), o)
+	r, err := v.Informer.AddHandler(untyped(h), o)
 	if err == nil {
 		v.handlers = append(v.handlers, r)
 	}
@@ -84,14 +85,14 @@ func (v *view[T]) RemoveHandler(ctx context.Context, r *fanout.Registration) err
 	v.mu.Lock()
 	v.handlers = slices.DeleteFunc(v.handlers, func(other *fanout.Registration) bool { return other == r })
 	v.mu.Unlock()
-	return v.shared.RemoveHandler(ctx, r)
+	return v.Informer.RemoveHandler(ctx, r)
 }
 
 func (v *view[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
 	if f == nil {
-		return v.shared.AddIndex(name, nil) // It says what is wrong.
+		return v.Informer.AddIndex(name, nil) // It says what is wrong.
 	}
-	return v.shared.AddIndex(name, func(obj objects.Object) ([]string, error) {
+	return v.Informer.AddIndex(name, func(obj objects.Object) ([]string, error) {
 		if t, ok := obj.(T); ok {
 			return f(t)
 		}
@@ -100,68 +101,44 @@ func (v *view[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
 }
 
 func (v *view[T]) Get(namespace, name string) (T, bool) {
-	return assertFound[T](v.shared.Get(namespace, name))
+	return assertFound[T](v.Informer.Get(namespace, name))
 }
 
 func (v *view[T]) List(namespace string, sel labels.Selector) []T {
-	return assertAll[T](v.shared.List(namespace, sel))
+	return assertAll[T](v.Informer.List(namespace, sel))
 }
 
 func (v *view[T]) ByIndex(name, value string) ([]T, error) {
-	objs, err := v.shared.ByIndex(name, value)
+	objs, err := v.Informer.ByIndex(name, value)
 	return assertAll[T](objs), err
 }
 
-func (v *view[T]) All() iter.Seq[T] { return assertEach[T](v.shared.All()) }
+func (v *view[T]) All() iter.Seq[T] { return assertEach[T](v.Informer.All()) }
 
 func (v *view[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
-	objs, err := v.shared.AllByIndex(name, value)
+	objs, err := v.Informer.AllByIndex(name, value)
 	return assertEach[T](objs), err
 }
 
-func (v *view[T]) Snapshot() indexer.Snapshot[T] { return snapshotView[T]{v.shared.Snapshot()} }
+func (v *view[T]) Snapshot() indexer.Snapshot[T] { return snapshotView[T]{v.Informer.Snapshot()} }
 
 // snapshotView is to a snapshot what view is to an informer.
 type snapshotView[T objects.Object] struct {
-	shared indexer.Snapshot[objects.Object]
+	indexer.Snapshot[objects.Object]
 }
 
 func (v snapshotView[T]) Get(namespace, name string) (T, bool) {
-	return assertFound[T](v.shared.Get(namespace, name))
+	return assertFound[T](v.Snapshot.Get(namespace, name))
 }
 
 func (v snapshotView[T]) List(namespace string, sel labels.Selector) []T {
-	return assertAll[T](v.shared.List(namespace, sel))
+	return assertAll[T](v.Snapshot.List(namespace, sel))
 }
 
 func (v snapshotView[T]) ByIndex(name, value string) ([]T, error) {
-	objs, err := v.shared.ByIndex(name, value)
+	objs, err := v.Snapshot.ByIndex(name, value)
 	return assertAll[T](objs), err
 }
-
-func (v snapshotView[T]) ResourceVersion() string { return v.shared.ResourceVersion() }
-func (v snapshotView[T]) Close()                  { v.shared.Close() }
-
-func (v *view[T]) WaitForResourceVersion(ctx context.Context, namespace, rv string) error {
-	return v.shared.WaitForResourceVersion(ctx, namespace, rv)
-}
-
-func (v *view[T]) NamespaceResourceVersion(namespace string) string {
-	return v.shared.NamespaceResourceVersion(namespace)
-}
-
-func (v *view[T]) ResourceVersion() string               { return v.shared.ResourceVersion() }
-func (v *view[T]) HasSynced() bool                       { return v.shared.HasSynced() }
-func (v *view[T]) Synced() <-chan struct{}               { return v.shared.Synced() }
-func (v *view[T]) History(namespace string) int64        { return v.shared.History(namespace) }
-func (v *view[T]) WaitForSync(ctx context.Context) error { return v.shared.WaitForSync(ctx) }
-
-func (v *view[T]) WaitForSyncOrRefusal(ctx context.Context) error {
-	return v.shared.WaitForSyncOrRefusal(ctx)
-}
-
-func (v *view[T]) Health() Health { return v.shared.Health() }
-func (v *view[T]) Stats() Stats   { return v.shared.Stats() }
 
 func assertFound[T objects.Object](obj objects.Object, found bool) (typed T, _ bool) {
 	if found {
