@@ -13,6 +13,7 @@ import (
 func BenchmarkReconcile(b *testing.B) {
 	c := New("greeter", Func[Request](func(context.Context, Request) (Result, error) { return Result{}, nil }),
 		Options[Request]{})
+	engine := engineOf(c)
 	keys := make([]Request, 1000) // One that runs again and again would be watched for writes.
 	for n := range keys {
 		keys[n].Namespace, keys[n].Name = "default", fmt.Sprint("greeting-", n)
@@ -21,12 +22,12 @@ func BenchmarkReconcile(b *testing.B) {
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		c.Enqueue(keys[n%len(keys)])
-		item, err := c.queue.Get(ctx)
+		item, err := engine.queue.Get(ctx)
 		if err != nil {
 			b.Fatal(err)
 		}
-		c.processNextWorkItem(ctx, &item)
-		c.queue.Done(item.Key)
+		engine.processNextWorkItem(ctx, &item)
+		engine.queue.Done(item.Key)
 	}
 }
 

@@ -2,22 +2,9 @@ package reconcile
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
 	"time"
 
-	"k8s.io/klog/v2"
-
-	"github.com/flyball-dev/flyball/internal/misuse"
-	"github.com/flyball-dev/flyball/internal/trace"
-	"github.com/flyball-dev/flyball/internal/workctx"
-	"github.com/flyball-dev/flyball/reconcile/internal/counters"
-	"github.com/flyball-dev/flyball/reconcile/internal/deadline"
-	"github.com/flyball-dev/flyball/reconcile/internal/debounce"
-	"github.com/flyball-dev/flyball/reconcile/internal/feed"
-	"github.com/flyball-dev/flyball/reconcile/internal/forbidden"
-	"github.com/flyball-dev/flyball/reconcile/internal/hotloop"
+	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -27,88 +14,54 @@ import (
 // than it takes to look something up, and nothing that a user wrote is called under it: no source, no reconciler, no
 // method of a key.
 type Controller[K comparable] struct {
-	name string
-	// wrong is what was wrong with the arguments of New, for Run to return.
-	wrong      error
-	reconciler Reconciler[K]
-	options    Options[K]
-	queue      *workqueue.Queue[K]
-	stats      counters.Live
-	observe    func(took time.Duration) // told of every reconcile
-	rooms      rooms[K]                 // deadlines and forbidden are guarded by mu
+	engine controller[K]
+}
 
-	// feeds runs the sources.
-	feeds feed.Feeds[K]
-	// stop ends Run with an error. Run sets it before the workers start.
-	stop context.CancelCauseFunc
-	// trace is told of each reconcile; nil if nobody wants to know. Run sets it before the workers start.
-	trace *trace.Recorder
-
-	mu sync.Mutex
-	// keys has what is known of each key.
-	keys table[K]
+// controller has what a [Controller] needs of its [engine].
+//
+// It is an interface so that importers compile fast: a package that mentions a type compiles, once more, all methods of
+// each instantiated generic type that the type reaches through fields and method signatures. Only packages that call
+// [New] compile the loop and the queue again. See docs/decisions/0010-light-types.md.
+type controller[K comparable] interface {
+	loop.Handle[K]
+	Name() string
+	Watch(s Source[K]) error
+	Run(ctx context.Context) error
+	Warmup(ctx context.Context) error
+	Health() error
+	Stats() Stats
+	Work() Work
+	InFlight() []string
+	View(limit int) workqueue.View[string]
+	Left(limit int) []string
+	SelfTriggered() error
 }
 
 // New makes a controller with the given name, which must be unique among those whose metrics are read together; it
 // consists of letters, digits and, between them, - _ . / : (it stands in logs, metrics and URLs). Nothing runs before
 // [Controller.Run], which also returns what is wrong with the arguments.
 func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K] {
-	if o.Workers <= 0 {
-		o.Workers = 1
-	}
-	if o.DrainTimeout <= 0 {
-		o.DrainTimeout = defaultDrainTimeout
-	}
-	if o.HungAfter == 0 {
-		o.HungAfter = defaultPatience
-	}
-	if o.FailingAfter == 0 {
-		o.FailingAfter = defaultPatience
-	}
-	return &Controller[K]{
-		name:       name,
-		wrong:      errors.Join(misuse.Name(name), misuse.Nil("the reconciler", r)),
-		reconciler: r,
-		options:    o,
-		queue: workqueue.New(workqueue.Options[K]{
-			Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics, Order: o.Order,
-		}),
-		observe: observer(name, o.Metrics),
-		rooms: rooms[K]{
-			deadlines: deadline.New(deadline.Limits{Hung: o.HungAfter}),
-			forbidden: forbidden.Permissions[K]{},
-			hotloop:   hotloop.New[K](name, whyRequeue),
-		},
-		keys: newTable[K](
-			debounce.Limits{Interval: o.MinInterval, Quiet: o.Debounce, Longest: o.MaxDebounce}.WithDefaults(),
-		),
-	}
+	return &Controller[K]{newEngine(name, r, o)}
 }
 
 // Name is the name given to [New].
-func (c *Controller[K]) Name() string { return c.name }
+func (c *Controller[K]) Name() string { return c.engine.Name() }
+
+// Watch adds a source. A source added before Run is synced before the first key is reconciled; one added
+// to a running controller starts at once.
+func (c *Controller[K]) Watch(s Source[K]) error { return c.engine.Watch(s) }
 
 // Enqueue queues key at once, for a reason that is outside the sources.
 func (c *Controller[K]) Enqueue(key K) {
-	c.enqueue(key, workqueue.AddOptions{Cause: workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()}})
+	c.engine.Add(key, workqueue.AddOptions{
+		Cause: workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()},
+	})
 }
 
 // EnqueueAfter queues key after d, for a reason that is outside the sources.
 func (c *Controller[K]) EnqueueAfter(key K, d time.Duration) {
 	cause := workqueue.Cause{Source: "manual", Event: "EnqueueAfter", Time: time.Now()}
-	c.enqueue(key, workqueue.AddOptions{After: d, Cause: cause})
-}
-
-// enqueue is how all keys come into the queue that events and users add.
-func (c *Controller[K]) enqueue(key K, o workqueue.AddOptions) {
-	c.stats.Adds.Add(1)
-	if c.keys.limits.Quiet > 0 && o.After <= 0 && !o.RateLimited {
-		now := time.Now()
-		c.mu.Lock()
-		c.keys.obtain(key).debounce.Heard(now)
-		c.mu.Unlock()
-	}
-	c.queue.AddWith(key, o)
+	c.engine.Add(key, workqueue.AddOptions{After: d, Cause: cause})
 }
 
 // Run feeds the queue from the sources, waits until those it started with are synced, and reconciles until
@@ -116,45 +69,7 @@ func (c *Controller[K]) enqueue(key K, o workqueue.AddOptions) {
 //
 // Errors: nil after a stop in which everything in flight ended; [StuckError] if something did not; that of
 // a source that failed; [ErrStopped] when called again; what is wrong with the arguments of [New].
-func (c *Controller[K]) Run(ctx context.Context) error {
-	if c.wrong != nil {
-		return fmt.Errorf("controller %q: %w", c.name, c.wrong)
-	}
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name)
-	intake, stop := context.WithCancelCause(klog.NewContext(ctx, logger))
-	defer stop(nil)
-	work, release := workctx.From(intake, c.options.DrainTimeout)
-	defer release()
-
-	if !c.feeds.Start(intake, stop) {
-		return fmt.Errorf("controller %s: run: %w", c.name, ErrStopped)
-	}
-	c.stop, c.trace = stop, trace.From(ctx)
-	var workers, deadlines sync.WaitGroup
-	deadlines.Go(func() {
-		c.rooms.deadlines.Run(intake, &c.mu, func(now time.Time) { c.passDeadlines(intake, now) })
-	})
-	if c.feeds.WaitSynced(intake) {
-		logger.Info("Starting workers", "workers", c.options.Workers)
-		for range c.options.Workers {
-			workers.Go(func() { c.runWorker(intake, work) })
-		}
-		c.feeds.Flush(c.queue.AddWith)
-	}
-	<-intake.Done()
-	c.feeds.Stop()
-	idle := make(chan struct{}) // closed below when all workers have returned; nobody sends
-	go func() { workers.Wait(); close(idle) }()
-	stuck := c.drain(work, idle)
-	c.feeds.Wait()
-	deadlines.Wait()
-	c.queue.ShutDown()
-	if cause := context.Cause(intake); ctx.Err() == nil {
-		return errors.Join(cause, stuck)
-	}
-	logger.Info("Stopped", "queued", c.queue.Len(), "left", c.Left(mostLeftInLog))
-	return stuck
-}
+func (c *Controller[K]) Run(ctx context.Context) error { return c.engine.Run(ctx) }
 
 // Warmup runs the sources that feed everything anew when they are run again (see [Source]), and holds back the keys
 // that they add until Run is called. Run then need not wait for them, and begins with what changed last. Warmup
@@ -166,26 +81,33 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 // Errors: that of a source that failed, unless Run returns it.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller, for the name.
-func (c *Controller[K]) Warmup(ctx context.Context) error {
-	if on := c.options.EnableWarmup; on != nil && !*on {
-		return nil
-	}
-	return c.feeds.Warmup(klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name)))
-}
+func (c *Controller[K]) Warmup(ctx context.Context) error { return c.engine.Warmup(ctx) }
 
-// drain waits until idle is closed: first with work alive, then, when work is cancelled, a little more.
-func (c *Controller[K]) drain(work context.Context, idle <-chan struct{}) error {
-	select {
-	case <-idle:
-		return nil
-	case <-work.Done():
-	}
-	patience := time.NewTimer(abandonAfter)
-	defer patience.Stop()
-	select {
-	case <-idle:
-		return nil
-	case <-patience.C:
-		return &StuckError{Controller: c.name, Keys: c.InFlight()}
-	}
-}
+// Health is nil when the controller reconciles, or could at once, and its keys do well; else it names what it waits
+// for, and which keys hang or fail. In [Controller.Warmup] it is about the sources that run then.
+func (c *Controller[K]) Health() error { return c.engine.Health() }
+
+// Stats is a snapshot of the counters. It costs one lock, held for no more than the copy.
+func (c *Controller[K]) Stats() Stats { return c.engine.Stats() }
+
+// Work tells what there is to do. It costs as much as there are delayed keys: ask after Stats says that nothing else
+// is left.
+func (c *Controller[K]) Work() Work { return c.engine.Work() }
+
+// InFlight names the keys that are being reconciled at this moment, with the time each has been running, sorted. How
+// many there are is in [Stats], too.
+func (c *Controller[K]) InFlight() []string { return c.engine.InFlight() }
+
+// View returns what is in the queue, at most limit keys of each kind, as text. The Time of keys that are processed is
+// how long their reconcile has been running; that of ready ones is set if Options.Metrics is.
+func (c *Controller[K]) View(limit int) workqueue.View[string] { return c.engine.View(limit) }
+
+// Left returns the keys that are queued or in flight, sorted, at most limit of them: after Run has returned, those
+// that were left to the next process. Keys that wait for their time are in [Controller.Work].
+func (c *Controller[K]) Left(limit int) []string { return c.engine.Left(limit) }
+
+// SelfTriggered is a [SelfTriggeredError], when a key of the controller has been found to trigger itself; else nil.
+func (c *Controller[K]) SelfTriggered() error { return c.engine.SelfTriggered() }
+
+// handle returns a loop.Handle.
+func (c *Controller[K]) handle() any { return c.engine }

@@ -59,7 +59,7 @@ func (s *script) Run(ctx context.Context, out *Sink[string], synced func()) erro
 
 // started is a controller running in the bubble.
 type started struct {
-	*Controller[string]
+	*engine[string]
 	stop context.CancelFunc
 	done chan error // the answer of Run; capacity 1
 }
@@ -73,14 +73,23 @@ func start(t *testing.T, r Reconciler[string], o Options[string], sources ...Sou
 			t.Fatal(err)
 		}
 	}
-	s := &started{Controller: c, stop: stop, done: make(chan error, 1)}
+	s := &started{engine: engineOf(c), stop: stop, done: make(chan error, 1)}
 	go func() { s.done <- c.Run(ctx) }()
 	synctest.Wait()
 	return s
 }
 
+func (s *started) Enqueue(key string) { s.outside().Enqueue(key) }
+
+func (s *started) EnqueueAfter(key string, d time.Duration) { s.outside().EnqueueAfter(key, d) }
+
+func (s *started) outside() *Controller[string] { return &Controller[string]{s.engine} }
+
+// engineOf returns what is behind a controller.
+func engineOf[K comparable](c *Controller[K]) *engine[K] { return c.engine.(*engine[K]) }
+
 // runOf is a run of a key that c has taken.
-func runOf(t *testing.T, c *Controller[string], key string) *run[string] {
+func runOf(t *testing.T, c *engine[string], key string) *run[string] {
 	t.Helper()
 	r, ok := c.admitted(quiet(t.Context()), &workqueue.Item[string]{Key: key})
 	if !ok {
@@ -269,12 +278,12 @@ func TestPanicBecomesAnError(t *testing.T) {
 		if got := c.Stats(); got.Panics != 1 || got.Errors != 1 || got.InFlight != 0 {
 			t.Errorf("stats %+v", got)
 		}
-		_, err := c.syncHandler(runOf(t, c.Controller, "b"))
+		_, err := c.syncHandler(runOf(t, c.engine, "b"))
 		if err != nil {
 			t.Error(err)
 		}
 		c.reconciler = Func[string](func(context.Context, string) (Result, error) { panic(cause) })
-		_, err = c.syncHandler(runOf(t, c.Controller, "b"))
+		_, err = c.syncHandler(runOf(t, c.engine, "b"))
 		var panicked *PanicError
 		if !errors.As(err, &panicked) || !errors.Is(err, cause) ||
 			!strings.Contains(string(panicked.Stack), "TestPanicBecomesAnError") {

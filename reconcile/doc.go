@@ -10,10 +10,11 @@
 //
 // # Reading order
 //
-// Read these seven files in this order. They are the whole loop.
+// Read these eight files in this order. They are the whole loop.
 //
 //   - reconciler.go is what you write: a [Reconciler], the key it is given, and the [Result] it returns.
-//   - controller.go is the life of a [Controller]: New, Run, and how it stops.
+//   - controller.go is what a user can do with a [Controller].
+//   - engine.go is what is behind it, and its life: Run, and how it stops.
 //   - source.go is how keys come in: a [Source] puts them into a [Sink].
 //   - entry.go is all that the controller knows of a key: one record, which most keys have only while they run.
 //   - worker.go takes a key, calls the reconciler, and decides what becomes of the key.
@@ -23,7 +24,7 @@
 //
 // What stands beside the loop is in packages below internal, the rooms. Each can be read by itself, or skipped:
 //
-//   - feed runs the sources, also in a process that does not lead yet.
+//   - feed runs the sources, also in a process that does not lead yet, and takes their keys.
 //   - debounce puts off keys that come too often.
 //   - contradiction puts off keys whose cache is wrong.
 //   - forbidden reports a missing permission once, not for each key.
@@ -33,7 +34,7 @@
 //   - waker runs a key again whose own write no event reports.
 //
 // Read the other files when you need them: options.go, the settings; errors.go, the errors; work.go, what was done and
-// what is left to do; health.go, what is wrong; handle.go, what package multicluster sees of a controller.
+// what is left to do; health.go, what is wrong.
 //
 // The packages below this one make sources: package source has them, package handler turns the events of an informer
 // into keys, and package predicate tells which events matter.

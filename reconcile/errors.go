@@ -66,14 +66,13 @@ func (e *SelfTriggeredError) Error() string {
 		e.Trigger)
 }
 
-// SelfTriggered is a [SelfTriggeredError], when a key of the controller has been found to trigger itself; else nil.
-func (c *Controller[K]) SelfTriggered() error {
+func (c *engine[K]) SelfTriggered() error {
 	if found := c.rooms.hotloop.First(); found != nil {
 		return c.loopError(found)
 	}
 	return nil
 }
 
-func (c *Controller[K]) loopError(l *hotloop.Loop) error {
+func (c *engine[K]) loopError(l *hotloop.Loop) error {
 	return &SelfTriggeredError{Controller: c.name, Key: l.Key, Runs: l.Runs, Duration: l.Duration, Trigger: l.Trigger}
 }

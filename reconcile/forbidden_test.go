@@ -33,7 +33,7 @@ func startLogged(t *testing.T, r Reconciler[string], o Options[string]) (c *star
 	var out strings.Builder // written to under the logger's lock, read in a bubble at rest
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
-	c = &started{Controller: New("test", r, o), stop: stop, done: make(chan error, 1)}
+	c = &started{engine: engineOf(New("test", r, o)), stop: stop, done: make(chan error, 1)}
 	go func() { c.done <- c.Run(ctx) }()
 	synctest.Wait()
 	return c, func() []string {
@@ -129,7 +129,7 @@ func TestProbesThatNeedItNoMore(t *testing.T) {
 		if err := c.Health(); err == nil || !strings.Contains(err.Error(), "test: 1 key forbidden for 2h") {
 			t.Errorf("health: %v", err)
 		}
-		c.handle().(handle[string]).ForgetAll(func(key string) bool { return key == fmt.Sprint(keys-1) })
+		c.ForgetAll(func(key string) bool { return key == fmt.Sprint(keys-1) })
 		if err := c.Health(); err != nil {
 			t.Errorf("health: %v", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -30,7 +31,7 @@ func TestPriorityIsKept(t *testing.T) {
 		})
 		c := start(t, r, Options[string]{Order: workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})})
 		for _, key := range []string{"fails", "again", "raised"} {
-			c.enqueue(key, workqueue.AddOptions{Priority: &low})
+			c.Add(key, workqueue.AddOptions{Priority: &low})
 		}
 		synctest.Wait()
 		want := map[string]int{"fails": low, "again": low, "raised": high}
@@ -48,7 +49,7 @@ func TestPriorityIsKept(t *testing.T) {
 	})
 }
 
-func forget(c *started) handle[string] { return c.handle().(handle[string]) }
+func forget(c *started) loop.Handle[string] { return c.engine }
 
 // TestForget: what was forgotten does not come back, and is not remembered.
 func TestForget(t *testing.T) {
@@ -165,9 +166,9 @@ func TestCausesOfFailuresStay(t *testing.T) {
 			Func[string](
 				func(context.Context, string) (Result, error) { return Result{}, Terminal(errors.New("no")) },
 			), Options[string]{})
-		c.enqueue("a", workqueue.AddOptions{Cause: workqueue.Cause{Source: "test", Event: "Add"}})
+		c.Add("a", workqueue.AddOptions{Cause: workqueue.Cause{Source: "test", Event: "Add"}})
 		synctest.Wait()
-		c.enqueue("b", workqueue.AddOptions{Cause: workqueue.Cause{Source: "other", Event: "Add"}})
+		c.Add("b", workqueue.AddOptions{Cause: workqueue.Cause{Source: "other", Event: "Add"}})
 		synctest.Wait()
 		for _, f := range c.Work().Failing {
 			if want := map[string]string{"a": "test", "b": "other"}[f.Key]; len(f.Causes) != 1 ||

@@ -15,25 +15,23 @@ import (
 // panicsInARow is how many reconciles must panic, with none that does not between them, before Health reports it.
 const panicsInARow = 10
 
-// Health is nil when the controller reconciles, or could at once, and its keys do well; else it names what it waits
-// for, and which keys hang or fail. In [Controller.Warmup] it is about the sources that run then.
-func (c *Controller[K]) Health() error {
+func (c *engine[K]) Health() error {
 	if !c.feeds.Running() && !c.feeds.Warming() {
-		return c.alive()
+		return c.Alive()
 	}
 	wrong := append(c.unwell(), c.panicking())
 	return errors.Join(append(wrong, c.feeds.Health()...)...)
 }
 
-// alive is nil while the controller runs and does not panic all the time.
-func (c *Controller[K]) alive() error {
+// Alive is nil while the controller runs and does not panic all the time.
+func (c *engine[K]) Alive() error {
 	if !c.feeds.Running() {
 		return fmt.Errorf("controller %s: not running", c.name)
 	}
 	return c.panicking()
 }
 
-func (c *Controller[K]) panicking() error {
+func (c *engine[K]) panicking() error {
 	if n := c.stats.Panicking.Load(); n >= panicsInARow {
 		return fmt.Errorf("%s: the last %d reconciles panicked", c.name, n)
 	}
@@ -41,7 +39,7 @@ func (c *Controller[K]) panicking() error {
 }
 
 // unwell returns what is wrong with keys, in words for people. Elements may be nil.
-func (c *Controller[K]) unwell() (complaints []error) {
+func (c *engine[K]) unwell() (complaints []error) {
 	c.mu.Lock()
 	running, failing, contradicted := c.keys.began(), map[K]time.Time{}, map[K]*contradiction.State{}
 	for key, e := range c.keys.entries {
@@ -64,7 +62,7 @@ func (c *Controller[K]) unwell() (complaints []error) {
 }
 
 // passDeadlines releases the slots of the reconciles that are slow now, and logs those that hang now.
-func (c *Controller[K]) passDeadlines(ctx context.Context, now time.Time) {
+func (c *engine[K]) passDeadlines(ctx context.Context, now time.Time) {
 	hanging := map[K]time.Duration{}
 	c.mu.Lock()
 	for _, e := range c.keys.running {

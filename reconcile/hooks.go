@@ -28,7 +28,7 @@ type rooms[K comparable] struct {
 
 // admitted is the first hook: a worker has taken a key. It reports whether the key is to be reconciled now. If not,
 // it was put off.
-func (c *Controller[K]) admitted(work context.Context, item *workqueue.Item[K]) (*run[K], bool) {
+func (c *engine[K]) admitted(work context.Context, item *workqueue.Item[K]) (*run[K], bool) {
 	if admit := c.rooms.outer.Admitted; admit != nil && !admit(item.Key) {
 		return nil, false
 	}
@@ -46,7 +46,7 @@ func (c *Controller[K]) admitted(work context.Context, item *workqueue.Item[K]) 
 	}
 	r := &run[K]{controller: c, entry: e, item: *item, number: c.stats.Started.Add(1)}
 	if c.trace != nil {
-		r.began = c.trace.Began(c.subject(item.Key), r.number, item.Attempt, item.Queued, item.Causes, now)
+		r.began = c.trace.Began(c.Subject(item.Key), r.number, item.Attempt, item.Queued, item.Causes, now)
 	}
 	ctx, found := c.rooms.hotloop.Begin(work, &r.item, now)
 	if r.Context = ctx; found != nil {
@@ -56,7 +56,7 @@ func (c *Controller[K]) admitted(work context.Context, item *workqueue.Item[K]) 
 }
 
 // wait returns how long a key that a worker has taken still has to wait, and the cause of that; zero if it may run now.
-func (c *Controller[K]) wait(e *entry[K], item *workqueue.Item[K], now time.Time) (time.Duration, workqueue.Cause) {
+func (c *engine[K]) wait(e *entry[K], item *workqueue.Item[K], now time.Time) (time.Duration, workqueue.Cause) {
 	if e.contradiction != nil {
 		if wait := e.contradiction.Wait(); wait > 0 {
 			return wait, c.cause(WhyRetry)
@@ -71,7 +71,7 @@ func (c *Controller[K]) wait(e *entry[K], item *workqueue.Item[K], now time.Time
 }
 
 // selfTriggered reports a loop, and ends the controller if nothing else would.
-func (c *Controller[K]) selfTriggered(work context.Context, found *hotloop.Loop) {
+func (c *engine[K]) selfTriggered(work context.Context, found *hotloop.Loop) {
 	err := c.loopError(found)
 	if !found.Endless {
 		klog.FromContext(work).Error(err, "Reconcile triggers itself", "key", found.Key)
@@ -104,7 +104,7 @@ type note struct {
 }
 
 // settled is the second hook: a reconcile ended, and the key does not run again before it returns.
-func (c *Controller[K]) settled(r *run[K], how outcome, err error) (n note) {
+func (c *engine[K]) settled(r *run[K], how outcome, err error) (n note) {
 	e, why := r.entry, r.contradicted.Load()
 	known := e.contradiction
 	if known != nil || why != nil {
@@ -151,7 +151,7 @@ func (c *Controller[K]) settled(r *run[K], how outcome, err error) (n note) {
 }
 
 // permitLocked notes that a key does not lack the permission any more that it lacked, unless it is still.
-func (c *Controller[K]) permitLocked(e *entry[K], still string) (others []K, lasted time.Duration) {
+func (c *engine[K]) permitLocked(e *entry[K], still string) (others []K, lasted time.Duration) {
 	if e.permission == "" || e.permission == still {
 		return nil, 0
 	}
@@ -161,14 +161,14 @@ func (c *Controller[K]) permitLocked(e *entry[K], still string) (others []K, las
 }
 
 // askAgain has keys try whether they are still forbidden what they were.
-func (c *Controller[K]) askAgain(keys []K) {
+func (c *engine[K]) askAgain(keys []K) {
 	for _, key := range keys {
 		c.queue.AddWith(key, workqueue.AddOptions{Cause: c.cause(WhyRetry)})
 	}
 }
 
 // forgotten is the third hook: the key is not the controller's any more. No worker has it.
-func (c *Controller[K]) forgotten(key K) {
+func (c *engine[K]) forgotten(key K) {
 	c.queue.CancelRequeue(key)
 	c.queue.Forget(key)
 	c.mu.Lock()

@@ -11,7 +11,7 @@ import (
 )
 
 // asking is a key whose String method asks its controller, which would wait for ever if a lock were held.
-type asking struct{ c *Controller[asking] }
+type asking struct{ c *engine[asking] }
 
 func (a asking) String() string {
 	a.c.Stats()
@@ -21,7 +21,7 @@ func (a asking) String() string {
 
 // asks is a source, a limiter and a reconciler that ask their controller whenever they are called.
 type asks struct {
-	c    *Controller[asking]
+	c    *engine[asking]
 	fail bool
 }
 
@@ -41,7 +41,7 @@ func (a *asks) Forget(key asking)             { _ = key.String() }
 func (a *asks) NumRequeues(key asking) int    { return len(key.String()) }
 
 func (a *asks) Reconcile(ctx context.Context, key asking) (Result, error) {
-	if key.c.Enqueue(key); a.fail {
+	if key.c.Add(key, workqueue.AddOptions{}); a.fail {
 		select {
 		case <-time.After(time.Hour):
 		case <-ctx.Done():
@@ -57,7 +57,7 @@ func TestNothingIsCalledUnderALock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &asks{fail: fail}
-				a.c = New("test", a,
+				a.c = newEngine("test", a,
 					Options[asking]{RateLimiter: a, HungAfter: time.Minute, FailingAfter: time.Minute, Workers: 2})
 				ctx, stop := context.WithCancel(quiet(t.Context()))
 				warm, done := make(chan error, 1), make(chan error, 1)
@@ -71,9 +71,8 @@ func TestNothingIsCalledUnderALock(t *testing.T) {
 				time.Sleep(2*time.Hour + time.Minute)
 				_, _, _ = a.c.Health(), a.c.InFlight(), a.c.Left(3)
 				_, _ = a.c.Work(), a.c.SelfTriggered()
-				forget := a.c.handle().(handle[asking])
-				forget.ForgetAll(func(key asking) bool { return key.String() != "" })
-				_ = forget.Hung()
+				a.c.ForgetAll(func(key asking) bool { return key.String() != "" })
+				_ = a.c.Hung()
 				stop()
 				<-warm
 				if err := <-done; (err == nil) != fail {

@@ -21,7 +21,7 @@ import (
 // run is one reconcile, and the context that its reconciler is called with.
 type run[K comparable] struct {
 	context.Context // that of work in flight, which outlives the stop signal
-	controller      *Controller[K]
+	controller      *engine[K]
 	entry           *entry[K]
 	item            workqueue.Item[K]
 	number          uint64
@@ -33,8 +33,8 @@ type run[K comparable] struct {
 	logger any
 }
 
-// subject names a key in what is recorded.
-func (c *Controller[K]) subject(key K) trace.Subject {
+// Subject names a key in what is recorded.
+func (c *engine[K]) Subject(key K) trace.Subject {
 	if r, ok := any(&key).(*Request); ok {
 		return trace.Subject{Controller: c.name, Namespace: r.Namespace, Name: r.Name}
 	}
@@ -59,7 +59,7 @@ func (r *run[K]) Value(key any) any {
 		return r.contradicted.Store
 	case trace.RunKey{}:
 		if c := r.controller; c.trace != nil {
-			return &trace.Run{Recorder: c.trace, Key: c.subject(r.item.Key), Number: r.number}
+			return &trace.Run{Recorder: c.trace, Key: c.Subject(r.item.Key), Number: r.number}
 		}
 		return nil
 	case logkey.Key:

@@ -3,12 +3,11 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/flyball-dev/flyball/internal/loop/backlog"
 	"github.com/flyball-dev/flyball/internal/misuse"
-	"github.com/flyball-dev/flyball/internal/trace"
+	"github.com/flyball-dev/flyball/reconcile/internal/feed"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -41,14 +40,13 @@ type Enqueuer[K comparable] interface {
 
 // Sink is a controller's queue as a [Source] sees it.
 type Sink[K comparable] struct {
-	controller *Controller[K]
-	// backlog holds the keys back while nobody works; nil when somebody does.
-	backlog atomic.Pointer[backlog.Backlog[K]]
-	trace   *trace.Recorder // nil if nobody wants to know
+	controller string
+	// enqueuer returns that of a feed.Intake.
+	enqueuer func(cause workqueue.Cause, changed bool) Enqueuer[K]
 }
 
 // String returns the name of the controller.
-func (s *Sink[K]) String() string { return s.controller.name }
+func (s *Sink[K]) String() string { return s.controller }
 
 // For returns an [Enqueuer] whose keys carry cause.
 func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, true) }
@@ -57,50 +55,7 @@ func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cau
 // warm-up, what has changed is reconciled first.
 func (s *Sink[K]) ForUnchanged(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, false) }
 
-func (s *Sink[K]) enqueuer(cause workqueue.Cause, news bool) Enqueuer[K] {
-	s.controller.stats.Events.Add(1)
-	e := &enqueuer[K]{sink: s, cause: cause, news: news}
-	if s.trace != nil {
-		e.handled = s.trace.Handled(s.controller.name, &e.cause)
-	}
-	return e
-}
-
-type enqueuer[K comparable] struct {
-	sink    *Sink[K]
-	cause   workqueue.Cause
-	news    bool        // something changed
-	handled trace.Place // where the event is recorded
-}
-
-// Add implements [Enqueuer].
-func (e *enqueuer[K]) Add(key K) { e.add(key, workqueue.AddOptions{}) }
-
-// AddAfter implements [Enqueuer].
-func (e *enqueuer[K]) AddAfter(key K, d time.Duration) { e.add(key, workqueue.AddOptions{After: d}) }
-
-// AddRateLimited implements [Enqueuer].
-func (e *enqueuer[K]) AddRateLimited(key K) { e.add(key, workqueue.AddOptions{RateLimited: true}) }
-
-// add queues the key, or has it held back.
-func (e *enqueuer[K]) add(key K, o workqueue.AddOptions) {
-	o.Cause = e.cause
-	if r := e.sink.trace; r != nil {
-		r.Queued(e.handled, e.sink.controller.subject(key), o.After)
-	}
-	if b := e.sink.backlog.Load(); b != nil {
-		if b.Add(key, o, e.news) {
-			e.sink.controller.stats.Adds.Add(1)
-			return
-		}
-		e.sink.backlog.Store(nil) // Somebody works now.
-	}
-	e.sink.controller.enqueue(key, o)
-}
-
-// Watch adds a source. A source added before Run is synced before the first key is reconciled; one added
-// to a running controller starts at once.
-func (c *Controller[K]) Watch(s Source[K]) error {
+func (c *engine[K]) Watch(s Source[K]) error {
 	if misuse.IsNil(s) {
 		return fmt.Errorf("controller %s: watch: the source is nil: package source has constructors", c.name)
 	}
@@ -113,20 +68,18 @@ func (c *Controller[K]) Watch(s Source[K]) error {
 // fed is a source as package feed runs it.
 type fed[K comparable] struct {
 	Source[K]
-	controller *Controller[K]
+	controller *engine[K]
 }
 
-// Repeats implements feed.Source.
 func (f fed[K]) Repeats() bool {
 	r, ok := f.Source.(interface{ Repeats() bool })
 	return ok && r.Repeats()
 }
 
-// Run implements feed.Source.
 func (f fed[K]) Run(ctx context.Context, held *backlog.Backlog[K], synced func()) error {
-	out := &Sink[K]{controller: f.controller, trace: trace.From(ctx)}
-	out.backlog.Store(held)
-	if err := f.Source.Run(ctx, out, synced); err != nil {
+	in := feed.NewIntake[K](ctx, f.controller, &f.controller.stats, held)
+	enqueuer := func(c workqueue.Cause, changed bool) Enqueuer[K] { return in.Enqueuer(c, changed) }
+	if err := f.Source.Run(ctx, &Sink[K]{f.controller.name, enqueuer}, synced); err != nil {
 		return fmt.Errorf("controller %s: %w", f.controller.name, err)
 	}
 	return nil

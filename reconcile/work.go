@@ -63,9 +63,7 @@ type Failing struct {
 	Causes []workqueue.Cause
 }
 
-// Work tells what there is to do. It costs as much as there are delayed keys: ask after Stats says that nothing else
-// is left.
-func (c *Controller[K]) Work() Work {
+func (c *engine[K]) Work() Work {
 	w := Work{Started: c.feeds.Fed()} // Read first: the queue read below then has all that the sources handed over.
 	c.mu.Lock()
 	w.InFlight = len(c.keys.running)
@@ -86,7 +84,7 @@ func (c *Controller[K]) Work() Work {
 
 // why says why a key is delayed. Its causes alone do not tell: they are those of all that it waits for, and of many
 // the first.
-func (c *Controller[K]) why(d workqueue.KeyView[K]) string {
+func (c *engine[K]) why(d workqueue.KeyView[K]) string {
 	if d.Requeue && c.waiting(d.Key) {
 		return WhyPaced
 	}
@@ -104,7 +102,7 @@ func (c *Controller[K]) why(d workqueue.KeyView[K]) string {
 }
 
 // waiting reports whether Options.MinInterval or Debounce put the key off.
-func (c *Controller[K]) waiting(key K) bool {
+func (c *engine[K]) waiting(key K) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.keys.entries[key]
@@ -112,21 +110,19 @@ func (c *Controller[K]) waiting(key K) bool {
 }
 
 // cause is what became of a reconcile, for the queue.
-func (c *Controller[K]) cause(why string) workqueue.Cause {
+func (c *engine[K]) cause(why string) workqueue.Cause {
 	return workqueue.Cause{Source: c.name, Event: why, Time: time.Now()}
 }
 
 // ownCause says whether a cause is one of [Controller.cause].
-func (c *Controller[K]) ownCause(cause workqueue.Cause) bool {
+func (c *engine[K]) ownCause(cause workqueue.Cause) bool {
 	return cause.Source == c.name && (cause.Event == WhyRetry || cause.Event == WhyStale || cause.Event == whyRequeue)
 }
 
 // mostFailures bounds how many failures are remembered.
 const mostFailures = 10_000
 
-// InFlight names the keys that are being reconciled at this moment, with the time each has been running, sorted. How
-// many there are is in [Stats], too.
-func (c *Controller[K]) InFlight() []string {
+func (c *engine[K]) InFlight() []string {
 	c.mu.Lock()
 	running := c.keys.began()
 	c.mu.Unlock()
@@ -138,9 +134,7 @@ func (c *Controller[K]) InFlight() []string {
 	return keys
 }
 
-// View returns what is in the queue, at most limit keys of each kind, as text. The Time of keys that are processed is
-// how long their reconcile has been running; that of ready ones is set if Options.Metrics is.
-func (c *Controller[K]) View(limit int) workqueue.View[string] {
+func (c *engine[K]) View(limit int) workqueue.View[string] {
 	v := c.queue.View(limit)
 	c.mu.Lock()
 	running := c.keys.began()
@@ -153,9 +147,7 @@ func (c *Controller[K]) View(limit int) workqueue.View[string] {
 	return trace.AsText(v)
 }
 
-// Left returns the keys that are queued or in flight, sorted, at most limit of them: after Run has returned, those
-// that were left to the next process. Keys that wait for their time are in [Controller.Work].
-func (c *Controller[K]) Left(limit int) []string {
+func (c *engine[K]) Left(limit int) []string {
 	view := c.View(limit)
 	keys := make([]string, 0, len(view.Ready)+len(view.Processing))
 	for _, v := range slices.Concat(view.Processing, view.Ready) {
@@ -169,8 +161,7 @@ func (c *Controller[K]) Left(limit int) []string {
 // Stats counts what a controller has done since it was made.
 type Stats = counters.Stats
 
-// Stats is a snapshot of the counters. It costs one lock, held for no more than the copy.
-func (c *Controller[K]) Stats() Stats {
+func (c *engine[K]) Stats() Stats {
 	s := c.stats.Stats()
 	c.mu.Lock()
 	s.InFlight, s.Peak = len(c.keys.running), c.keys.peak

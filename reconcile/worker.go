@@ -14,7 +14,7 @@ import (
 )
 
 // runWorker takes one key after the other until intake is done: the key that would have come next stays in the queue.
-func (c *Controller[K]) runWorker(intake, work context.Context) {
+func (c *engine[K]) runWorker(intake, work context.Context) {
 	item, err := c.queue.Get(intake)
 	for err == nil {
 		c.processNextWorkItem(work, &item)
@@ -25,7 +25,7 @@ func (c *Controller[K]) runWorker(intake, work context.Context) {
 }
 
 // processNextWorkItem reconciles one key, and settles what becomes of it.
-func (c *Controller[K]) processNextWorkItem(work context.Context, item *workqueue.Item[K]) {
+func (c *engine[K]) processNextWorkItem(work context.Context, item *workqueue.Item[K]) {
 	r, ok := c.admitted(work, item)
 	if !ok {
 		return
@@ -44,7 +44,7 @@ func (c *Controller[K]) processNextWorkItem(work context.Context, item *workqueu
 }
 
 // over notes that the worker is about to give the key back to the queue. Until then nobody else may have it.
-func (c *Controller[K]) over(e *entry[K]) {
+func (c *engine[K]) over(e *entry[K]) {
 	c.mu.Lock()
 	key, forgotten := e.key, e.forgotten
 	c.keys.end(e)
@@ -56,7 +56,7 @@ func (c *Controller[K]) over(e *entry[K]) {
 
 // syncHandler calls the reconciler with a context that carries a logger, the causes and the timeout. A
 // panic comes back as a [PanicError]: here is the only place that recovers.
-func (c *Controller[K]) syncHandler(r *run[K]) (result Result, err error) {
+func (c *engine[K]) syncHandler(r *run[K]) (result Result, err error) {
 	key, ctx := r.item.Key, context.Context(r)
 	if c.options.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -94,11 +94,11 @@ func (c *Controller[K]) syncHandler(r *run[K]) (result Result, err error) {
 }
 
 // settle decides what becomes of a key; [Reconciler] has the rules.
-func (c *Controller[K]) settle(r *run[K], result Result, err error) {
+func (c *engine[K]) settle(r *run[K], result Result, err error) {
 	how := c.judge(r, err)
 	note := c.settled(r, how, err)
 	if c.trace != nil {
-		c.trace.Ended(r.began, c.subject(r.item.Key), how.String(), err, result.RequeueAfter, r.entry.run.Began)
+		c.trace.Ended(r.began, c.Subject(r.item.Key), how.String(), err, result.RequeueAfter, r.entry.run.Began)
 	}
 	switch how {
 	case stale:
@@ -126,7 +126,7 @@ func (c *Controller[K]) settle(r *run[K], result Result, err error) {
 }
 
 // judge returns how a reconcile ended, counts errors, and logs those after which the key is given up.
-func (c *Controller[K]) judge(r *run[K], err error) outcome {
+func (c *engine[K]) judge(r *run[K], err error) outcome {
 	switch {
 	case err == nil:
 		return succeeded
@@ -150,7 +150,7 @@ func (c *Controller[K]) judge(r *run[K], err error) outcome {
 }
 
 // logger is for what became of a run.
-func (c *Controller[K]) logger(r *run[K], err error) klog.Logger {
+func (c *engine[K]) logger(r *run[K], err error) klog.Logger {
 	logger := klog.LoggerWithValues(klog.FromContext(r.Context), "key", r.item.Key, "attempt", r.item.Attempt)
 	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
 		logger = logger.WithValues("stack", string(panicked.Stack))
@@ -160,7 +160,7 @@ func (c *Controller[K]) logger(r *run[K], err error) klog.Logger {
 
 // again puts a key back whose reconcile found the cache behind a write of this process. That is no failure: the backoff
 // stays as it is, and the next event runs the key at once.
-func (c *Controller[K]) again(r *run[K], err error) {
+func (c *engine[K]) again(r *run[K], err error) {
 	c.stats.Stale.Add(1)
 	wait := staleRetry
 	if behind := (*client.StaleError)(nil); errors.As(err, &behind) {
@@ -174,7 +174,7 @@ func (c *Controller[K]) again(r *run[K], err error) {
 }
 
 // retry puts a key back that failed. What the API server forbids for want of a permission is logged once for all keys.
-func (c *Controller[K]) retry(r *run[K], result Result, err error, n note) {
+func (c *engine[K]) retry(r *run[K], result Result, err error, n note) {
 	logger := c.logger(r, err)
 	if result.RequeueAfter > 0 {
 		logger = logger.WithValues("ignored", result.RequeueAfter)

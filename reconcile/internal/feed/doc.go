@@ -4,5 +4,5 @@
 // A source runs from when the controller does. One that can be run again may run before, in a warm-up run: what it
 // feeds is held back in a backlog until the controller works.
 //
-// Reading order: feed.go, then warmup.go.
+// Reading order: feed.go, warmup.go, then intake.go.
 package feed
