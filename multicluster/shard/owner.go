@@ -9,7 +9,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -64,14 +63,14 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	}
 	own := rest.CopyConfig(config)
 	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent()) + "/shard-owner"
-	own.QPS, own.RateLimiter = -1, nil // a renewal must not wait for other requests, which have a limiter of their own
-	client, err := kubernetes.NewForConfig(own)
+	own.QPS, own.RateLimiter = -1, nil                  // a renewal must not wait for other requests, which have a limiter of their own
+	client, err := coordinationclient.NewForConfig(own) // not a clientset, which links all kinds
 	if err != nil {
 		return nil, fmt.Errorf("shard owner: client for leases: %w", err)
 	}
 	owner := &Owner{
 		options: o, lease: leaseName(o.Fleet, key{replicaLease, o.Identity}),
-		client: client.CoordinationV1(), leases: client.CoordinationV1().Leases(o.Namespace),
+		client: client, leases: client.Leases(o.Namespace),
 		limiter:  flowcontrol.NewFakeAlwaysRateLimiter(),
 		replicas: newReplicas(o.LeaseDuration),
 		claims:   map[string]*claim{}, written: map[string]*coordinationv1.Lease{}, deletedHeld: map[string]time.Time{},
@@ -83,7 +82,7 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	if o.QPS > 0 {
 		owner.limiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
 	}
-	lw := listwatch.NewRESTListerWatcher[*coordinationv1.Lease](client.CoordinationV1().RESTClient(),
+	lw := listwatch.NewRESTListerWatcher[*coordinationv1.Lease](client.RESTClient(),
 		listwatch.RESTOptions{
 			Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease",
 			Namespace: o.Namespace, LabelSelector: FleetLabel + "=" + o.Fleet,
