@@ -30,19 +30,16 @@ var (
 		"Total number of requests that were dropped because their cluster had departed")
 )
 
-// Collector reads a fleet when it is scraped. Register it with the Registerer of manager/metrics.
-//
-// Concurrency: all methods may be called from any goroutine.
-type Collector struct{ fleet *multicluster.Manager }
+// New returns a collector that reads a fleet when it is scraped. Register it with the Registerer of manager/metrics.
+func New(fleet *multicluster.Manager) prometheus.Collector { return &collector{fleet: fleet} }
 
-// New returns the collector of a fleet.
-func New(fleet *multicluster.Manager) *Collector { return &Collector{fleet: fleet} }
+type collector struct{ fleet *multicluster.Manager }
 
 // Describe announces nothing: which clusters there are changes.
-func (c *Collector) Describe(chan<- *prometheus.Desc) {}
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (c *Collector) Collect(out chan<- prometheus.Metric) {
+func (c *collector) Collect(out chan<- prometheus.Metric) {
 	send := func(f family, kind prometheus.ValueType, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(f.desc, kind, value, append([]string{c.fleet.Name()}, labels...)...)
 	}

@@ -27,19 +27,17 @@ var (
 	expired = newShardDesc("expired_sessions_total", "Total number of sessions that this replica found expired")
 )
 
-// ShardCollector reads an owner when it is scraped. Register it with the Registerer of manager/metrics.
-//
-// Concurrency: all methods may be called from any goroutine.
-type ShardCollector struct{ owner *shard.Owner }
+// NewShard returns a collector that reads the owner of a fleet when it is scraped. Register it with the Registerer of
+// manager/metrics.
+func NewShard(owner *shard.Owner) prometheus.Collector { return &shardCollector{owner: owner} }
 
-// NewShard returns the collector of a fleet's owner.
-func NewShard(owner *shard.Owner) *ShardCollector { return &ShardCollector{owner: owner} }
+type shardCollector struct{ owner *shard.Owner }
 
 // Describe implements prometheus.Collector.
-func (c *ShardCollector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
+func (c *shardCollector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
 
 // Collect implements prometheus.Collector.
-func (c *ShardCollector) Collect(out chan<- prometheus.Metric) {
+func (c *shardCollector) Collect(out chan<- prometheus.Metric) {
 	s := c.owner.Stats()
 	gauge := func(d *prometheus.Desc, value int, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
