@@ -29,6 +29,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/deploy/deploytest"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/kit"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/manager"
@@ -39,6 +40,7 @@ import (
 // compares the requests they sent with the role that is shipped: it grants no less and no more. FLYBALL_UPDATE=1
 // writes it.
 func TestManifestsGrantWhatIsCalled(t *testing.T) {
+	kit.Guard(t)
 	const selection = "deployment,replicaset,endpoint,endpointslice"
 	objects := deploytest.Render(t, manifests)
 	if args, _ := deploytest.Command(t, objects); !slices.Contains(args, "--controllers="+selection) {
@@ -77,6 +79,7 @@ const manifests = "../../deploy"
 
 // TestManifestIsRestricted holds the Deployment to the security checklist, and the policy and the command line to it.
 func TestManifestIsRestricted(t *testing.T) {
+	kit.Guard(t)
 	objects := deploytest.Render(t, manifests)
 	deploytest.Restricted(t, objects)
 	var d appsv1.Deployment
@@ -125,15 +128,22 @@ var program = deploytest.Program{
 	},
 }
 
-func TestDeployed(t *testing.T) { program.Works(t) }
+func TestDeployed(t *testing.T) {
+	kit.Guard(t)
+	program.Works(t)
+}
 
 func TestDeployedElsewhere(t *testing.T) {
+	kit.Guard(t)
 	p := program
 	p.Manifests = "testdata/elsewhere"
 	p.Works(t)
 }
 
 func TestImage(t *testing.T) {
+	if os.Getenv("FLYBALL_IMAGES") == "" {
+		kit.Guard(t)
+	}
 	image := deploytest.Image(t, manifests)
 	if out, code := deploytest.Contained(t, image, "version"); code != 0 ||
 		!strings.HasPrefix(out, "flyball "+deploytest.Version(t)+",") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/deploy/deploytest"
+	"github.com/flyball-dev/flyball/internal/kit"
 )
 
 // createConversion converts a kind of the group webapp between versions.
@@ -41,9 +42,8 @@ func TestVersions(t *testing.T) {
 	createConversion(t, dir, "v1alpha1", "Guestbook", "v1", "v2")
 	createWebhook(t, dir, "v1alpha1/Guestbook", true, false)
 	createConversion(t, dir, "v1", "Category", "v2")
-	goIn(t, dir, "mod", "tidy")
-	goIn(t, dir, "vet", "./...")
-	goIn(t, dir, testFlags()...)
+	kit.Guard(t)
+	testProject(t, dir)
 	got := filesOf(t, dir)
 	goIn(t, dir, "tool", "controller-gen", "rbac:roleName=manager-role", "crd", "webhook", "paths=./...",
 		"output:crd:artifacts:config=config/crd/bases")

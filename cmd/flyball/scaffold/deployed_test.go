@@ -16,22 +16,20 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/deploy/deploytest"
+	"github.com/flyball-dev/flyball/internal/kit"
 )
 
 // TestDeployed runs a project with all webhooks as its Pod would run: with the command line and the permissions of
 // config/default.
 func TestDeployed(t *testing.T) {
+	kit.Guard(t)
 	dir := newProjectDir(t, "v1/Guestbook")
 	createWebhook(t, dir, "v1/Guestbook", true, true)
 	createAPI(t, dir, "v2/Guestbook")
 	createConversion(t, dir, "v1", "Guestbook", "v2")
 	goIn(t, dir, "mod", "tidy")
 	binary := filepath.Join(dir, "bin/manager")
-	build := []string{"build", "-o", binary, "./cmd"}
-	if raced {
-		build = []string{"build", "-race", "-o", binary, "./cmd"}
-	}
-	goIn(t, dir, build...)
+	goIn(t, dir, "build", "-o", binary, "./cmd")
 	checkCommandLine(t, binary)
 	program := deploytest.Program{
 		Manifests: filepath.Join(dir, "config/default"), Does: live,

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flyball-dev/flyball/deploy/deploytest"
+	"github.com/flyball-dev/flyball/internal/kit"
 )
 
 // edit replaces text in a file of a project.
@@ -31,6 +32,7 @@ func edit(t *testing.T, dir, path string, pairs ...string) {
 // TestWebhookAfterEdits: what users have added to kustomization.yaml, and what stands there in comments, neither breaks
 // nor hides what is inserted.
 func TestWebhookAfterEdits(t *testing.T) {
+	kit.Guard(t)
 	const path = "config/default/kustomization.yaml"
 	const mine = "- path: mine.yaml\n  target:\n    kind: Deployment\n"
 	const indented = "  - path: mine.yaml\n    target:\n      kind: Deployment\n"

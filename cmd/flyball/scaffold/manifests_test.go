@@ -11,11 +11,13 @@ import (
 
 	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/deploy/deploytest"
+	"github.com/flyball-dev/flyball/internal/kit"
 )
 
 // TestManifests renders what make deploy installs. kustomize puts a prefix before names; where it does not know that
 // something is a name, the project has it with the prefix.
 func TestManifests(t *testing.T) {
+	kit.Guard(t)
 	dir := newProjectDir(t)
 	deploytest.Render(t, filepath.Join(dir, "config/default")) // also without kinds
 	createAPI(t, dir, "v1/Guestbook")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/flyball-dev/flyball/internal/kit"
 )
 
 // goIn runs a go command in a folder.
@@ -20,12 +22,12 @@ func goIn(t *testing.T, dir string, args ...string) {
 	}
 }
 
-// testFlags are the arguments of go test: projects share what the build cache has for this test.
-func testFlags() []string {
-	if raced {
-		return []string{"test", "-race", "./..."}
-	}
-	return []string{"test", "./..."}
+// testProject vets the project in a folder, and runs its tests.
+func testProject(t *testing.T, dir string) {
+	t.Helper()
+	goIn(t, dir, "mod", "tidy")
+	goIn(t, dir, "vet", "./...")
+	goIn(t, dir, "test", "./...")
 }
 
 // TestMigrate moves a project in the layout of kubebuilder, adds a kind to it, and runs all its tests. What the command
@@ -59,9 +61,8 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	createGroupAPI(t, dir, "shop", "v1/Basket")
-	goIn(t, dir, "mod", "tidy")
-	goIn(t, dir, "vet", "./...")
-	goIn(t, dir, testFlags()...)
+	kit.Guard(t)
+	testProject(t, dir)
 	got := filesOf(t, dir)
 	for path, want := range map[string]string{
 		"Makefile":                    "test: manifests generate fmt vet ## Run tests.\n\tgo test ./...\n",

@@ -9,11 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// raced is whether the tests run with the race detector. The tests of a project then do too: they share what the build
-// cache has.
-var raced bool
+	"github.com/flyball-dev/flyball/internal/kit"
+)
 
 // root is the folder of this module.
 const root = "../../.."
@@ -95,9 +93,6 @@ func TestProject(t *testing.T) {
 	createWebhook(t, dir, "v1/Category", false, true)
 	createWebhook(t, dir, "v1beta1/Box", true, false)
 	addRules(t, dir)
-	goIn(t, dir, "mod", "tidy")
-	goIn(t, dir, "vet", "./...")
-	goIn(t, dir, testFlags()...)
 	for line, want := range map[string]int{
 		"options.Webhook.Certificates = ": 1, "WebhookWithManager(mgr)": 3, "SetupWithManager(mgr)": 3,
 		"AddToScheme(scheme)": 3, // the kinds have two versions, and client-go has its own
@@ -114,6 +109,8 @@ func TestProject(t *testing.T) {
 			}
 		}
 	}
+	kit.Guard(t)
+	testProject(t, dir)
 }
 
 // addRules adds what a user would: a rule in CEL with tests that it is evaluated, and a Role in front of the

@@ -1,5 +1,0 @@
-//go:build race
-
-package scaffold
-
-func init() { raced = true }
