@@ -87,7 +87,7 @@ var confined = []struct {
 	{"github.com/spf13/pflag", []string{"manager/flags", "cmd", "examples"}, "flags are the binary's business"},
 	{"golang.org/x/term", []string{"cmd", "examples"}, "terminal output is the binary's business"},
 	{"html/template", []string{"simtest"}, keepsMethods},
-	{"text/template", []string{"multicluster/providers/project"}, keepsMethods},
+	{"text/template", []string{"multicluster/providers"}, keepsMethods},
 }
 
 // onDisk brings a storage engine.
