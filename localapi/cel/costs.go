@@ -53,11 +53,10 @@ func (c *costs) add(path *field.Path, cost uint64) {
 }
 
 // excess returns errors if the expressions cost too much in all.
-func (c *costs) excess(path *field.Path) field.ErrorList {
+func (c *costs) excess(path *field.Path) (errs field.ErrorList) {
 	if c.total <= totalCostLimit {
 		return nil
 	}
-	var errs field.ErrorList
 	for _, e := range c.most {
 		errs = append(errs, field.Forbidden(e.path,
 			"contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"))

@@ -165,10 +165,8 @@ func validateParamKind(k *registrationv1.ParamKind, path *field.Path) (errs fiel
 
 func validateMatchResources(m *registrationv1.MatchResources, path *field.Path) field.ErrorList {
 	errs := optional(path.Child("matchPolicy"), m.MatchPolicy, registrationv1.Equivalent, registrationv1.Exact)
-	o := metavalidation.LabelSelectorValidationOptions{}
-	errs = append(errs, metavalidation.ValidateLabelSelector(m.NamespaceSelector, o,
-		path.Child("namespaceSelector"))...)
-	errs = append(errs, metavalidation.ValidateLabelSelector(m.ObjectSelector, o, path.Child("objectSelector"))...)
+	errs = append(errs, labelSelector(m.NamespaceSelector, path.Child("namespaceSelector"))...)
+	errs = append(errs, labelSelector(m.ObjectSelector, path.Child("objectSelector"))...)
 	for i := range m.ResourceRules {
 		errs = append(errs, validateNamedRule(&m.ResourceRules[i], path.Child("resourceRules").Index(i))...)
 	}
@@ -299,8 +297,7 @@ func validateParamRef(r *registrationv1.ParamRef, path *field.Path) (errs field.
 		}
 	}
 	if r.Selector != nil {
-		o := metavalidation.LabelSelectorValidationOptions{}
-		errs = append(errs, metavalidation.ValidateLabelSelector(r.Selector, o, path.Child("selector"))...)
+		errs = append(errs, labelSelector(r.Selector, path.Child("selector"))...)
 		if r.Name != "" {
 			errs = append(errs, field.Forbidden(path.Child("selector"), exclusive))
 		}

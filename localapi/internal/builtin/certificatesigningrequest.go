@@ -140,9 +140,8 @@ func conditionsOf(
 // validateSigningRequest validates a whole request.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/certificates/validation/validation.go validateCertificateSigningRequest.
-func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
+func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) (errs field.ErrorList) {
 	path := field.NewPath("spec")
-	var errs field.ErrorList
 	if err := checkRequest(r.Spec.Request); err != nil {
 		errs = append(errs, field.Invalid(path.Child("request"), r.Spec.Request, err.Error()))
 	}
@@ -178,9 +177,8 @@ func checkRequest(text []byte) error {
 	return request.CheckSignature()
 }
 
-func validateDecision(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
+func validateDecision(r *certificatesv1.CertificateSigningRequest) (errs field.ErrorList) {
 	path := field.NewPath("status", "conditions")
-	var errs field.ErrorList
 	seen := map[certificatesv1.RequestConditionType]bool{}
 	for i, c := range r.Status.Conditions {
 		at := path.Index(i)
@@ -207,8 +205,7 @@ func validateDecision(r *certificatesv1.CertificateSigningRequest) field.ErrorLi
 }
 
 // keepsConditions returns an error if a decision is withdrawn.
-func keepsConditions(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	var errs field.ErrorList
+func keepsConditions(r, old *certificatesv1.CertificateSigningRequest) (errs field.ErrorList) {
 	for _, kind := range append(slices.Clone(decisions), certificatesv1.CertificateFailed) {
 		if len(conditionsOf(r, kind)) < len(conditionsOf(old, kind)) {
 			errs = append(errs, field.Forbidden(field.NewPath("status", "conditions"),
@@ -219,8 +216,7 @@ func keepsConditions(r, old *certificatesv1.CertificateSigningRequest) field.Err
 }
 
 // keepsApproval returns an error if there is a new decision.
-func keepsApproval(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	var errs field.ErrorList
+func keepsApproval(r, old *certificatesv1.CertificateSigningRequest) (errs field.ErrorList) {
 	for _, kind := range decisions {
 		if len(conditionsOf(r, kind)) > len(conditionsOf(old, kind)) {
 			errs = append(errs, field.Forbidden(field.NewPath("status", "conditions"),

@@ -29,8 +29,7 @@ func configMap() *resource.Definition {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateConfigMap.
-func validateConfigMap(cm *corev1.ConfigMap) field.ErrorList {
-	var errs field.ErrorList
+func validateConfigMap(cm *corev1.ConfigMap) (errs field.ErrorList) {
 	size := 0
 	for _, key := range sortedKeys(cm.Data) {
 		path := field.NewPath("data").Key(key)

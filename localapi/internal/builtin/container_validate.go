@@ -17,11 +17,10 @@ import (
 // repeat an earlier one.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateContainers, validateInitContainers.
-func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *field.Path) field.ErrorList {
+func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *field.Path) (errs field.ErrorList) {
 	if len(spec.Containers) == 0 {
 		return field.ErrorList{field.Required(path.Child("containers"), "")}
 	}
-	var errs field.ErrorList
 	names, hostPorts := sets.New[string](), sets.New[string]()
 	for i := range spec.Containers {
 		c, p := &spec.Containers[i], path.Child("containers").Index(i)
@@ -51,13 +50,8 @@ func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *fi
 }
 
 // validateContainer validates what all kinds of containers share.
-func validateContainer(c *corev1.Container, volumes sets.Set[string], path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	} else {
-		errs = append(errs, dnsLabel(c.Name, path.Child("name"))...)
-	}
+func validateContainer(c *corev1.Container, volumes sets.Set[string], path *field.Path) (errs field.ErrorList) {
+	errs = append(errs, required(c.Name, path.Child("name"), validation.IsDNS1123Label)...)
 	if c.Image == "" {
 		errs = append(errs, field.Required(path.Child("image"), ""))
 	}
@@ -80,8 +74,7 @@ func unique[T comparable](seen sets.Set[T], value T, path *field.Path) field.Err
 	return nil
 }
 
-func uniqueHostPorts(seen sets.Set[string], c *corev1.Container, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func uniqueHostPorts(seen sets.Set[string], c *corev1.Container, path *field.Path) (errs field.ErrorList) {
 	for i := range c.Ports {
 		port := &c.Ports[i]
 		if port.HostPort == 0 {
@@ -93,8 +86,7 @@ func uniqueHostPorts(seen sets.Set[string], c *corev1.Container, path *field.Pat
 	return errs
 }
 
-func validateContainerPorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateContainerPorts(ports []corev1.ContainerPort, path *field.Path) (errs field.ErrorList) {
 	names := sets.New[string]()
 	for i := range ports {
 		port, p := &ports[i], path.Index(i)
@@ -125,15 +117,10 @@ func validateProtocol(protocol corev1.Protocol, path *field.Path) field.ErrorLis
 }
 
 // validateEnv checks a variable's name, and that it has at most one source.
-func validateEnv(vars []corev1.EnvVar, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateEnv(vars []corev1.EnvVar, path *field.Path) (errs field.ErrorList) {
 	for i := range vars {
 		v, p := &vars[i], path.Index(i)
-		if v.Name == "" {
-			errs = append(errs, field.Required(p.Child("name"), ""))
-		} else {
-			errs = append(errs, invalid(p.Child("name"), v.Name, validation.IsRelaxedEnvVarName(v.Name))...)
-		}
+		errs = append(errs, required(v.Name, p.Child("name"), validation.IsRelaxedEnvVarName)...)
 		if v.ValueFrom != nil {
 			errs = append(errs, validateEnvSource(v, p.Child("valueFrom"))...)
 		}
@@ -141,7 +128,7 @@ func validateEnv(vars []corev1.EnvVar, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
+func validateEnvSource(v *corev1.EnvVar, path *field.Path) (errs field.ErrorList) {
 	s := v.ValueFrom
 	sources := 0
 	for _, set := range []bool{
@@ -152,7 +139,6 @@ func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 			sources++
 		}
 	}
-	var errs field.ErrorList
 	if s.FieldRef != nil {
 		errs = validateEnvField(s.FieldRef, path.Child("fieldRef"))
 	}
@@ -197,8 +183,7 @@ func validateEnvField(ref *corev1.ObjectFieldSelector, path *field.Path) field.E
 	return field.ErrorList{field.Invalid(p, name, "error converting fieldPath: field label not supported: "+name)}
 }
 
-func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], path *field.Path) (errs field.ErrorList) {
 	paths := sets.New[string]()
 	for i := range mounts {
 		m, p := &mounts[i], path.Index(i)
@@ -222,8 +207,7 @@ func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], path 
 // validateResources validates names and amounts, and that no request is above its limit.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateResourceRequirements.
-func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateResources(r *corev1.ResourceRequirements, path *field.Path) (errs field.ErrorList) {
 	for _, name := range sortedKeys(r.Limits) {
 		errs = append(errs, validateResource(name, r.Limits[name], path.Child("limits").Key(string(name)))...)
 	}

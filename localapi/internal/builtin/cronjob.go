@@ -39,9 +39,8 @@ func defaultCronJob(c *batchv1.CronJob) {
 // validateCronJob counts the fields of the schedule, but does not parse them.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/validation/validation.go ValidateCronJobSpec.
-func validateCronJob(c *batchv1.CronJob) field.ErrorList {
+func validateCronJob(c *batchv1.CronJob) (errs field.ErrorList) {
 	path, spec := field.NewPath("spec"), &c.Spec
-	var errs field.ErrorList
 	n := len(strings.Fields(spec.Schedule))
 	switch {
 	case spec.Schedule == "": // reported last, below
@@ -49,14 +48,11 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("schedule"), spec.Schedule,
 			fmt.Sprintf("expected exactly 5 fields, found %d: %v", n, strings.Fields(spec.Schedule))))
 	}
-	errs = append(errs,
-		nonnegative(ptr.Deref(spec.StartingDeadlineSeconds, 0), path.Child("startingDeadlineSeconds"))...)
+	errs = append(errs, nonnegatives(spec, path, "startingDeadlineSeconds")...)
 	errs = append(errs, oneOf(path.Child("concurrencyPolicy"), spec.ConcurrencyPolicy,
 		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
 	errs = append(errs, validateJobSpec(&spec.JobTemplate.Spec, path.Child("jobTemplate", "spec"))...)
-	errs = append(errs,
-		nonnegative(replicasOf(spec.SuccessfulJobsHistoryLimit), path.Child("successfulJobsHistoryLimit"))...)
-	errs = append(errs, nonnegative(replicasOf(spec.FailedJobsHistoryLimit), path.Child("failedJobsHistoryLimit"))...)
+	errs = append(errs, nonnegatives(spec, path, "successfulJobsHistoryLimit", "failedJobsHistoryLimit")...)
 	if spec.Schedule == "" {
 		errs = append(errs, field.Required(path.Child("schedule"), ""))
 	}

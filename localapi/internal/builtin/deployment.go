@@ -74,8 +74,7 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	errs := nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))
 	errs = append(errs, validateWorkload(workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"}, path)...)
 	errs = append(errs, validateDeploymentStrategy(&spec.Strategy, path.Child("strategy"))...)
-	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
-	errs = append(errs, nonnegative(replicasOf(spec.RevisionHistoryLimit), path.Child("revisionHistoryLimit"))...)
+	errs = append(errs, nonnegatives(spec, path, "minReadySeconds", "revisionHistoryLimit")...)
 	if deadline := spec.ProgressDeadlineSeconds; deadline != nil {
 		p := path.Child("progressDeadlineSeconds")
 		errs = append(errs, nonnegative(int64(*deadline), p)...)
@@ -142,23 +141,11 @@ func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatusUpdate.
 func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
-	path, s := field.NewPath("status"), &d.Status
-	pods := [3]counter{
-		{"updatedReplicas", int64(s.UpdatedReplicas)},
-		{"readyReplicas", int64(s.ReadyReplicas)},
-		{"availableReplicas", int64(s.AvailableReplicas)},
-	}
-	errs := validateCounters([]counter{
-		{"observedGeneration", s.ObservedGeneration},
-		{"replicas", int64(s.Replicas)},
-		pods[0], pods[1], pods[2],
-		{"unavailableReplicas", int64(s.UnavailableReplicas)},
-		{"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
-		{"collisionCount", replicasOf(s.CollisionCount)},
-	}, s.Replicas, pods, path)
-	now, was := replicasOf(s.CollisionCount), replicasOf(old.Status.CollisionCount)
+	errs := validateCounters(&d.Status, "updatedReplicas", "observedGeneration", "replicas", "updatedReplicas",
+		"readyReplicas", "availableReplicas", "unavailableReplicas", "terminatingReplicas", "collisionCount")
+	now, was := replicasOf(d.Status.CollisionCount), replicasOf(old.Status.CollisionCount)
 	if now < was {
-		errs = append(errs, field.Invalid(path.Child("collisionCount"), int32(now), "cannot be decremented"))
+		errs = append(errs, field.Invalid(field.NewPath("status", "collisionCount"), int32(now), "cannot be decremented"))
 	}
 	return errs
 }

@@ -41,8 +41,7 @@ func endpoints() *resource.Definition {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateEndpointSubsets.
-func validateEndpoints(ep *corev1.Endpoints) field.ErrorList {
-	var errs field.ErrorList
+func validateEndpoints(ep *corev1.Endpoints) (errs field.ErrorList) {
 	for i := range ep.Subsets {
 		s, path := &ep.Subsets[i], field.NewPath("subsets").Index(i)
 		if len(s.Addresses) == 0 && len(s.NotReadyAddresses) == 0 {
@@ -77,12 +76,11 @@ func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.
 // reachableIP rejects addresses that mean something else on every machine.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateEndpointIP.
-func reachableIP(value string, path *field.Path) field.ErrorList {
+func reachableIP(value string, path *field.Path) (errs field.ErrorList) {
 	ip, err := netip.ParseAddr(value)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, value, "must be a valid IP address")}
 	}
-	var errs field.ErrorList
 	if ip.IsUnspecified() {
 		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("may not be unspecified (%v)", value)))
 	}
@@ -100,8 +98,7 @@ func reachableIP(value string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateEndpointPort(p *corev1.EndpointPort, needsName bool, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateEndpointPort(p *corev1.EndpointPort, needsName bool, path *field.Path) (errs field.ErrorList) {
 	if p.Name != "" {
 		errs = append(errs, dnsLabel(p.Name, path.Child("name"))...)
 	} else if needsName {

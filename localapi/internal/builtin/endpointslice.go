@@ -76,8 +76,7 @@ func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
 	return errs
 }
 
-func validateSlicePorts(ports []discoveryv1.EndpointPort, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateSlicePorts(ports []discoveryv1.EndpointPort, path *field.Path) (errs field.ErrorList) {
 	names := sets.New[string]()
 	for i := range ports {
 		p, at := &ports[i], path.Index(i)

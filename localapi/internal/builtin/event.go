@@ -29,7 +29,7 @@ func event() *resource.Definition {
 func validateEvent(e *corev1.Event) field.ErrorList { return validateEventAs(e, "reportingComponent") }
 
 // validateEventAs is validateEvent for an API that calls the reporting controller by the given name.
-func validateEventAs(e *corev1.Event, controller string) field.ErrorList {
+func validateEventAs(e *corev1.Event, controller string) (errs field.ErrorList) {
 	about := e.InvolvedObject.Namespace
 	elsewhere := field.ErrorList{
 		field.Invalid(field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace"),
@@ -40,7 +40,6 @@ func validateEventAs(e *corev1.Event, controller string) field.ErrorList {
 		}
 		return nil
 	}
-	var errs field.ErrorList
 	if about == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem {
 		errs = elsewhere
 	}

@@ -83,11 +83,10 @@ func validateNewEvent(e *eventsv1.Event) field.ErrorList {
 	return errs
 }
 
-func validateSeries(s *eventsv1.EventSeries) field.ErrorList {
+func validateSeries(s *eventsv1.EventSeries) (errs field.ErrorList) {
 	if s == nil {
 		return nil
 	}
-	var errs field.ErrorList
 	if s.Count < 2 {
 		errs = append(errs, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))
 	}
@@ -100,8 +99,7 @@ func validateSeries(s *eventsv1.EventSeries) field.ErrorList {
 // validateNewEventUpdate lets only the series of an event change.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/events.go ValidateEventUpdate.
-func validateNewEventUpdate(e, old *eventsv1.Event) field.ErrorList {
-	var errs field.ErrorList
+func validateNewEventUpdate(e, old *eventsv1.Event) (errs field.ErrorList) {
 	if !reflect.DeepEqual(e.Series, old.Series) {
 		errs = validateSeries(e.Series)
 	}

@@ -66,9 +66,8 @@ func defaultScaling(rules **autoscalingv2.HPAScalingRules, policies ...autoscali
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/validation/validation.go validateHorizontalPodAutoscalerSpec.
-func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) (errs field.ErrorList) {
 	path := field.NewPath("spec")
-	var errs field.ErrorList
 	low := ptr.Deref(h.Spec.MinReplicas, 1)
 	if low < 0 {
 		errs = append(errs, field.Invalid(path.Child("minReplicas"), low, "must be greater than or equal to 0"))

@@ -43,9 +43,8 @@ func ingress() *resource.Definition {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateIngressSpec.
-func validateIngress(i *networkingv1.Ingress) field.ErrorList {
+func validateIngress(i *networkingv1.Ingress) (errs field.ErrorList) {
 	path, spec := field.NewPath("spec"), &i.Spec
-	var errs field.ErrorList
 	if len(spec.Rules) == 0 && spec.DefaultBackend == nil {
 		errs = append(errs, field.Invalid(path, spec.Rules, "either `defaultBackend` or `rules` must be specified"))
 	}
@@ -85,8 +84,7 @@ func validateHost(host string, path *field.Path) field.ErrorList {
 	return invalid(path, host, validation.IsDNS1123Subdomain(host))
 }
 
-func validateIngressRule(rule *networkingv1.IngressRule, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateIngressRule(rule *networkingv1.IngressRule, path *field.Path) (errs field.ErrorList) {
 	if rule.Host != "" {
 		errs = append(errs, notAnIP(rule.Host, path.Child("host"))...)
 		errs = append(errs, validateHost(rule.Host, path.Child("host"))...)
@@ -111,11 +109,10 @@ func notAnIP(host string, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, host, "must be a DNS name, not an IP address")}
 }
 
-func validateIngressPath(p *networkingv1.HTTPIngressPath, path *field.Path) field.ErrorList {
+func validateIngressPath(p *networkingv1.HTTPIngressPath, path *field.Path) (errs field.ErrorList) {
 	if p.PathType == nil {
 		return field.ErrorList{field.Required(path.Child("pathType"), "pathType must be specified")}
 	}
-	var errs field.ErrorList
 	absolute := strings.HasPrefix(p.Path, "/")
 	at := path.Child("path")
 	bad := func(message string) { errs = append(errs, field.Invalid(at, p.Path, message)) }
@@ -148,7 +145,7 @@ func validateIngressPath(p *networkingv1.HTTPIngressPath, path *field.Path) fiel
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go validateIngressBackend.
-func validateBackend(b *networkingv1.IngressBackend, path *field.Path) field.ErrorList {
+func validateBackend(b *networkingv1.IngressBackend, path *field.Path) (errs field.ErrorList) {
 	switch {
 	case b.Resource != nil && b.Service != nil:
 		return field.ErrorList{field.Invalid(path, "", "cannot set both resource and service backends")}
@@ -157,7 +154,6 @@ func validateBackend(b *networkingv1.IngressBackend, path *field.Path) field.Err
 	case b.Service == nil:
 		return field.ErrorList{field.Invalid(path, "", "resource or service backend is required")}
 	}
-	var errs field.ErrorList
 	service := path.Child("service")
 	if b.Service.Name == "" {
 		errs = append(errs, field.Required(service.Child("name"), ""))
@@ -180,8 +176,7 @@ func validateBackend(b *networkingv1.IngressBackend, path *field.Path) field.Err
 }
 
 // validateLocalReference validates a reference to an object of any type.
-func validateLocalReference(ref *corev1.TypedLocalObjectReference, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateLocalReference(ref *corev1.TypedLocalObjectReference, path *field.Path) (errs field.ErrorList) {
 	if ref.APIGroup != nil {
 		errs = append(errs,
 			invalid(path.Child("apiGroup"), *ref.APIGroup, validation.IsDNS1123Subdomain(*ref.APIGroup))...)
@@ -191,20 +186,16 @@ func validateLocalReference(ref *corev1.TypedLocalObjectReference, path *field.P
 }
 
 func requiredSegment(value string, path *field.Path) field.ErrorList {
-	if value == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return invalid(path, value, content.IsPathSegmentName(value))
+	return required(value, path, content.IsPathSegmentName)
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateIngressLoadBalancerStatus.
-func validateIngressStatus(i, old *networkingv1.Ingress) field.ErrorList {
+func validateIngressStatus(i, old *networkingv1.Ingress) (errs field.ErrorList) {
 	path := field.NewPath("status", "loadBalancer", "ingress")
 	var were []string
 	for _, point := range old.Status.LoadBalancer.Ingress {
 		were = append(were, point.IP)
 	}
-	var errs field.ErrorList
 	for n, point := range i.Status.LoadBalancer.Ingress {
 		if point.IP != "" {
 			errs = append(errs, validation.IsValidIPForLegacyField(path.Index(n).Child("ip"), point.IP, true, were)...)

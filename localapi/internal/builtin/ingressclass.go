@@ -30,10 +30,9 @@ func ingressClass() *resource.Definition {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go validateIngressClassSpec.
-func validateIngressClass(c *networkingv1.IngressClass) field.ErrorList {
+func validateIngressClass(c *networkingv1.IngressClass) (errs field.ErrorList) {
 	const longest = 250
 	path := field.NewPath("spec")
-	var errs field.ErrorList
 	if len(c.Spec.Controller) > longest {
 		errs = append(errs, field.TooLong(path.Child("controller"), "", longest))
 	}
@@ -46,8 +45,7 @@ func validateIngressClass(c *networkingv1.IngressClass) field.ErrorList {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go
 // validateIngressClassParametersReference.
-func validateClassParameters(p *networkingv1.IngressClassParametersReference, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateClassParameters(p *networkingv1.IngressClassParametersReference, path *field.Path) (errs field.ErrorList) {
 	if p.APIGroup != nil {
 		errs = append(errs, invalid(path.Child("apiGroup"), *p.APIGroup, validation.IsDNS1123Subdomain(*p.APIGroup))...)
 	}

@@ -115,10 +115,7 @@ func validateJob(j *batchv1.Job) field.ErrorList {
 }
 
 func validateJobSpec(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	errs := nonnegative(replicasOf(spec.Parallelism), path.Child("parallelism"))
-	errs = append(errs, nonnegative(replicasOf(spec.Completions), path.Child("completions"))...)
-	errs = append(errs, nonnegative(ptr.Deref(spec.ActiveDeadlineSeconds, 0), path.Child("activeDeadlineSeconds"))...)
-	errs = append(errs, nonnegative(replicasOf(spec.BackoffLimit), path.Child("backoffLimit"))...)
+	errs := nonnegatives(spec, path, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit")
 	errs = append(errs, nonnegative(replicasOf(spec.TTLSecondsAfterFinished), path.Child("ttlSecondsAfterFinished"))...)
 	errs = append(errs, validateTemplate(&spec.Template, path.Child("template"))...)
 	if p := spec.Template.Spec.RestartPolicy; p == corev1.RestartPolicyAlways {

@@ -40,8 +40,7 @@ func dropCoordination(l, old *coordinationv1.Lease) {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/coordination/validation/validation.go ValidateLeaseSpec.
-func validateLease(l *coordinationv1.Lease) field.ErrorList {
-	var errs field.ErrorList
+func validateLease(l *coordinationv1.Lease) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	if s := l.Spec.LeaseDurationSeconds; s != nil && *s <= 0 {
 		errs = append(errs, field.Invalid(path.Child("leaseDurationSeconds"), *s, "must be greater than 0"))

@@ -60,8 +60,7 @@ func setDefaultList(list *corev1.ResourceList, values corev1.ResourceList) {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateLimitRange.
-func validateLimitRange(r *corev1.LimitRange) field.ErrorList {
-	var errs field.ErrorList
+func validateLimitRange(r *corev1.LimitRange) (errs field.ErrorList) {
 	seen := sets.New[corev1.LimitType]()
 	for i := range r.Spec.Limits {
 		path, l := field.NewPath("spec", "limits").Index(i), &r.Spec.Limits[i]
@@ -86,8 +85,7 @@ func validateLimitType(t corev1.LimitType, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, t, "must be a standard limit type or fully qualified")}
 }
 
-func validateLimits(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateLimits(l *corev1.LimitRangeItem, path *field.Path) (errs field.ErrorList) {
 	names := sets.New[corev1.ResourceName]()
 	judge := func(field string, list corev1.ResourceList) {
 		for _, name := range sortedKeys(list) {
@@ -130,8 +128,7 @@ func validateLimits(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList 
 }
 
 // validateLimit validates the limits of one resource.
-func validateLimit(l *corev1.LimitRangeItem, name corev1.ResourceName, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateLimit(l *corev1.LimitRangeItem, name corev1.ResourceName, path *field.Path) (errs field.ErrorList) {
 	least, most := quantityOf(l.Min, name), quantityOf(l.Max, name)
 	var limit, request *resource.Quantity
 	if l.Type != corev1.LimitTypePod { // for pods, these are rejected
@@ -174,11 +171,10 @@ func quantityOf(list corev1.ResourceList, name corev1.ResourceName) *resource.Qu
 }
 
 // validateRatio validates the ratio between limit and request against the bounds.
-func validateRatio(ratio, least, most *resource.Quantity, path *field.Path) field.ErrorList {
+func validateRatio(ratio, least, most *resource.Quantity, path *field.Path) (errs field.ErrorList) {
 	if ratio == nil {
 		return nil
 	}
-	var errs field.ErrorList
 	if ratio.Cmp(*resource.NewQuantity(1, resource.DecimalSI)) < 0 {
 		errs = append(errs, field.Invalid(path, *ratio, fmt.Sprintf("ratio %s is less than 1", ratio)))
 	}

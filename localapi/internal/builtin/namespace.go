@@ -66,8 +66,7 @@ func prepareNamespace(ns *corev1.Namespace) {
 	defaultNamespace(ns)
 }
 
-func validateNamespace(ns *corev1.Namespace) field.ErrorList {
-	var errs field.ErrorList
+func validateNamespace(ns *corev1.Namespace) (errs field.ErrorList) {
 	for _, f := range ns.Spec.Finalizers {
 		errs = append(errs, qualifiedName(string(f), field.NewPath("spec", "finalizers"))...)
 	}

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -76,8 +75,7 @@ func policyRules(p *networkingv1.NetworkPolicy) []policyRule {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateNetworkPolicySpec.
 func validatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := metavalidation.ValidateLabelSelector(&p.Spec.PodSelector, metavalidation.LabelSelectorValidationOptions{},
-		path.Child("podSelector"))
+	errs := labelSelector(&p.Spec.PodSelector, path.Child("podSelector"))
 	for _, rule := range policyRules(p) {
 		for i := range rule.ports {
 			errs = append(errs, validatePolicyPort(&rule.ports[i], rule.portPath.Index(i))...)
@@ -98,8 +96,7 @@ func validatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateNetworkPolicyPort.
-func validatePolicyPort(p *networkingv1.NetworkPolicyPort, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validatePolicyPort(p *networkingv1.NetworkPolicyPort, path *field.Path) (errs field.ErrorList) {
 	if p.Protocol != nil {
 		errs = append(errs, supported(path.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP,
 			corev1.ProtocolSCTP)...)
@@ -127,8 +124,7 @@ func validatePolicyPort(p *networkingv1.NetworkPolicyPort, path *field.Path) fie
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateNetworkPolicyPeer.
-func validatePolicyPeer(p *networkingv1.NetworkPolicyPeer, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validatePolicyPeer(p *networkingv1.NetworkPolicyPeer, path *field.Path) (errs field.ErrorList) {
 	selectors := 0
 	for _, s := range []struct {
 		name string
@@ -136,8 +132,7 @@ func validatePolicyPeer(p *networkingv1.NetworkPolicyPeer, path *field.Path) fie
 	}{{"podSelector", p.PodSelector}, {"namespaceSelector", p.NamespaceSelector}} {
 		if s.LabelSelector != nil {
 			selectors++
-			o := metavalidation.LabelSelectorValidationOptions{}
-			errs = append(errs, metavalidation.ValidateLabelSelector(s.LabelSelector, o, path.Child(s.name))...)
+			errs = append(errs, labelSelector(s.LabelSelector, path.Child(s.name))...)
 		}
 	}
 	switch {

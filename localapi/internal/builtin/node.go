@@ -52,8 +52,7 @@ func defaultNode(n *corev1.Node) {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateNode, validateNodeTaints.
-func validateNode(n *corev1.Node) field.ErrorList {
-	var errs field.ErrorList
+func validateNode(n *corev1.Node) (errs field.ErrorList) {
 	path := field.NewPath("metadata", "taints") // the real path, although taints are in the spec
 	seen := map[corev1.TaintEffect]map[string]bool{}
 	for i := range n.Spec.Taints {
@@ -77,8 +76,7 @@ func validateNode(n *corev1.Node) field.ErrorList {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateNodeUpdate.
-func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
-	var errs field.ErrorList
+func validateNodeUpdate(n, old *corev1.Node) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(n.Spec.PodCIDRs, old.Spec.PodCIDRs) {
 		errs = append(errs,

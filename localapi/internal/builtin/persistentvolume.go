@@ -100,8 +100,7 @@ func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
 	return errs
 }
 
-func validateAccessModes(modes []corev1.PersistentVolumeAccessMode, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateAccessModes(modes []corev1.PersistentVolumeAccessMode, path *field.Path) (errs field.ErrorList) {
 	if len(modes) == 0 {
 		errs = append(errs, field.Required(path, ""))
 	}
@@ -120,8 +119,7 @@ func validateAccessModes(modes []corev1.PersistentVolumeAccessMode, path *field.
 }
 
 // validateVolumeSources requires exactly one source.
-func validateVolumeSources(spec *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateVolumeSources(spec *corev1.PersistentVolumeSpec, path *field.Path) (errs field.ErrorList) {
 	sources := reflect.ValueOf(spec.PersistentVolumeSource)
 	found := 0
 	for i := range sources.NumField() {
@@ -152,12 +150,11 @@ func validateVolumeSources(spec *corev1.PersistentVolumeSpec, path *field.Path) 
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePersistentVolumeUpdate.
-func validateVolumeUpdate(v, old *corev1.PersistentVolume) field.ErrorList {
+func validateVolumeUpdate(v, old *corev1.PersistentVolume) (errs field.ErrorList) {
 	now, was := v.Spec.DeepCopy(), &old.Spec
 	if was.CSI != nil && was.CSI.ControllerExpandSecretRef == nil && now.CSI != nil {
 		now.CSI.ControllerExpandSecretRef = nil
 	}
-	var errs field.ErrorList
 	if !equality.Semantic.DeepEqual(now.PersistentVolumeSource, was.PersistentVolumeSource) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "persistentvolumesource"), fmt.Sprintf(
 			"spec.persistentvolumesource is immutable after creation\n%v", shownDiff(was.PersistentVolumeSource,

@@ -44,9 +44,8 @@ func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePersistentVolumeClaimSpec.
-func validateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
+func validateClaim(c *corev1.PersistentVolumeClaim) (errs field.ErrorList) {
 	path := field.NewPath("spec")
-	var errs field.ErrorList
 	if len(c.Spec.AccessModes) == 0 {
 		errs = append(errs, field.Required(path.Child("accessModes"), "at least 1 access mode is required"))
 	}
@@ -67,7 +66,7 @@ func validateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 // validateClaimUpdate allows a claim to be bound once, and a bound claim to grow.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePersistentVolumeClaimUpdate.
-func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
+func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	now, was := c.Spec.DeepCopy(), old.Spec.DeepCopy()
 	setDefault(&was.VolumeName, now.VolumeName)
@@ -77,7 +76,6 @@ func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		}
 		now.VolumeAttributesClassName = was.VolumeAttributesClassName
 	}
-	var errs field.ErrorList
 	if !equality.Semantic.DeepEqual(now, was) {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf(
 			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "+

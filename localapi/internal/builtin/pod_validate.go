@@ -35,8 +35,7 @@ func validatePod(pod *corev1.Pod) field.ErrorList {
 	return errs
 }
 
-func trimmedImages(containers []corev1.Container, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func trimmedImages(containers []corev1.Container, path *field.Path) (errs field.ErrorList) {
 	for i := range containers {
 		if image := containers[i].Image; image != strings.TrimSpace(image) {
 			errs = append(errs,
@@ -152,12 +151,11 @@ func onlyAddedTolerations(list, old []corev1.Toleration, path *field.Path) field
 	return nil
 }
 
-func onlyRemovedGates(list, old []corev1.PodSchedulingGate, path *field.Path) field.ErrorList {
+func onlyRemovedGates(list, old []corev1.PodSchedulingGate, path *field.Path) (errs field.ErrorList) {
 	known := sets.New[string]()
 	for _, g := range old {
 		known.Insert(g.Name)
 	}
-	var errs field.ErrorList
 	for i, g := range list {
 		if !known.Has(g.Name) {
 			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
@@ -170,9 +168,8 @@ func onlyRemovedGates(list, old []corev1.PodSchedulingGate, path *field.Path) fi
 // validatePodStatus validates a status write.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodStatusUpdate.
-func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
+func validatePodStatus(pod, old *corev1.Pod) (errs field.ErrorList) {
 	path := field.NewPath("status")
-	var errs field.ErrorList
 	for i, c := range pod.Status.Conditions {
 		switch c.Type {
 		case corev1.PodScheduled, corev1.PodReady, corev1.PodInitialized:
@@ -191,11 +188,10 @@ func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
 }
 
 // staysTerminated rejects the restart of a container that its restart policy does not restart.
-func staysTerminated(pod, old *corev1.Pod, path *field.Path) field.ErrorList {
+func staysTerminated(pod, old *corev1.Pod, path *field.Path) (errs field.ErrorList) {
 	if old.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		return nil
 	}
-	var errs field.ErrorList
 	for i, was := range old.Status.ContainerStatuses {
 		if was.State.Terminated == nil ||
 			(was.State.Terminated.ExitCode != 0 && old.Spec.RestartPolicy == corev1.RestartPolicyOnFailure) {
@@ -211,8 +207,7 @@ func staysTerminated(pod, old *corev1.Pod, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validatePodIPs(status *corev1.PodStatus, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validatePodIPs(status *corev1.PodStatus, path *field.Path) (errs field.ErrorList) {
 	families := map[bool]int{} // addresses by "is IPv6"
 	for i, ip := range status.PodIPs {
 		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("podIPs").Index(i), ip.IP, true, nil)...)

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -37,17 +36,14 @@ func podDisruptionBudget() *resource.Definition {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/policy/validation/validation.go ValidatePodDisruptionBudgetSpec.
-func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
+func validateBudget(b *policyv1.PodDisruptionBudget) (errs field.ErrorList) {
 	path, spec := field.NewPath("spec"), &b.Spec
-	var errs field.ErrorList
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
 		errs = append(errs, field.Invalid(path, shown(spec), "minAvailable and maxUnavailable cannot be both set"))
 	}
 	errs = append(errs, validateShare(spec.MinAvailable, path.Child("minAvailable"))...)
 	errs = append(errs, validateShare(spec.MaxUnavailable, path.Child("maxUnavailable"))...)
-	errs = append(errs,
-		metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{},
-			path.Child("selector"))...)
+	errs = append(errs, labelSelector(spec.Selector, path.Child("selector"))...)
 	switch policy := ptr.Deref(spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow); policy {
 	case policyv1.AlwaysAllow, policyv1.IfHealthyBudget:
 	default:
@@ -61,18 +57,8 @@ func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
 func validateBudgetStatus(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
 	path, s := field.NewPath("status"), &b.Status
 	errs := metavalidation.ValidateConditions(s.Conditions, path.Child("conditions"))
-	for _, count := range []struct {
-		name  string
-		value int32
-	}{
-		{"disruptionsAllowed", s.DisruptionsAllowed},
-		{"currentHealthy", s.CurrentHealthy},
-		{"desiredHealthy", s.DesiredHealthy},
-		{"expectedPods", s.ExpectedPods},
-	} {
-		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(count.value), path.Child(count.name))...)
-	}
-	return errs
+	return append(errs, nonnegatives(s, path, "disruptionsAllowed", "currentHealthy", "desiredHealthy",
+		"expectedPods")...)
 }
 
 func validateShare(v *intstr.IntOrString, path *field.Path) field.ErrorList {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -15,8 +16,7 @@ import (
 // validatePodSpec validates the spec of a Pod or of a pod template.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodSpec.
-func validatePodSpec(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validatePodSpec(spec *corev1.PodSpec, path *field.Path) (errs field.ErrorList) {
 	if spec.TerminationGracePeriodSeconds == nil {
 		errs = append(errs, field.Required(path.Child("terminationGracePeriodSeconds"), ""))
 	}
@@ -52,8 +52,7 @@ func validatePodSpec(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateGates(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateGates(spec *corev1.PodSpec, path *field.Path) (errs field.ErrorList) {
 	for i, gate := range spec.ReadinessGates {
 		errs = append(errs,
 			qualifiedName(string(gate.ConditionType), path.Child("readinessGates").Index(i).Child("conditionType"))...)
@@ -74,13 +73,7 @@ func validateVolumes(volumes []corev1.Volume, path *field.Path) (sets.Set[string
 	for i := range volumes {
 		v := &volumes[i]
 		p := path.Index(i)
-		var own field.ErrorList
-		switch {
-		case v.Name == "":
-			own = append(own, field.Required(p.Child("name"), ""))
-		default:
-			own = append(own, dnsLabel(v.Name, p.Child("name"))...)
-		}
+		own := required(v.Name, p.Child("name"), validation.IsDNS1123Label)
 		if names.Has(v.Name) {
 			own = append(own, field.Duplicate(p.Child("name"), v.Name))
 		}
@@ -121,16 +114,14 @@ func validateVolumeSource(v *corev1.Volume, path *field.Path) field.ErrorList {
 // validateTolerations validates each toleration by itself.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateTolerations.
-func validateTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateTolerations(tolerations []corev1.Toleration, path *field.Path) (errs field.ErrorList) {
 	for i := range tolerations {
 		errs = append(errs, validateToleration(&tolerations[i], path.Index(i))...)
 	}
 	return errs
 }
 
-func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateToleration(t *corev1.Toleration, path *field.Path) (errs field.ErrorList) {
 	operator := path.Child("operator")
 	if t.Key != "" {
 		errs = append(errs, metavalidation.ValidateLabelName(t.Key, path.Child("key"))...)
@@ -182,6 +173,10 @@ func nonnegative(value int64, path *field.Path) field.ErrorList {
 	return apivalidation.ValidateNonnegativeField(value, path)
 }
 
+func labelSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path)
+}
+
 func dnsLabel(value string, path *field.Path) field.ErrorList {
 	return invalid(path, value, validation.IsDNS1123Label(value))
 }
@@ -197,9 +192,16 @@ func optionalName(value string, rule apivalidation.ValidateNameFunc, path *field
 	return invalid(path, value, rule(value, false))
 }
 
+// required requires a value that a rule accepts.
+func required(value string, path *field.Path, rule func(string) []string) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return invalid(path, value, rule(value))
+}
+
 // invalid returns one error for each message.
-func invalid(path *field.Path, value any, messages []string) field.ErrorList {
-	var errs field.ErrorList
+func invalid(path *field.Path, value any, messages []string) (errs field.ErrorList) {
 	for _, msg := range messages {
 		errs = append(errs, field.Invalid(path, value, msg))
 	}

@@ -69,8 +69,7 @@ func priorityClass() *resource.Definition {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/scheduling/validation/validation.go ValidatePriorityClass.
-func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
-	var errs field.ErrorList
+func validatePriorityClass(c *schedulingv1.PriorityClass) (errs field.ErrorList) {
 	if strings.HasPrefix(c.Name, systemPriorityPrefix) {
 		if problem := notSystemClass(c); problem != "" {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),

@@ -9,8 +9,7 @@ import (
 // validateProbes validates a container's probes and lifecycle hooks.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateProbe, validateHandler.
-func validateProbes(c *corev1.Container, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateProbes(c *corev1.Container, path *field.Path) (errs field.ErrorList) {
 	if c.Lifecycle != nil {
 		errs = append(errs, validateHook(c.Lifecycle.PostStart, path.Child("lifecycle", "postStart"))...)
 		errs = append(errs, validateHook(c.Lifecycle.PreStop, path.Child("lifecycle", "preStop"))...)
@@ -27,9 +26,8 @@ func validateProbes(c *corev1.Container, path *field.Path) field.ErrorList {
 }
 
 // forbidProbes rejects probes and hooks on an init container that runs to its end.
-func forbidProbes(c *corev1.Container, path *field.Path) field.ErrorList {
+func forbidProbes(c *corev1.Container, path *field.Path) (errs field.ErrorList) {
 	const reason = "may not be set for init containers without restartPolicy=Always"
-	var errs field.ErrorList
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -58,11 +56,8 @@ func validateProbe(p *corev1.Probe, path *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := validateHandler(handler{exec: p.Exec, http: p.HTTPGet, tcp: p.TCPSocket, grpc: p.GRPC}, path)
-	errs = append(errs, nonnegative(int64(p.InitialDelaySeconds), path.Child("initialDelaySeconds"))...)
-	errs = append(errs, nonnegative(int64(p.TimeoutSeconds), path.Child("timeoutSeconds"))...)
-	errs = append(errs, nonnegative(int64(p.PeriodSeconds), path.Child("periodSeconds"))...)
-	errs = append(errs, nonnegative(int64(p.SuccessThreshold), path.Child("successThreshold"))...)
-	errs = append(errs, nonnegative(int64(p.FailureThreshold), path.Child("failureThreshold"))...)
+	errs = append(errs, nonnegatives(p, path, "initialDelaySeconds", "timeoutSeconds", "periodSeconds",
+		"successThreshold", "failureThreshold")...)
 	if s := p.TerminationGracePeriodSeconds; s != nil && *s <= 0 {
 		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *s, "must be greater than 0"))
 	}
@@ -85,8 +80,7 @@ type handler struct {
 	sleep *corev1.SleepAction
 }
 
-func validateHandler(h handler, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateHandler(h handler, path *field.Path) (errs field.ErrorList) {
 	found := false
 	try := func(set bool, name string, judge func(*field.Path) field.ErrorList) {
 		switch {
@@ -117,8 +111,7 @@ func validateHandler(h handler, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateHTTPGet(a *corev1.HTTPGetAction, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateHTTPGet(a *corev1.HTTPGetAction, path *field.Path) (errs field.ErrorList) {
 	if a.Path == "" {
 		errs = append(errs, field.Required(path.Child("path"), ""))
 	}

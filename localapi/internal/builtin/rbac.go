@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
@@ -56,8 +55,7 @@ func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 	}
 	for i := range r.AggregationRule.ClusterRoleSelectors {
 		s := &r.AggregationRule.ClusterRoleSelectors[i]
-		errs = append(errs,
-			metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path.Index(i))...)
+		errs = append(errs, labelSelector(s, path.Index(i))...)
 	}
 	return errs
 }
@@ -65,8 +63,7 @@ func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 // The errors of the real server's declarative rules (missing verbs, names) come after all others.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/validation/validation.go ValidatePolicyRule.
-func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
-	var errs field.ErrorList
+func validateRules(rules []rbacv1.PolicyRule, namespaced bool) (errs field.ErrorList) {
 	for i := range rules {
 		rule, path := &rules[i], field.NewPath("rules").Index(i)
 		if urls := rule.NonResourceURLs; len(urls) > 0 {
@@ -178,8 +175,7 @@ func sameRole(ref, old rbacv1.RoleRef) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), shown(ref), apivalidation.FieldImmutableErrorMsg)}
 }
 
-func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) (errs field.ErrorList) {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
 		if s.Name != "" {

@@ -42,8 +42,7 @@ func replicaSet() *resource.Definition {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateReplicaSetSpec.
 func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	path, spec := field.NewPath("spec"), &rs.Spec
-	errs := nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))
-	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs := nonnegatives(spec, path, "replicas", "minReadySeconds")
 	// The real server says "deployment" here, too.
 	return append(errs, validateWorkload(workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"}, path)...)
 }
@@ -54,16 +53,6 @@ func validateReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateReplicaSetStatus.
 func validateReplicaSetStatus(rs, _ *appsv1.ReplicaSet) field.ErrorList {
-	path, s := field.NewPath("status"), &rs.Status
-	pods := [3]counter{
-		{"fullyLabeledReplicas", int64(s.FullyLabeledReplicas)},
-		{"readyReplicas", int64(s.ReadyReplicas)},
-		{"availableReplicas", int64(s.AvailableReplicas)},
-	}
-	return validateCounters([]counter{
-		{"replicas", int64(s.Replicas)},
-		pods[0], pods[1], pods[2],
-		{"observedGeneration", s.ObservedGeneration},
-		{"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
-	}, s.Replicas, pods, path)
+	return validateCounters(&rs.Status, "fullyLabeledReplicas", "replicas", "fullyLabeledReplicas", "readyReplicas",
+		"availableReplicas", "observedGeneration", "terminatingReplicas")
 }

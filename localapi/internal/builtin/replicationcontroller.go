@@ -83,17 +83,8 @@ func validateReplicationController(rc *corev1.ReplicationController) field.Error
 }
 
 func validateReplicationControllerStatus(rc, _ *corev1.ReplicationController) field.ErrorList {
-	s := &rc.Status
-	pods := [3]counter{
-		{"fullyLabeledReplicas", int64(s.FullyLabeledReplicas)},
-		{"readyReplicas", int64(s.ReadyReplicas)},
-		{"availableReplicas", int64(s.AvailableReplicas)},
-	}
-	return validateCounters([]counter{
-		{"replicas", int64(s.Replicas)},
-		pods[0], pods[1], pods[2],
-		{"observedGeneration", s.ObservedGeneration},
-	}, s.Replicas, pods, field.NewPath("status"))
+	return validateCounters(&rc.Status, "fullyLabeledReplicas", "replicas", "fullyLabeledReplicas", "readyReplicas",
+		"availableReplicas", "observedGeneration")
 }
 
 func replicationControllerRow(rc *corev1.ReplicationController, now time.Time) []cell {

@@ -53,8 +53,7 @@ func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
 }
 
 // quantities validates amounts of resources that a quota can limit.
-func quantities(list corev1.ResourceList, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func quantities(list corev1.ResourceList, path *field.Path) (errs field.ErrorList) {
 	for _, name := range sortedKeys(list) {
 		q, at := list[name], path.Key(string(name))
 		errs = append(errs, validateResourceName(name, at)...)
@@ -93,12 +92,11 @@ var quotaScopes = func() map[corev1.ResourceQuotaScope]sets.Set[corev1.ResourceN
 // fitsScope checks that a quota limits only resources of its scope. what is its name in errors.
 func fitsScope(
 	scope corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, path *field.Path, what any,
-) field.ErrorList {
+) (errs field.ErrorList) {
 	fits, ok := quotaScopes[scope]
 	if !ok {
 		return nil
 	}
-	var errs field.ErrorList
 	for _, name := range sortedKeys(spec.Hard) {
 		if isQuotaResource(name) && !fits.Has(name) {
 			errs = append(errs, field.Invalid(path, what, "unsupported scope applied to resource"))
@@ -109,8 +107,7 @@ func fitsScope(
 
 func validateScopes(
 	scopes []corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, path *field.Path,
-) field.ErrorList {
-	var errs field.ErrorList
+) (errs field.ErrorList) {
 	for _, scope := range scopes {
 		if _, ok := quotaScopes[scope]; !ok {
 			errs = append(errs, field.Invalid(path, scopes, "unsupported scope"))
@@ -120,8 +117,7 @@ func validateScopes(
 	return append(errs, conflictingScopes(scopes, scopes, path)...)
 }
 
-func conflictingScopes(scopes, shown []corev1.ResourceQuotaScope, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func conflictingScopes(scopes, shown []corev1.ResourceQuotaScope, path *field.Path) (errs field.ErrorList) {
 	for _, pair := range [][2]corev1.ResourceQuotaScope{
 		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
 		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
@@ -136,8 +132,7 @@ func conflictingScopes(scopes, shown []corev1.ResourceQuotaScope, path *field.Pa
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateScopedResourceSelectorRequirement.
 func validateScopeRequirement(
 	r corev1.ScopedResourceSelectorRequirement, spec *corev1.ResourceQuotaSpec, path *field.Path,
-) field.ErrorList {
-	var errs field.ErrorList
+) (errs field.ErrorList) {
 	if _, ok := quotaScopes[r.ScopeName]; !ok {
 		errs = append(errs, field.Invalid(path.Child("scopeName"), r.ScopeName, "unsupported scope"))
 	}

@@ -47,8 +47,7 @@ func defaultSecret(s *corev1.Secret) {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateSecret.
-func validateSecret(s *corev1.Secret) field.ErrorList {
-	var errs field.ErrorList
+func validateSecret(s *corev1.Secret) (errs field.ErrorList) {
 	path := field.NewPath("data")
 	size := 0
 	for _, key := range sortedKeys(s.Data) {
@@ -89,8 +88,7 @@ func validateSecretType(s *corev1.Secret, path *field.Path) field.ErrorList {
 	return nil
 }
 
-func requireKeys(s *corev1.Secret, path *field.Path, keys ...string) field.ErrorList {
-	var errs field.ErrorList
+func requireKeys(s *corev1.Secret, path *field.Path, keys ...string) (errs field.ErrorList) {
 	for _, key := range keys {
 		if _, ok := s.Data[key]; !ok {
 			errs = append(errs, field.Required(path.Key(key), ""))

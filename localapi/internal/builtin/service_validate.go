@@ -29,9 +29,8 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 // validateService validates a Service after its addresses and ports were allocated.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateService.
-func validateService(s *corev1.Service) field.ErrorList {
+func validateService(s *corev1.Service) (errs field.ErrorList) {
 	path := field.NewPath("spec")
-	var errs field.ErrorList
 	if len(s.Spec.Ports) == 0 && !isHeadless(s) && hasClusterIP(s) {
 		errs = append(errs, field.Required(path.Child("ports"), ""))
 	}
@@ -54,8 +53,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 	return append(errs, validateTraffic(s, path)...)
 }
 
-func validateServiceType(s *corev1.Service, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateServiceType(s *corev1.Service, path *field.Path) (errs field.ErrorList) {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
 		if isHeadless(s) {
@@ -84,12 +82,11 @@ func validateServiceType(s *corev1.Service, path *field.Path) field.ErrorList {
 }
 
 // validateServicePorts validates each port, and that no two share a name, or a number or node port of one protocol.
-func validateServicePorts(s *corev1.Service, path *field.Path) field.ErrorList {
+func validateServicePorts(s *corev1.Service, path *field.Path) (errs field.ErrorList) {
 	type key struct {
 		protocol corev1.Protocol
 		number   int32
 	}
-	var errs field.ErrorList
 	names, numbers, nodePorts := sets.New[string](), sets.New[key](), sets.New[key]()
 	for i := range s.Spec.Ports {
 		p, at := &s.Spec.Ports[i], path.Index(i)
@@ -115,8 +112,7 @@ func validateServicePorts(s *corev1.Service, path *field.Path) field.ErrorList {
 
 func validateServicePort(p *corev1.ServicePort, needsName bool, names sets.Set[string],
 	path *field.Path,
-) field.ErrorList {
-	var errs field.ErrorList
+) (errs field.ErrorList) {
 	switch {
 	case p.Name != "":
 		errs = append(errs, dnsLabel(p.Name, path.Child("name"))...)
@@ -150,11 +146,10 @@ func validateAffinity(s *corev1.Service, path *field.Path) field.ErrorList {
 // not.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateServiceClusterIPsRelatedFields.
-func validateClusterIPs(s *corev1.Service, path *field.Path) field.ErrorList {
+func validateClusterIPs(s *corev1.Service, path *field.Path) (errs field.ErrorList) {
 	if !hasClusterIP(s) {
 		return nil
 	}
-	var errs field.ErrorList
 	spec, at := &s.Spec, path.Child("clusterIPs")
 	switch {
 	case spec.ClusterIP == "" && len(spec.ClusterIPs) > 0:
@@ -173,8 +168,7 @@ func validateClusterIPs(s *corev1.Service, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateFamilies(spec *corev1.ServiceSpec, path *field.Path) (errs field.ErrorList) {
 	seen := sets.New[corev1.IPFamily]()
 	for i, f := range spec.IPFamilies {
 		p := path.Child("ipFamilies").Index(i)
@@ -191,8 +185,7 @@ func validateFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorLis
 	return errs
 }
 
-func validateAddresses(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateAddresses(spec *corev1.ServiceSpec, path *field.Path) (errs field.ErrorList) {
 	for i, ip := range spec.ClusterIPs {
 		if i == 0 && ip == corev1.ClusterIPNone {
 			if len(spec.ClusterIPs) > 1 {
@@ -208,8 +201,7 @@ func validateAddresses(spec *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 	return errs
 }
 
-func matchFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func matchFamilies(spec *corev1.ServiceSpec, path *field.Path) (errs field.ErrorList) {
 	if len(spec.ClusterIPs) == 2 && familyOf(spec.ClusterIPs[0]) == familyOf(spec.ClusterIPs[1]) {
 		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
 	}
@@ -230,8 +222,7 @@ func familyOf(ip string) corev1.IPFamily {
 }
 
 // validateTraffic validates the policies, and that the fields of load balancers are set only on these.
-func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateTraffic(s *corev1.Service, path *field.Path) (errs field.ErrorList) {
 	spec := &s.Spec
 	isBalancer := spec.Type == corev1.ServiceTypeLoadBalancer
 	if len(spec.LoadBalancerSourceRanges) > 0 && !isBalancer {

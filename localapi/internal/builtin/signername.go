@@ -25,7 +25,7 @@ var keyUsages = slices.Sorted(slices.Values([]certificatesv1.KeyUsage{
 // validateSigner requires a name like "example.com/signer".
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateSignerName.
-func validateSigner(name string, path *field.Path) field.ErrorList {
+func validateSigner(name string, path *field.Path) (errs field.ErrorList) {
 	const legacy = "kubernetes.io/legacy-unknown"
 	switch name {
 	case "":
@@ -39,7 +39,6 @@ func validateSigner(name string, path *field.Path) field.ErrorList {
 			"must be a fully qualified domain and path of the form 'example.com/signer-name'")}
 	}
 	const longestDomain = validation.DNS1123SubdomainMaxLength
-	var errs field.ErrorList
 	if len(domain) > longestDomain {
 		errs = append(errs, field.TooLong(path, "", longestDomain))
 	}

@@ -63,9 +63,8 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateStatefulSetSpec.
-func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
+func validateStatefulSet(s *appsv1.StatefulSet) (errs field.ErrorList) {
 	path, spec := field.NewPath("spec"), &s.Spec
-	var errs field.ErrorList
 	if p := spec.PodManagementPolicy; p != appsv1.OrderedReadyPodManagement && p != appsv1.ParallelPodManagement {
 		errs = append(errs, field.Invalid(path.Child("podManagementPolicy"), p, "must be 'OrderedReady' or 'Parallel'"))
 	}
@@ -77,8 +76,7 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("updateStrategy", "rollingUpdate"), shown(u.RollingUpdate),
 			"only allowed for updateStrategy 'RollingUpdate'"))
 	}
-	errs = append(errs, nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))...)
-	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, nonnegatives(spec, path, "replicas", "minReadySeconds")...)
 	if spec.ServiceName != "" {
 		errs = append(errs, dnsLabel(spec.ServiceName, path.Child("serviceName"))...)
 	}

@@ -35,8 +35,7 @@ func storageClass() *resource.Definition {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/storage/validation/validation.go ValidateStorageClass.
-func validateStorageClass(c *storagev1.StorageClass) field.ErrorList {
-	var errs field.ErrorList
+func validateStorageClass(c *storagev1.StorageClass) (errs field.ErrorList) {
 	if c.Provisioner == "" {
 		errs = append(errs, field.Required(field.NewPath("provisioner"), ""))
 	} else {
@@ -56,12 +55,11 @@ func validateStorageClass(c *storagev1.StorageClass) field.ErrorList {
 	return append(errs, validateTopologies(c.AllowedTopologies, field.NewPath("allowedTopologies"))...)
 }
 
-func validateParameters(parameters map[string]string, path *field.Path) field.ErrorList {
+func validateParameters(parameters map[string]string, path *field.Path) (errs field.ErrorList) {
 	const most, largest = 512, 256 << 10
 	if len(parameters) > most {
 		return field.ErrorList{field.TooLong(path, "", most)}
 	}
-	var errs field.ErrorList
 	size := 0
 	for k, v := range parameters {
 		if k == "" {
@@ -76,8 +74,7 @@ func validateParameters(parameters map[string]string, path *field.Path) field.Er
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/storage/validation/validation.go validateAllowedTopologies.
-func validateTopologies(terms []corev1.TopologySelectorTerm, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateTopologies(terms []corev1.TopologySelectorTerm, path *field.Path) (errs field.ErrorList) {
 	var before []map[string]sets.Set[string]
 	for i, term := range terms {
 		at := path.Index(i).Child("matchLabelExpressions")

@@ -1,6 +1,9 @@
 package builtin
 
 import (
+	"reflect"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,8 +50,7 @@ func validateWorkload(w workload, path *field.Path) field.ErrorList {
 }
 
 // runsForever requires that a template's pods are restarted and have no deadline.
-func runsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func runsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) (errs field.ErrorList) {
 	if p := t.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p,
 			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
@@ -69,8 +71,7 @@ func validateSelector(w workload, path *field.Path) (errs field.ErrorList, ok bo
 	case s == nil && w.kind != "DaemonSet": // for a DaemonSet, the real server only reports a mismatch
 		errs = append(errs, field.Required(at, ""))
 	case s != nil:
-		errs = append(errs,
-			metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)...)
+		errs = append(errs, labelSelector(s, at)...)
 		if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 			errs = append(errs, field.Invalid(at, s, "empty selector is invalid for "+w.name))
 		}
@@ -99,30 +100,38 @@ func unchanged(value, old any, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// counter is a number in a status, with the name that errors give it.
-type counter struct {
-	name  string
-	value int64
+// nonnegatives requires that the named numbers in the struct that of points to are not negative.
+func nonnegatives(of any, path *field.Path, names ...string) (errs field.ErrorList) {
+	for _, name := range names {
+		errs = append(errs, nonnegative(number(of, name), path.Child(name))...)
+	}
+	return errs
+}
+
+// number returns the number that a struct has under a name in JSON; 0 if it is missing.
+func number(of any, name string) int64 {
+	v := reflect.ValueOf(of).Elem().FieldByName(strings.ToUpper(name[:1]) + name[1:])
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return 0
+	}
+	return reflect.Indirect(v).Int()
 }
 
 // validateCounters validates the numbers in the status of a workload. None is negative, no number of pods exceeds the
-// number of all pods, and not more are available than ready. The last two of pods are the ready and the available ones.
+// number of all pods, and not more are available than ready. labeled is the number that the type has besides these two.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatus,
 // ValidateReplicaSetStatus.
-func validateCounters(all []counter, replicas int32, pods [3]counter, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, c := range all {
-		errs = append(errs, nonnegative(c.value, path.Child(c.name))...)
-	}
-	for _, c := range pods {
-		if c.value > int64(replicas) {
-			errs = append(errs, field.Invalid(path.Child(c.name), c.value, "cannot be greater than status.replicas"))
+func validateCounters(status any, labeled string, all ...string) field.ErrorList {
+	path := field.NewPath("status")
+	errs := nonnegatives(status, path, all...)
+	for _, pods := range []string{labeled, "readyReplicas", "availableReplicas"} {
+		if n := number(status, pods); n > number(status, "replicas") {
+			errs = append(errs, field.Invalid(path.Child(pods), n, "cannot be greater than status.replicas"))
 		}
 	}
-	if ready, available := pods[1], pods[2]; available.value > ready.value {
-		errs = append(errs,
-			field.Invalid(path.Child(available.name), available.value, "cannot be greater than readyReplicas"))
+	if n := number(status, "availableReplicas"); n > number(status, "readyReplicas") {
+		errs = append(errs, field.Invalid(path.Child("availableReplicas"), n, "cannot be greater than readyReplicas"))
 	}
 	return errs
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -59,13 +58,8 @@ func validateWebhook(w *registrationv1.MutatingWebhook, path *field.Path) field.
 		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *s,
 			"the timeout value must be between 1 and 30 seconds"))
 	}
-	o := metavalidation.LabelSelectorValidationOptions{}
-	if s := w.NamespaceSelector; s != nil {
-		errs = append(errs, metavalidation.ValidateLabelSelector(s, o, path.Child("namespaceSelector"))...)
-	}
-	if s := w.ObjectSelector; s != nil {
-		errs = append(errs, metavalidation.ValidateLabelSelector(s, o, path.Child("objectSelector"))...)
-	}
+	errs = append(errs, labelSelector(w.NamespaceSelector, path.Child("namespaceSelector"))...)
+	errs = append(errs, labelSelector(w.ObjectSelector, path.Child("objectSelector"))...)
 	errs = append(errs, optional(path.Child("reinvocationPolicy"), w.ReinvocationPolicy,
 		registrationv1.IfNeededReinvocationPolicy, registrationv1.NeverReinvocationPolicy)...)
 	errs = append(errs, validateClientConfig(&w.ClientConfig, path.Child("clientConfig"))...)
@@ -102,11 +96,7 @@ func validateConditions(conditions []registrationv1.MatchCondition, path *field.
 		if strings.TrimSpace(c.Expression) == "" {
 			errs = append(errs, field.Required(at.Child("expression"), ""))
 		}
-		if c.Name == "" {
-			errs = append(errs, field.Required(at.Child("name"), ""))
-		} else {
-			errs = append(errs, qualifiedName(c.Name, at.Child("name"))...)
-		}
+		errs = append(errs, required(c.Name, at.Child("name"), validation.IsQualifiedName)...)
 		errs = append(errs, distinct(names, c.Name, at.Child("name"))...)
 	}
 	return errs

@@ -37,7 +37,7 @@ type checks struct {
 }
 
 // validate validates a whole definition. before is nil for a new one.
-func validate(crd, before *apiextensionsv1.CustomResourceDefinition, cel expressions.Evaluator) field.ErrorList {
+func validate(crd, before *apiextensionsv1.CustomResourceDefinition, cel expressions.Evaluator) (errs field.ErrorList) {
 	c := &checks{cel: cel}
 	c.anyBundle = before == nil || !apihelpers.IsCRDConditionTrue(before, apiextensionsv1.Established) ||
 		hasInvalidBundle(before)
@@ -48,7 +48,6 @@ func validate(crd, before *apiextensionsv1.CustomResourceDefinition, cel express
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec"), "", err.Error())}
 	}
-	var errs field.ErrorList
 	if required := crd.Spec.Names.Plural + "." + crd.Spec.Group; crd.Name != required {
 		errs = append(errs,
 			field.Invalid(field.NewPath("metadata", "name"), crd.Name, `must be spec.names.plural+"."+spec.group`))
@@ -100,12 +99,11 @@ func validateStatusUpdate(obj, _ runtime.Object) field.ErrorList {
 }
 
 // validateStored checks the versions that objects may be stored in against the versions of the definition.
-func validateStored(crd *apiextensionsv1.CustomResourceDefinition, path *field.Path) field.ErrorList {
+func validateStored(crd *apiextensionsv1.CustomResourceDefinition, path *field.Path) (errs field.ErrorList) {
 	stored := crd.Status.StoredVersions
 	if len(stored) == 0 {
 		return field.ErrorList{field.Invalid(path, stored, "must have at least one stored version")}
 	}
-	var errs field.ErrorList
 	var known []string
 	for _, v := range crd.Spec.Versions {
 		known = append(known, v.Name)
@@ -247,7 +245,7 @@ func (c *checks) validateVersion(s *apiextensions.CustomResourceDefinitionSpec,
 	return errs
 }
 
-func validateDeprecation(v *apiextensions.CustomResourceDefinitionVersion, path *field.Path) field.ErrorList {
+func validateDeprecation(v *apiextensions.CustomResourceDefinitionVersion, path *field.Path) (errs field.ErrorList) {
 	if v.DeprecationWarning == nil {
 		return nil
 	}
@@ -267,7 +265,6 @@ func validateDeprecation(v *apiextensions.CustomResourceDefinitionVersion, path 
 					i))
 		}
 	}
-	var errs field.ErrorList
 	for _, p := range problems {
 		errs = append(errs, field.Invalid(path, v.DeprecationWarning, p))
 	}
@@ -284,8 +281,7 @@ func anyStatus(s *apiextensions.CustomResourceDefinitionSpec) bool {
 }
 
 // validateNames validates the names that are set.
-func validateNames(names *apiextensions.CustomResourceDefinitionNames, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateNames(names *apiextensions.CustomResourceDefinitionNames, path *field.Path) (errs field.ErrorList) {
 	label := func(path *field.Path, value string) {
 		if problems := utilvalidation.IsDNS1035Label(value); value != "" && len(problems) > 0 {
 			errs = append(errs, field.Invalid(path, value, strings.Join(problems, ",")))

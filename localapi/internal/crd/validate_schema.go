@@ -34,12 +34,11 @@ type versionSchema struct {
 	hasStatus bool
 }
 
-func (c *checks) validateSchema(v versionSchema, path *field.Path) field.ErrorList {
+func (c *checks) validateSchema(v versionSchema, path *field.Path) (errs field.ErrorList) {
 	if v.schema == nil || v.schema.OpenAPIV3Schema == nil {
 		return nil
 	}
 	s, at := v.schema.OpenAPIV3Schema, path.Child("openAPIV3Schema")
-	var errs field.ErrorList
 	if v.hasStatus {
 		errs = append(errs, validateRoot(s, path)...)
 	}
@@ -163,8 +162,7 @@ func (r *schemaRules) validate(s *apiextensions.JSONSchemaProps, path *field.Pat
 var schemaTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
 
 // validateNode checks which features of OpenAPI the node uses.
-func (r *schemaRules) validateNode(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func (r *schemaRules) validateNode(s *apiextensions.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
 	if s.Type != "" && !slices.Contains(schemaTypes, s.Type) {
 		errs = append(errs, field.NotSupported(path.Child("type"), s.Type, schemaTypes))
 	}
@@ -200,8 +198,7 @@ func (r *schemaRules) validateNode(s *apiextensions.JSONSchemaProps, path *field
 }
 
 // validateExtensions validates the x-kubernetes- fields of a node.
-func validateExtensions(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateExtensions(s *apiextensions.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
 	if s.XPreserveUnknownFields != nil && !*s.XPreserveUnknownFields {
 		errs = append(errs,
 			field.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined"))
@@ -258,8 +255,7 @@ func validateListType(s *apiextensions.JSONSchemaProps, path *field.Path) field.
 }
 
 // validateMapKeys validates lists that are maps, and their keys.
-func validateMapKeys(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateMapKeys(s *apiextensions.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
 	if len(s.XListMapKeys) > 0 && listType(s) != "map" {
 		const message = "must be map if x-kubernetes-list-map-keys is non-empty"
 		if s.XListType == nil {
@@ -295,8 +291,7 @@ func validateMapKeys(s *apiextensions.JSONSchemaProps, path *field.Path) field.E
 	return errs
 }
 
-func validateKeys(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateKeys(s *apiextensions.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
 	items := s.Items.Schema
 	for i, key := range s.XListMapKeys {
 		at := path.Child("items", "properties").Key(key)
@@ -334,8 +329,7 @@ var ruleReasons = []apiextensions.FieldValueErrorReason{
 }
 
 // validateRule checks everything about a CEL rule except its expressions.
-func validateRule(rule apiextensions.ValidationRule, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateRule(rule apiextensions.ValidationRule, path *field.Path) (errs field.ErrorList) {
 	expression, message := strings.TrimSpace(rule.Rule), strings.TrimSpace(rule.Message)
 	lines := func(s string) bool { return strings.ContainsAny(s, "\n\r") }
 	switch {

@@ -15,8 +15,7 @@ var (
 	columnFormats = []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
 )
 
-func validateColumn(c *apiextensions.CustomResourceColumnDefinition, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func validateColumn(c *apiextensions.CustomResourceColumnDefinition, path *field.Path) (errs field.ErrorList) {
 	if c.Name == "" {
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	}
@@ -86,7 +85,7 @@ const maxSelectableFields = 8
 
 func validateSelectable(selectable []apiextensions.SelectableField, v *apiextensions.CustomResourceValidation,
 	path *field.Path,
-) field.ErrorList {
+) (errs field.ErrorList) {
 	if v == nil || v.OpenAPIV3Schema == nil {
 		return field.ErrorList{field.Invalid(path, "", "may only be set when validations.schema is included")}
 	}
@@ -94,7 +93,6 @@ func validateSelectable(selectable []apiextensions.SelectableField, v *apiextens
 	if err != nil {
 		return nil // errors in the schema are reported elsewhere
 	}
-	var errs field.ErrorList
 	seen := map[string]bool{}
 	for i, s := range selectable {
 		at := path.Index(i).Child("jsonPath")

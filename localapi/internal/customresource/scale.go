@@ -109,9 +109,8 @@ func (s scale) merge(_ context.Context, obj, sub runtime.Object) error {
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/validator.go ValidateScaleSpec,
 // ValidateScaleStatus.
-func (s scale) validate(obj runtime.Object, statusOnly bool) field.ErrorList {
+func (s scale) validate(obj runtime.Object, statusOnly bool) (errs field.ErrorList) {
 	content := contentOf(obj)
-	var errs field.ErrorList
 	if !statusOnly {
 		errs = append(errs, validateReplicas(content, s.spec)...)
 	}

@@ -37,9 +37,8 @@ func (s *Schema) Validate(obj, old runtime.Object) field.ErrorList {
 // ValidateStatus validates a write of the status.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/status_strategy.go.
-func (s *Schema) ValidateStatus(obj, old runtime.Object) field.ErrorList {
+func (s *Schema) ValidateStatus(obj, old runtime.Object) (errs field.ErrorList) {
 	content, before := contentOf(obj), contentOf(old)
-	var errs field.ErrorList
 	if status, ok := content["status"]; ok && s.status != nil {
 		errs = judge(field.NewPath("status"), status, before["status"], s.status)
 	}
@@ -71,14 +70,13 @@ func (s *Schema) validateLists(content, before map[string]any) field.ErrorList {
 }
 
 // judge validates a value against a schema.
-func judge(path *field.Path, value, before any, s *spec.Schema) field.ErrorList {
+func judge(path *field.Path, value, before any, s *spec.Schema) (errs field.ErrorList) {
 	var result *validate.Result
 	if before == nil {
 		result = validate.NewSchemaValidator(s, nil, "", strfmt.Default).Validate(value)
 	} else {
 		result = (&lenient{schema: s, before: before}).Validate(value)
 	}
-	var errs field.ErrorList
 	for _, err := range result.Errors {
 		errs = append(errs, fieldError(path, err))
 	}
@@ -220,11 +218,10 @@ func (l *lenient) itemBefore(i int) any {
 // validateEmbedded validates the metadata of embedded resources.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go.
-func validateEmbedded(path *field.Path, x any, s *structuralschema.Structural) field.ErrorList {
+func validateEmbedded(path *field.Path, x any, s *structuralschema.Structural) (errs field.ErrorList) {
 	if s == nil {
 		return nil
 	}
-	var errs field.ErrorList
 	switch x := x.(type) {
 	case map[string]any:
 		if s.XEmbeddedResource {
@@ -245,8 +242,7 @@ func validateEmbedded(path *field.Path, x any, s *structuralschema.Structural) f
 	return errs
 }
 
-func validateResource(path *field.Path, x map[string]any) field.ErrorList {
-	var errs field.ErrorList
+func validateResource(path *field.Path, x map[string]any) (errs field.ErrorList) {
 	apiVersion, ok := x["apiVersion"].(string)
 	switch _, found := x["apiVersion"]; {
 	case !found:

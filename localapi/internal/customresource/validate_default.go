@@ -21,11 +21,10 @@ func ValidateDefaults(path *field.Path, s *structuralschema.Structural, cel expr
 	return (&defaultRules{cel: cel}).walk(path, s)
 }
 
-func (d *defaultRules) walk(path *field.Path, s *structuralschema.Structural) field.ErrorList {
+func (d *defaultRules) walk(path *field.Path, s *structuralschema.Structural) (errs field.ErrorList) {
 	if s == nil || d.left < 0 {
 		return nil
 	}
-	var errs field.ErrorList
 	if s.Default.Object != nil {
 		errs = append(errs, d.validateDefault(path.Child("default"), s)...)
 	}
@@ -37,8 +36,7 @@ func (d *defaultRules) walk(path *field.Path, s *structuralschema.Structural) fi
 	return errs
 }
 
-func (d *defaultRules) validateDefault(path *field.Path, s *structuralschema.Structural) field.ErrorList {
-	var errs field.ErrorList
+func (d *defaultRules) validateDefault(path *field.Path, s *structuralschema.Structural) (errs field.ErrorList) {
 	value := s.Default.Object
 	pruned := runtime.DeepCopyJSONValue(value)
 	pruning.Prune(pruned, s, s.XEmbeddedResource)

@@ -80,11 +80,10 @@ func (r *Resource) invalid(name string, errs field.ErrorList) error {
 // unqualifiedFinalizers rejects finalizers without a domain, except those that Kubernetes itself has.
 //
 // Source: k8s.io/kubernetes pkg/apis/core/validation ValidateFinalizerName.
-func (r *Resource) unqualifiedFinalizers(m metav1.Object) field.ErrorList {
+func (r *Resource) unqualifiedFinalizers(m metav1.Object) (errs field.ErrorList) {
 	if r.Unstructured {
 		return nil // custom resources may have them
 	}
-	var errs field.ErrorList
 	for i, f := range m.GetFinalizers() {
 		standard := f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents ||
 			f == string(corev1.FinalizerKubernetes)
@@ -97,8 +96,7 @@ func (r *Resource) unqualifiedFinalizers(m metav1.Object) field.ErrorList {
 }
 
 // pathSegment rejects names that cannot be part of a URL or a storage key.
-func pathSegment(m metav1.Object) field.ErrorList {
-	var errs field.ErrorList
+func pathSegment(m metav1.Object) (errs field.ErrorList) {
 	for _, problem := range content.IsPathSegmentName(m.GetName()) {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), m.GetName(), problem))
 	}
