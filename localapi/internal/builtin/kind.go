@@ -7,8 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
@@ -85,4 +87,31 @@ func setGeneration(obj runtime.Object, n int64) {
 // part returns a field of the struct that obj points to.
 func part(obj runtime.Object, name string) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByName(name)
+}
+
+// The functions below let a type's rules be written for its own Go type. They convert them into the untyped functions
+// of a resource.Definition. The server calls a definition only with objects that its New made, so the assertion holds.
+
+func mutate[T runtime.Object](f func(T)) func(runtime.Object) {
+	return func(obj runtime.Object) { f(obj.(T)) }
+}
+
+func prepare[T runtime.Object](f func(T)) func(context.Context, runtime.Object) {
+	return func(_ context.Context, obj runtime.Object) { f(obj.(T)) }
+}
+
+func carry[T runtime.Object](f func(obj, old T)) func(ctx context.Context, obj, old runtime.Object) {
+	return func(_ context.Context, obj, old runtime.Object) { f(obj.(T), old.(T)) }
+}
+
+func check[T runtime.Object](f func(T) field.ErrorList) func(runtime.Object) field.ErrorList {
+	return func(obj runtime.Object) field.ErrorList { return f(obj.(T)) }
+}
+
+func compare[T runtime.Object](f func(obj, old T) field.ErrorList) func(obj, old runtime.Object) field.ErrorList {
+	return func(obj, old runtime.Object) field.ErrorList { return f(obj.(T), old.(T)) }
+}
+
+func selectable[T runtime.Object](f func(T) fields.Set) func(runtime.Object) fields.Set {
+	return func(obj runtime.Object) fields.Set { return f(obj.(T)) }
 }

@@ -2,12 +2,14 @@ package builtin
 
 import (
 	"context"
+	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -70,6 +72,30 @@ func mergeScale(w scalable, scale *autoscalingv1.Scale, gr schema.GroupResource)
 		replicas := scale.Spec.Replicas
 		*w.replicas = &replicas
 		w.meta.Generation++
+	}
+	return nil
+}
+
+// preconditionError means that a request was meant for another object, or for another version of it.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go Preconditions.Check.
+type preconditionError struct {
+	what       string // "UID" or "ResourceVersion"
+	want, have any
+}
+
+func (e preconditionError) Error() string {
+	return fmt.Sprintf("Precondition failed: %s in precondition: %v, %s in object meta: %v", e.what, e.want, e.what,
+		e.have)
+}
+
+// checkPreconditions compares a request's preconditions with obj. Empty ones hold.
+func checkPreconditions(obj metav1.Object, uid types.UID, resourceVersion string) error {
+	if uid != "" && uid != obj.GetUID() {
+		return preconditionError{"UID", uid, obj.GetUID()}
+	}
+	if resourceVersion != "" && resourceVersion != obj.GetResourceVersion() {
+		return preconditionError{"ResourceVersion", resourceVersion, obj.GetResourceVersion()}
 	}
 	return nil
 }
