@@ -2,8 +2,8 @@
 // counter, guarded writes, and a history that can be read and watched from any revision not yet compacted.
 //
 // It knows nothing of objects, versions of types or HTTP. [github.com/flyball-dev/flyball/localapi/storage/memory] is
-// the in-memory implementation, [github.com/flyball-dev/flyball/localapi/storage/pebble] the one on disk. The tests that
-// every implementation has to pass are in conformance_test.go beside the latter. The keys are those of [Key].
+// the in-memory implementation, [github.com/flyball-dev/flyball/localapi/storage/pebble] the one on disk. The tests
+// that every implementation has to pass are in conformance_test.go beside the latter. The keys are those of [Key].
 //
 // # Revisions
 //

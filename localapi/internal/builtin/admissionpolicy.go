@@ -72,7 +72,8 @@ func validatingAdmissionPolicyBinding() *resource.Definition {
 			column("PolicyName", "string",
 				"PolicyName indicates the policy definition which the policy binding binded to", b.Spec.PolicyName),
 			column("ParamRef", "string",
-				"ParamRef indicates the param resource which sets the configuration param", shownParam(b.Spec.ParamRef)),
+				"ParamRef indicates the param resource which sets the configuration param",
+				shownParam(b.Spec.ParamRef)),
 			ageColumn(b.CreationTimestamp, now),
 		}
 	})

@@ -145,7 +145,8 @@ func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 		"readyReplicas", "availableReplicas", "unavailableReplicas", "terminatingReplicas", "collisionCount")
 	now, was := replicasOf(d.Status.CollisionCount), replicasOf(old.Status.CollisionCount)
 	if now < was {
-		errs = append(errs, field.Invalid(field.NewPath("status", "collisionCount"), int32(now), "cannot be decremented"))
+		at := field.NewPath("status", "collisionCount")
+		errs = append(errs, field.Invalid(at, int32(now), "cannot be decremented"))
 	}
 	return errs
 }

@@ -23,15 +23,14 @@ func replicaSet() *resource.Definition {
 	d.ValidateUpdate = compare(validateReplicaSetUpdate)
 	d.ValidateStatusUpdate = compare(validateReplicaSetStatus)
 	printed(d, func(rs *appsv1.ReplicaSet, now time.Time) []cell {
-		doc, s := appsv1.ReplicaSetStatus{}.SwaggerDoc(), &rs.Status
+		doc, spec, s := appsv1.ReplicaSetStatus{}.SwaggerDoc(), appsv1.ReplicaSetSpec{}.SwaggerDoc(), &rs.Status
 		return append([]cell{
 			nameColumn(rs.Name),
-			column("Desired", "integer", appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"], replicasOf(rs.Spec.Replicas)),
+			column("Desired", "integer", spec["replicas"], replicasOf(rs.Spec.Replicas)),
 			column("Current", "integer", doc["replicas"], int64(s.Replicas)),
 			column("Ready", "integer", doc["readyReplicas"], int64(s.ReadyReplicas)),
 			ageColumn(rs.CreationTimestamp, now),
-		}, templateColumns(&rs.Spec.Template, appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"],
-			metav1.FormatLabelSelector(rs.Spec.Selector))...)
+		}, templateColumns(&rs.Spec.Template, spec["selector"], metav1.FormatLabelSelector(rs.Spec.Selector))...)
 	})
 	withScale(d, func(rs *appsv1.ReplicaSet) scalable {
 		return scalable{&rs.ObjectMeta, &rs.Spec.Replicas, rs.Status.Replicas, rs.Spec.Selector}

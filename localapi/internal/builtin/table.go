@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// cell is a value in a row of a table, with the name, the type and the description of its column. A column with priority
-// 0 is always printed, one with priority 1 by "kubectl get -o wide". The server sends both kinds; kubectl chooses.
+// cell is a value in a row of a table, with the name, the type and the description of its column. A column with
+// priority 0 is always printed, one with priority 1 by "kubectl get -o wide". The server sends both; kubectl chooses.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/printers/internalversion/printers.go, for all columns and cells of the package.
 type cell struct {

@@ -30,9 +30,9 @@ type backend struct {
 //
 // # The known defects
 //
-// Stores under a Kubernetes API get the same things wrong again and again. Each of these is a case of [testBackend], named
-// Defect and its number; where the fault can be in the layer above the store, the case goes through an API server on
-// the backend.
+// Stores under a Kubernetes API get the same things wrong again and again. Each of these is a case of [testBackend],
+// named Defect and its number; where the fault can be in the layer above the store, the case goes through an API server
+// on the backend.
 //
 //	 1  create and delete do not fill what they answer
 //	 2  lists have placeholders instead of data
