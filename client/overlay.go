@@ -35,7 +35,7 @@ func overlay(cache *cached.Cache, q *cached.Query, objs []Object,
 		if e.Gone {
 			continue
 		}
-		obj, err := e.View(cache, cache.Hold)
+		obj, err := ownwrites.View(e, cache, cache.Hold)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -83,7 +83,7 @@ func newest(cache *cached.Cache, key ObjectKey) Object {
 		return nil
 	}
 	if e := cache.Writes.EntryOf(key); e != nil && !e.Gone && exact(cache, e) {
-		if obj, err := e.View(cache, cache.Hold); err == nil {
+		if obj, err := ownwrites.View(e, cache, cache.Hold); err == nil {
 			return obj
 		}
 	}

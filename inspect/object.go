@@ -173,7 +173,10 @@ func entryOf(of trace.Subject, s *trace.Step) Entry {
 		e.Text = handledText(s)
 	case trace.Ran:
 		e.Stage, e.Running = StageReconcile, s.Outcome == ""
-		e.Text, e.Details = runText(s), causeTexts(s.Causes)
+		e.Text = runText(s)
+		for _, c := range s.Causes {
+			e.Details = append(e.Details, causeText(workqueue.Cause(c)))
+		}
 	case trace.Waited:
 		e.Stage = StageRead
 		e.Text = fmt.Sprintf("a read of %s was held back for %s, until the cache had an own write",
@@ -250,15 +253,19 @@ func runText(s *trace.Step) string {
 
 func causeTexts(causes []workqueue.Cause) (texts []string) {
 	for _, c := range causes {
-		text := strings.Join(slices.DeleteFunc([]string{c.Event, c.Source, c.Object}, func(s string) bool {
-			return s == ""
-		}), " ")
-		if c.ResourceVersion != "" {
-			text += ", version " + c.ResourceVersion
-		}
-		texts = append(texts, "because of "+text)
+		texts = append(texts, causeText(c))
 	}
 	return texts
+}
+
+func causeText(c workqueue.Cause) string {
+	text := strings.Join(slices.DeleteFunc([]string{c.Event, c.Source, c.Object}, func(s string) bool {
+		return s == ""
+	}), " ")
+	if c.ResourceVersion != "" {
+		text += ", version " + c.ResourceVersion
+	}
+	return "because of " + text
 }
 
 func writeEntry(e *Entry, of trace.Subject, s *trace.Step) {

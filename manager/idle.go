@@ -11,7 +11,8 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/internal/idle"
+	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
+	"github.com/flyball-dev/flyball/manager/internal/idle"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -69,7 +70,7 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	defer m.writes.Remove(m.record)
 	started := time.Now()
 	// running ends once the summary is made.
-	running, stop := context.WithCancelCause(idle.With(context.WithoutCancel(ctx), &m.writes))
+	running, stop := context.WithCancelCause(awaited.With(context.WithoutCancel(ctx), &m.writes))
 	defer stop(nil)
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- m.Run(running) }()
@@ -111,6 +112,15 @@ func (m *Manager) watcher(o IdleOptions, started time.Time) *idle.Watcher {
 			}
 		},
 	}
+}
+
+// WaitUntilIdle waits until the manager has started and has nothing left to do, or until ctx ends. It does not wait for
+// failing keys, nor for keys that are due later. The manager goes on after that.
+func (m *Manager) WaitUntilIdle(ctx context.Context) {
+	w := m.watcher(IdleOptions{}, time.Now())
+	w.Running = func() bool { return m.Ready() == nil }
+	w.Writes = &awaited.Writes{} // Writes are counted only during RunUntilIdle.
+	_ = w.Wait(ctx, nil)         // Without a channel of errors there is none.
 }
 
 // Controllers returns all controllers of the manager.

@@ -16,9 +16,9 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/idle"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
 	"github.com/flyball-dev/flyball/manager/internal/rotation"
 	"github.com/flyball-dev/flyball/manager/internal/serving"
 	"github.com/flyball-dev/flyball/manager/leader"
@@ -156,7 +156,7 @@ type Manager struct {
 	live, ready probes
 	// record has what this manager's clients write, and writes what RunUntilIdle waits for.
 	record *ownwrites.Record
-	writes idle.Writes
+	writes awaited.Writes
 	http   *serving.Server
 	hooks  *webhook.Server
 	keeper *rotation.Keeper // nil if the certificate of webhooks is in files

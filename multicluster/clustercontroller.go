@@ -29,7 +29,7 @@ type clusterController struct {
 	synced bool
 	closed bool
 	// held has the requests that are held back until synced.
-	held *backlog.Backlog[key]
+	held *backlog.Backlog[key, workqueue.Cause]
 	// stop ends the goroutines; nil when there are none. Invariant: all of them are in tasks.
 	stop  context.CancelFunc
 	spawn func(task func(ctx context.Context))
@@ -41,7 +41,7 @@ type clusterController struct {
 }
 
 func newClusterController(c *Controller, inc *incarnation) *clusterController {
-	return &clusterController{controller: c, incarnation: inc, held: backlog.New[key](nil)}
+	return &clusterController{controller: c, incarnation: inc, held: backlog.New[key, workqueue.Cause](nil)}
 }
 
 // enqueue queues a request, or holds it back until the caches are filled. news reports whether something has changed.
@@ -51,7 +51,7 @@ func (cc *clusterController) enqueue(k key, o workqueue.AddOptions, news bool) {
 	switch {
 	case cc.closed:
 		cc.controller.spec.fleet.dropped.Add(1)
-	case !cc.held.Add(k, o, news):
+	case !cc.held.Add(k, backlog.Options[workqueue.Cause](o), news):
 		cc.controller.keys.Add(k, o) // Safe under mu: the queue neither blocks nor calls back.
 	}
 }
@@ -60,7 +60,7 @@ func (cc *clusterController) enqueue(k key, o workqueue.AddOptions, news bool) {
 func (cc *clusterController) hold(k key) bool {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
-	return !cc.synced && !cc.closed && cc.held.Add(k, workqueue.AddOptions{}, true)
+	return !cc.synced && !cc.closed && cc.held.Add(k, backlog.Options[workqueue.Cause]{}, true)
 }
 
 // markSynced queues the requests that were held back.
@@ -71,7 +71,9 @@ func (cc *clusterController) markSynced() {
 		return
 	}
 	cc.synced, cc.problem = true, nil
-	cc.held.Flush(cc.controller.keys.Add)
+	cc.held.Flush(func(k key, o backlog.Options[workqueue.Cause]) {
+		cc.controller.keys.Add(k, workqueue.AddOptions(o))
+	})
 }
 
 // open acquires the informers, which start to fill.
@@ -218,7 +220,7 @@ func (cc *clusterController) close() {
 	cc.mu.Lock()
 	cc.closed = true
 	cc.controller.spec.fleet.dropped.Add(uint64(cc.held.Len()))
-	cc.held.Flush(func(key, workqueue.AddOptions) {})
+	cc.held.Flush(func(key, backlog.Options[workqueue.Cause]) {})
 	inputs := cc.inputs
 	cc.mu.Unlock()
 	cc.detach()

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/internal/idle"
+	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
 )
 
 // clusterName is a name in the fleet: the last announcement under it, and the incarnation that has the name now. There
@@ -232,7 +232,7 @@ func (n *clusterName) runIncarnation(life, work context.Context, a *Announcement
 		return nil
 	}
 	defer target.close()
-	if writes := idle.From(life); writes != nil {
+	if writes := awaited.From(life); writes != nil {
 		writes.Add(inc.record)
 		defer writes.Remove(inc.record)
 	}

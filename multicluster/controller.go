@@ -38,7 +38,7 @@ type Controller struct {
 	spec  *controllerSpec
 	inner *reconcile.Controller[key]
 	// keys adds keys to inner and makes it forget them.
-	keys loop.Handle[key]
+	keys loop.Handle[key, workqueue.AddOptions]
 
 	events atomic.Uint64
 
@@ -75,7 +75,7 @@ func newController(p *controllerSpec) *Controller {
 		Limit:      p.workers(),
 	})
 	c.inner = reconcile.New(p.name, reconcile.Func[key](c.reconcile), p.innerOptions(order))
-	c.keys = loop.Of[key](c.inner)
+	c.keys = loop.Of[key, workqueue.AddOptions](c.inner)
 	c.keys.Set(loop.Settings[key]{Admitted: c.admitted, SlowAfter: p.fleet.options.ReleaseAfter})
 	return c
 }

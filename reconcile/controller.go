@@ -23,7 +23,7 @@ type Controller[K comparable] struct {
 // each instantiated generic type that the type reaches through fields and method signatures. Only packages that call
 // [New] compile the loop and the queue again. See docs/decisions/0010-light-types.md.
 type controller[K comparable] interface {
-	loop.Handle[K]
+	loop.Handle[K, workqueue.AddOptions]
 	Name() string
 	Watch(s Source[K]) error
 	Run(ctx context.Context) error

@@ -49,7 +49,7 @@ func TestPriorityIsKept(t *testing.T) {
 	})
 }
 
-func forget(c *started) loop.Handle[string] { return c.engine }
+func forget(c *started) loop.Handle[string, workqueue.AddOptions] { return c.engine }
 
 // TestForget: what was forgotten does not come back, and is not remembered.
 func TestForget(t *testing.T) {

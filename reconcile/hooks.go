@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/internal/loop"
+	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/reconcile/internal/deadline"
 	"github.com/flyball-dev/flyball/reconcile/internal/debounce"
 	"github.com/flyball-dev/flyball/reconcile/internal/forbidden"
@@ -46,7 +47,8 @@ func (c *engine[K]) admitted(work context.Context, item *workqueue.Item[K]) (*ru
 	}
 	r := &run[K]{controller: c, entry: e, item: *item, number: c.stats.Started.Add(1)}
 	if c.trace != nil {
-		r.began = c.trace.Began(c.Subject(item.Key), r.number, item.Attempt, item.Queued, item.Causes, now)
+		r.began = c.trace.Began(c.Subject(item.Key), r.number, item.Attempt, item.Queued,
+			trace.Causes(item.Causes), now)
 	}
 	ctx, found := c.rooms.hotloop.Begin(work, &r.item, now)
 	if r.Context = ctx; found != nil {

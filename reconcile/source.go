@@ -76,7 +76,7 @@ func (f fed[K]) Repeats() bool {
 	return ok && r.Repeats()
 }
 
-func (f fed[K]) Run(ctx context.Context, held *backlog.Backlog[K], synced func()) error {
+func (f fed[K]) Run(ctx context.Context, held *backlog.Backlog[K, workqueue.Cause], synced func()) error {
 	in := feed.NewIntake[K](ctx, f.controller, &f.controller.stats, held)
 	enqueuer := func(c workqueue.Cause, changed bool) Enqueuer[K] { return in.Enqueuer(c, changed) }
 	if err := f.Source.Run(ctx, &Sink[K]{f.controller.name, enqueuer}, synced); err != nil {

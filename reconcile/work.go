@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/reconcile/internal/counters"
+	"github.com/flyball-dev/flyball/reconcile/internal/text"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -144,7 +144,7 @@ func (c *engine[K]) View(limit int) workqueue.View[string] {
 			v.Processing[i].Time = time.Since(began)
 		}
 	}
-	return trace.AsText(v)
+	return text.View(v)
 }
 
 func (c *engine[K]) Left(limit int) []string {

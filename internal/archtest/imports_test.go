@@ -8,12 +8,11 @@ import (
 	"testing"
 )
 
-// pipeline is the order of the packages: each may import only those before it, and the packages of internal that are
-// not listed here. Those import no other.
+// pipeline is the order of the top-level folders: each may import only those before it, and internal. No package of
+// internal imports any other of ours. The packages of deploy are for tests.
 var pipeline = []string{
-	"workqueue", "internal/trace", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile",
-	"internal/idle", "manager", "multicluster", "controllers", "localapi", "simtest", "inspect",
-	"deploy", "cmd", "examples", "docs",
+	"workqueue", "informer", "client", "reconcile", "manager", "multicluster", "controllers", "localapi", "simtest",
+	"inspect", "deploy", "cmd", "examples", "docs",
 }
 
 // replaced are the packages whose work Flyball does itself. Adapters may implement their interfaces.
@@ -36,10 +35,7 @@ var allowed = []struct{ path, reason string }{
 var adapters = []string{"workqueue/clientgo", "informer/clientgo"}
 
 // framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
-var framework = []string{
-	"workqueue", "internal/trace", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile",
-	"internal/idle", "manager", "multicluster",
-}
+var framework = []string{"workqueue", "informer", "client", "reconcile", "manager", "multicluster", "internal"}
 
 // kubernetesLibraries are what framework packages may import. The last two are client-go's limiter and apimachinery's
 // JSON patches, which every user of those has already.
@@ -96,8 +92,9 @@ const onDisk = "localapi/storage/pebble"
 // expressions brings a compiler for CEL, and much else.
 const expressions = "localapi/cel"
 
-// TestImports holds every non-test file to the rules above.
+// TestImports holds every non-test file to the rules above. It prints the arrows between the top-level folders.
 func TestImports(t *testing.T) {
+	arrows, up := map[string][]string{}, 0 // folder → the folders that it imports
 	for _, s := range sources(t) {
 		if s.test {
 			continue
@@ -110,21 +107,31 @@ func TestImports(t *testing.T) {
 			for _, complaint := range judge(s.dir, path) {
 				t.Errorf("%s imports %s: %s", s.path, path, complaint)
 			}
+			own, isOwn := strings.CutPrefix(path, module+"/")
+			from, to := topLevel(s.dir), topLevel(own)
+			if isOwn && from != to && !slices.Contains(arrows[from], to) {
+				arrows[from] = append(arrows[from], to)
+				if upward(s.dir, own) != "" {
+					up++
+				}
+			}
 		}
 	}
+	count := 0
+	for _, from := range slices.Concat([]string{"internal"}, pipeline) {
+		slices.SortFunc(arrows[from], func(a, b string) int { return rank(a) - rank(b) })
+		count += len(arrows[from])
+		t.Logf("%-12s → %s", from, strings.Join(arrows[from], ", "))
+	}
+	t.Logf("%d arrows between top-level folders, %d of them up", count, up)
 }
 
 // judge returns what is wrong with a file in dir importing path.
 func judge(dir, path string) []string {
 	var wrong []string
 	if own, ok := strings.CutPrefix(path, module+"/"); ok {
-		from, to := rank(dir), rank(own)
-		switch {
-		case under(own, "internal") && to < 0:
-		case under(dir, "internal") && from < 0:
-			wrong = append(wrong, "internal packages stand below all others and import none of them")
-		case to > from:
-			wrong = append(wrong, "the pipeline has one direction: "+strings.Join(pipeline, " < "))
+		if complaint := upward(dir, own); complaint != "" {
+			wrong = append(wrong, complaint)
 		}
 		if under(own, onDisk) && !underAny(dir, onDisk, "cmd", "examples") {
 			wrong = append(wrong, "who embeds a controller, or an API, does not want a storage engine")
@@ -154,9 +161,33 @@ func judge(dir, path string) []string {
 	return wrong
 }
 
-func rank(dir string) int {
-	return slices.IndexFunc(pipeline, func(p string) bool { return under(dir, p) })
+// upward returns what is wrong with a package of the folder from importing one of the folder to; "" if nothing is.
+func upward(from, to string) string {
+	from, to = topLevel(from), topLevel(to)
+	arrow := "the arrow " + from + " → " + to
+	switch {
+	case from == to || to == "internal":
+		return ""
+	case from == "internal":
+		return arrow + " leads out of internal, which holds leaves: its packages import none of ours but each other"
+	case rank(from) < 0:
+		return arrow + " begins at a folder that has no place in the order " + strings.Join(pipeline, " < ")
+	case rank(to) < 0:
+		return arrow + " ends at a folder that has no place in the order " + strings.Join(pipeline, " < ")
+	case rank(to) > rank(from):
+		return arrow + " runs back up the order " + strings.Join(pipeline, " < ")
+	}
+	return ""
 }
+
+// topLevel returns the first element of a path.
+func topLevel(path string) string {
+	first, _, _ := strings.Cut(path, "/")
+	return first
+}
+
+// rank returns the place of a top-level folder in the pipeline, -1 for others.
+func rank(folder string) int { return slices.Index(pipeline, folder) }
 
 // TestJudge shows that the rules can fail: one import for each that must be refused, and some that must not.
 func TestJudge(t *testing.T) {
@@ -167,6 +198,23 @@ func TestJudge(t *testing.T) {
 		{"workqueue", module + "/informer", true},
 		{"informer", module + "/workqueue", false},
 		{"internal/workctx", module + "/workqueue", true},
+		{"internal/buildcalls", module + "/internal/misuse", false},
+		{"internal/ownwrites", module + "/informer", true},
+		{"internal/ownwrites/wire", module + "/informer/listwatch", true},
+		{"internal/trace", module + "/workqueue", true},
+		{"client/internal/cached", module + "/reconcile", true},
+		{"client/internal/cached", module + "/informer", false},
+		{"reconcile", module + "/reconcile/internal/feed", false},
+		{"simtest", module + "/examples/hello", true},
+		{"simtest/simulated", module + "/controllers", false},
+		{"examples/hello", module + "/cmd/flyball/serve", false},
+		{"cmd/flyball", module + "/examples/hello", true},
+		{"cmd/flyball", module + "/docs/book/programs/chapter01", true},
+		{"docs/book/internal/terminal", module + "/cmd/flyball/serve", false},
+		{"deploy/deploytest", module + "/localapi", false},
+		{"localapi", module + "/deploy/deploytest", true},
+		{"workqueue", module + "/unknown", true},
+		{"unknown", module + "/workqueue", true},
 		{"workqueue", module + "/internal/workctx", false},
 		{"reconcile", module + "/internal/ownwrites", false},
 		{"internal/ownwrites", module + "/reconcile", true},

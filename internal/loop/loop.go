@@ -2,11 +2,7 @@
 // controller of many clusters adds keys from outside, holds keys back, and forgets the keys of a cluster that left.
 package loop
 
-import (
-	"time"
-
-	"github.com/flyball-dev/flyball/workqueue"
-)
+import "time"
 
 // NameKey is the context key of a reconcile's name: the controller and the key, as a string.
 type NameKey struct{}
@@ -21,13 +17,13 @@ type Settings[K comparable] struct {
 	SlowAfter time.Duration
 }
 
-// Handle is a controller as package multicluster uses it.
+// Handle is a controller as package multicluster uses it. O is workqueue.AddOptions.
 //
 // Concurrency: Set is called before Run, all other methods from any goroutine.
-type Handle[K comparable] interface {
+type Handle[K comparable, O any] interface {
 	Set(s Settings[K])
 	// Add queues key with the options o.
-	Add(key K, o workqueue.AddOptions)
+	Add(key K, o O)
 	// Forget drops the history of key: its failures, backoff and requeue delay. The history of a key in flight is
 	// dropped when its run ends, whatever the result.
 	Forget(key K)
@@ -47,4 +43,4 @@ var handleOf func(controller any) any
 func Provide(of func(controller any) any) { handleOf = of }
 
 // Of returns the handle of a *reconcile.Controller[K].
-func Of[K comparable](controller any) Handle[K] { return handleOf(controller).(Handle[K]) }
+func Of[K comparable, O any](controller any) Handle[K, O] { return handleOf(controller).(Handle[K, O]) }

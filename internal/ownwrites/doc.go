@@ -14,7 +14,7 @@
 // Reading order: record.go; context.go, what the context of a request carries; transport.go, how writes are noted;
 // write.go, a write until its effect is known; entry.go, the effect; resource.go, both, until the caches show them;
 // missed.go, callers of states that no cache showed; resolve.go, asking the server; awaited.go, waiting until the
-// caches show all writes.
+// caches show all writes. Package awaited does the same for the records of several servers.
 //
 // Two packages can be read last: wire reads requests and answers, and internal/versions compares resource versions.
 package ownwrites

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 	"github.com/flyball-dev/flyball/internal/versions"
@@ -50,7 +49,7 @@ type Entry struct {
 
 	mu sync.Mutex
 	// views has the object in the form in which each cache would hold it.
-	views map[Cache]informer.Object
+	views map[Cache]any
 }
 
 // UID returns the UID of the object.
@@ -62,21 +61,19 @@ func (e *Entry) Missed() bool { return e.readers.hasMissed() }
 // AheadOf reports whether the cache shows an earlier history of the server than the entry's.
 func (e *Entry) AheadOf(c Cache) bool { return c.History(e.Key.Namespace) < e.history }
 
-// View returns the object in the form in which c would hold it. It calls hold to decode it, once for each cache.
-func (e *Entry) View(c Cache,
-	hold func(contentType string, body []byte) (informer.Object, error),
-) (informer.Object, error) {
+// View returns the object of e in the form in which c would hold it. It calls hold to decode it, once for each cache.
+func View[T any](e *Entry, c Cache, hold func(contentType string, body []byte) (T, error)) (T, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if obj := e.views[c]; obj != nil {
+	if obj, known := e.views[c].(T); known {
 		return obj, nil
 	}
 	obj, err := hold(e.ContentType, e.Body)
 	if err != nil {
-		return nil, err
+		return obj, err
 	}
 	if e.views == nil {
-		e.views = map[Cache]informer.Object{}
+		e.views = map[Cache]any{}
 	}
 	e.views[c] = obj
 	return obj, nil
@@ -97,7 +94,7 @@ func (e *Entry) coveredAt(c Cache, mark string) bool {
 		return held > e.history // A list of a later history shows the effect; one of an earlier does not.
 	}
 	if e.Gone {
-		if held, found := c.Get(e.Key); found && held.GetUID() == e.uid {
+		if held, found := c.Held(e.Key); found && held.GetUID() == e.uid {
 			return false
 		}
 		if e.Version == "" || !versions.Comparable(e.Version) {
@@ -111,7 +108,7 @@ func (e *Entry) coveredAt(c Cache, mark string) bool {
 	if versions.Comparable(e.Version) && versions.Comparable(mark) {
 		return false
 	}
-	held, found := c.Get(e.Key)
+	held, found := c.Held(e.Key)
 	return found && held.GetResourceVersion() == e.Version || time.Since(e.at) > forgetIncomparableAfter
 }
 

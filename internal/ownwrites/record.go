@@ -14,8 +14,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // ObjectKey names an object within its resource.
@@ -38,10 +38,15 @@ type Record struct {
 	all []*Resource
 }
 
+// Caches are the caches of a server.
+type Caches interface {
+	Checks() cachecheck.Caches
+}
+
 // Peer describes the server and the caches of it.
 type Peer struct {
-	// Caches are the caches of the process. Nil means none.
-	Caches *informer.Factory
+	// Caches are the caches of the process, an *informer.Factory. Nil, or a nil pointer, means none.
+	Caches Caches
 	// Server is asked for what an answer did not say.
 	Server rest.Interface
 	// RequestTimeout is how long the server may work on a request whose answer was lost.
@@ -92,6 +97,9 @@ func (r *Record) Connect(p Peer) bool {
 	if p.RequestTimeout <= 0 {
 		p.RequestTimeout = defaultRequestTimeout
 	}
+	if misuse.IsNil(p.Caches) {
+		p.Caches = nil
+	}
 	for {
 		before := r.peer.Load()
 		if before.Caches != nil && before.Caches != p.Caches {
@@ -113,8 +121,8 @@ func (r *Record) Bound(askTimeout time.Duration, away func() bool) {
 
 // caches returns the caches of the process; none before Connect.
 func (r *Record) caches() cachecheck.Caches {
-	if factory := r.peer.Load().Caches; factory != nil {
-		return factory.Checks()
+	if caches := r.peer.Load().Caches; caches != nil {
+		return caches.Checks()
 	}
 	return cachecheck.Caches{}
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -20,11 +21,11 @@ import (
 // behindAll is a cache that shows nothing.
 type behindAll struct{}
 
-func (behindAll) Follows(string) bool                   { return true }
-func (behindAll) Get(ObjectKey) (informer.Object, bool) { return nil, false }
-func (behindAll) Watermark(string) string               { return "1" }
-func (behindAll) History(string) int64                  { return 0 }
-func (behindAll) WentBack() bool                        { return false }
+func (behindAll) Follows(string) bool                  { return true }
+func (behindAll) Held(ObjectKey) (metav1.Object, bool) { return nil, false }
+func (behindAll) Watermark(string) string              { return "1" }
+func (behindAll) History(string) int64                 { return 0 }
+func (behindAll) WentBack() bool                       { return false }
 
 // noted returns the entries of the record that a cache does not show: "resource namespace/name version".
 func noted(r *Record) (all []string) {

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
@@ -27,10 +27,11 @@ const sweepEvery = time.Minute
 type Cache interface {
 	// Follows reports whether the cache holds objects of the namespace ("" of no namespace, or of all it follows).
 	Follows(namespace string) bool
-	Get(key ObjectKey) (informer.Object, bool)
+	// Held returns the metadata of the object that the cache holds.
+	Held(key ObjectKey) (metav1.Object, bool)
 	// Watermark returns the version up to which the cache is complete in the namespace.
 	Watermark(namespace string) string
-	// History is as [informer.Informer].History.
+	// History is as History of informer.Informer.
 	History(namespace string) int64
 	// WentBack reports whether a watermark has fallen since the last call. It is called with a lock held.
 	WentBack() bool
@@ -307,7 +308,7 @@ func (l *Resource) identities(key ObjectKey) (known []Identity) {
 	caches := l.caches
 	l.mu.Unlock()
 	for _, c := range caches {
-		if obj, found := c.Get(key); found {
+		if obj, found := c.Held(key); found {
 			return append(known, Identity{obj.GetUID(), obj.GetResourceVersion()})
 		}
 	}

@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/flyball-dev/flyball/workqueue"
 )
 
 func pod(name, version string) *corev1.Pod {
@@ -86,7 +84,7 @@ func TestLongReconcile(t *testing.T) {
 // Nothing is added to a step in whose place there is another, be it one of another subject.
 func TestForgottenPlaces(t *testing.T) {
 	r := New(Options{Subjects: 1, Steps: 1})
-	cause := workqueue.Cause{Source: "pods", Event: "Update", Object: "ns/a", ResourceVersion: "2"}
+	cause := Cause{Source: "pods", Event: "Update", Object: "ns/a", ResourceVersion: "2"}
 	p := r.Handled("c", &cause)
 	q := r.Handled("d", &cause)
 	key := Subject{Controller: "c", Namespace: "ns", Name: "a"}
@@ -124,7 +122,7 @@ func TestListeners(t *testing.T) {
 	key := Subject{Controller: "c", Name: "a"}
 	r.Ended(r.Began(key, 1, 0, 0, nil, time.Now()), key, "done", nil, 0, time.Now())
 	stop()
-	r.Handled("c", &workqueue.Cause{Source: "pods", Object: "ns/a"})
+	r.Handled("c", &Cause{Source: "pods", Object: "ns/a"})
 	want(t, "first", first, []Kind{Changed, Ran})
 	want(t, "second", second, []Kind{Ran, Handled})
 }
@@ -133,8 +131,8 @@ func TestListeners(t *testing.T) {
 func TestNothingIsAllocatedOnceFull(t *testing.T) {
 	r := New(Options{Subjects: 8, Steps: 10})
 	old, changed := pod("a", "1"), pod("a", "2")
-	cause := workqueue.Cause{Source: "pods", Event: "Update", Object: "ns/a", ResourceVersion: "2"}
-	causes := []workqueue.Cause{cause}
+	cause := Cause{Source: "pods", Event: "Update", Object: "ns/a", ResourceVersion: "2"}
+	causes := []Cause{cause}
 	key := Subject{Controller: "c", Namespace: "ns", Name: "a"}
 	event := func() {
 		r.Changed("pods", "", "Update", false, old, changed, time.Now())
@@ -158,7 +156,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 	var n int
 	changed := pod("a", "2")
-	cause := workqueue.Cause{Source: "pods", Event: "Update", ResourceVersion: "2"}
+	cause := Cause{Source: "pods", Event: "Update", ResourceVersion: "2"}
 	b.ReportAllocs()
 	for b.Loop() {
 		n++

@@ -10,8 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // Received records that a watch has brought an event about an object: "ADDED", "MODIFIED" or "DELETED". err is not nil
@@ -60,10 +58,10 @@ func SubjectOf(resource, key string) Subject {
 }
 
 // subjectOf returns the object that a cause is about.
-func subjectOf(c *workqueue.Cause) Subject { return SubjectOf(c.Source, c.Object) }
+func subjectOf(c *Cause) Subject { return SubjectOf(c.Source, c.Object) }
 
 // Handled records that a handler of a controller is about to be called. Queued then adds to the step.
-func (r *Recorder) Handled(controller string, c *workqueue.Cause) Place {
+func (r *Recorder) Handled(controller string, c *Cause) Place {
 	s := subjectOf(c)
 	r.mu.Lock()
 	step, p := r.addLocked(s, r.nextLocked())
@@ -117,7 +115,7 @@ func RunFrom(ctx context.Context) *Run {
 }
 
 // Began records the begin of a reconcile.
-func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Duration, causes []workqueue.Cause,
+func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Duration, causes []Cause,
 	now time.Time,
 ) Place {
 	r.holdUp(Ran, key, "")
@@ -220,22 +218,5 @@ func (w *Write) End() {
 
 // Has reports whether the step, one of Ran, has a cause that is the object.
 func (s *Step) Has(object Subject) bool {
-	return slices.ContainsFunc(s.Causes, func(c workqueue.Cause) bool { return subjectOf(&c) == object })
-}
-
-// AsText returns v with its keys as text.
-func AsText[K comparable](v workqueue.View[K]) workqueue.View[string] {
-	texts := func(keys []workqueue.KeyView[K]) []workqueue.KeyView[string] {
-		texts := make([]workqueue.KeyView[string], len(keys))
-		for i, k := range keys {
-			texts[i] = workqueue.KeyView[string]{
-				Key: fmt.Sprint(k.Key), Priority: k.Priority, Attempt: k.Attempt, Time: k.Time, Requeue: k.Requeue,
-				Causes: k.Causes, Again: k.Again,
-			}
-		}
-		return texts
-	}
-	return workqueue.View[string]{
-		Ready: texts(v.Ready), Processing: texts(v.Processing), Delayed: texts(v.Delayed),
-	}
+	return slices.ContainsFunc(s.Causes, func(c Cause) bool { return subjectOf(&c) == object })
 }

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // Subject is what steps are kept of: an object, or a key of a controller.
@@ -94,7 +92,7 @@ type Step struct {
 	// Attempt counts the failures in a row before a reconcile.
 	Attempt int
 	// Causes are why a reconcile ran.
-	Causes []workqueue.Cause
+	Causes []Cause
 	// Outcome of Ran is empty while it runs; then "done", "requeue", "retry", "stale", "given up" or "cancelled". Of
 	// Wrote it is the HTTP status, such as "409 Conflict", or "no answer".
 	Outcome string
@@ -105,6 +103,25 @@ type Step struct {
 	// Text is the form of the cache of Received and Changed, see [FormOf]; the subresource of Wrote; what was read of
 	// Waited; and the line of Logged.
 	Text string
+}
+
+// Cause is why a key is in a queue. Its fields are those of workqueue.Cause, so one converts to the other.
+type Cause struct {
+	Source, Event, Object, ResourceVersion string
+	Time                                   time.Time
+}
+
+// Causes converts causes of a queue.
+func Causes[C ~struct {
+	Source, Event, Object, ResourceVersion string
+	Time                                   time.Time
+}](queued []C,
+) []Cause {
+	causes := make([]Cause, len(queued))
+	for i, c := range queued {
+		causes[i] = Cause(c)
+	}
+	return causes
 }
 
 // Key is a key that a handler has queued.

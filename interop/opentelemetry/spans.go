@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	steps "github.com/flyball-dev/flyball/internal/trace"
-	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // spans makes spans of steps. One goroutine uses it.
@@ -178,7 +177,7 @@ func (s *spans) endAll() {
 	}
 }
 
-func stateOf(c *workqueue.Cause) state { return state{c.Source, c.Object, c.ResourceVersion} }
+func stateOf(c *steps.Cause) state { return state{c.Source, c.Object, c.ResourceVersion} }
 
 // object returns the attributes of an object.
 func object(s steps.Subject, version string) []attribute.KeyValue {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,6 +57,9 @@ func Follow[T informer.Object](record *ownwrites.Record, resource schema.GroupRe
 func (c *Cache) Follows(namespace string) bool {
 	return namespace == "" || len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, namespace)
 }
+
+// Held implements [ownwrites.Cache].
+func (c *Cache) Held(key ObjectKey) (metav1.Object, bool) { return c.Get(key) }
 
 // WentBack implements [ownwrites.Cache].
 func (c *Cache) WentBack() (back bool) {

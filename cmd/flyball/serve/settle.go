@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/idle"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -16,10 +15,5 @@ const settleTimeout = 5 * time.Second
 func Settle(ctx context.Context, m *manager.Manager) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	w := idle.Watcher{
-		Running: func() bool { return m.Ready() == nil },
-		Loops:   m.Controllers, Informers: m.Informers(), Writes: &idle.Writes{},
-		BeforePoll: func() {},
-	}
-	_ = w.Wait(ctx, nil) // Without a channel of errors there is none.
+	m.WaitUntilIdle(ctx)
 }

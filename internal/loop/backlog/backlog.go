@@ -5,9 +5,16 @@ package backlog
 import (
 	"sync"
 	"time"
-
-	"github.com/flyball-dev/flyball/workqueue"
 )
+
+// Options say how a key is added. C is workqueue.Cause. The fields are those of workqueue.AddOptions, so one converts
+// to the other. A backlog ignores Requeue and Earliest.
+type Options[C any] struct {
+	After                          time.Duration
+	RateLimited, Requeue, Earliest bool
+	Priority                       *int
+	Cause                          C
+}
 
 // Least is how many keys a [Backlog] may hold however few its initial keys were.
 const Least = 10_000
@@ -22,16 +29,16 @@ const Least = 10_000
 // outgrown, and its owner makes a new one.
 //
 // Concurrency: all methods may be called from any goroutine.
-type Backlog[K comparable] struct {
+type Backlog[K comparable, C any] struct {
 	// outgrown is called once, with no lock held, when the backlog is outgrown; nil if it may grow without limit.
 	outgrown func()
 
 	mu sync.Mutex
 	// pending has the keys held back; nil once they were flushed.
-	pending map[K]*pending[K]
+	pending map[K]*pending[K, C]
 	// ends is the ring's fixed element: the first in line comes after it, the last before it. Invariant: the ring has
 	// the elements of pending, and ends.
-	ends pending[K]
+	ends pending[K, C]
 	// listed is the number of keys of the initial objects.
 	listed int
 	// big reports that outgrown was called, or is being called. claimed reports that it will not be called any more.
@@ -39,11 +46,11 @@ type Backlog[K comparable] struct {
 }
 
 // pending is the merged requests for one key.
-type pending[K comparable] struct {
+type pending[K comparable, C any] struct {
 	key           K
-	cause         workqueue.Cause
+	cause         C
 	priority      *int
-	before, after *pending[K]
+	before, after *pending[K, C]
 	// now: the key runs at once. limited: it runs after the backoff of its failures.
 	now, limited bool
 	// due is when the key runs at the latest, in addition to now and limited; zero if nobody asked for that.
@@ -51,15 +58,15 @@ type pending[K comparable] struct {
 }
 
 // New returns an empty backlog.
-func New[K comparable](outgrown func()) *Backlog[K] {
-	b := &Backlog[K]{outgrown: outgrown, pending: map[K]*pending[K]{}}
+func New[K comparable, C any](outgrown func()) *Backlog[K, C] {
+	b := &Backlog[K, C]{outgrown: outgrown, pending: map[K]*pending[K, C]{}}
 	b.ends.before, b.ends.after = &b.ends, &b.ends
 	return b
 }
 
 // Add holds key back. It returns false once the backlog was flushed: then the caller adds the key to the queue. news
 // reports whether the key is added because something changed.
-func (b *Backlog[K]) Add(key K, o workqueue.AddOptions, news bool) bool {
+func (b *Backlog[K, C]) Add(key K, o Options[C], news bool) bool {
 	b.mu.Lock()
 	if b.pending == nil {
 		b.mu.Unlock()
@@ -67,7 +74,7 @@ func (b *Backlog[K]) Add(key K, o workqueue.AddOptions, news bool) bool {
 	}
 	p, known := b.pending[key]
 	if !known {
-		p = &pending[K]{key: key, priority: o.Priority}
+		p = &pending[K, C]{key: key, priority: o.Priority}
 		b.pending[key] = p
 		b.insertLocked(p, b.ends.before)
 		if !news {
@@ -89,7 +96,7 @@ func (b *Backlog[K]) Add(key K, o workqueue.AddOptions, news bool) bool {
 }
 
 // merge adds another request for the key.
-func (p *pending[K]) merge(o workqueue.AddOptions) {
+func (p *pending[K, C]) merge(o Options[C]) {
 	p.cause = o.Cause
 	if value(o.Priority) > value(p.priority) {
 		p.priority = o.Priority
@@ -114,16 +121,16 @@ func value(priority *int) int {
 }
 
 // insertLocked puts p into the ring, after place.
-func (b *Backlog[K]) insertLocked(p, place *pending[K]) {
+func (b *Backlog[K, C]) insertLocked(p, place *pending[K, C]) {
 	p.before, p.after = place, place.after
 	place.after.before = p
 	place.after = p
 }
 
-func (p *pending[K]) unlink() { p.before.after, p.after.before = p.after, p.before }
+func (p *pending[K, C]) unlink() { p.before.after, p.after.before = p.after, p.before }
 
 // Claim announces a flush. It returns false if the backlog is outgrown: then it must not be flushed.
-func (b *Backlog[K]) Claim() bool {
+func (b *Backlog[K, C]) Claim() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.claimed = !b.big
@@ -131,7 +138,7 @@ func (b *Backlog[K]) Claim() bool {
 }
 
 // Len returns the number of keys that are held back.
-func (b *Backlog[K]) Len() int {
+func (b *Backlog[K, C]) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.pending)
@@ -139,13 +146,13 @@ func (b *Backlog[K]) Len() int {
 
 // Flush adds everything, with no lock held, as it would be added at this moment. From the start of Flush on, Add holds
 // nothing back.
-func (b *Backlog[K]) Flush(add func(key K, o workqueue.AddOptions)) {
+func (b *Backlog[K, C]) Flush(add func(key K, o Options[C])) {
 	b.mu.Lock()
 	first := b.ends.after
 	b.pending, b.ends.before, b.ends.after = nil, &b.ends, &b.ends
 	b.mu.Unlock()
 	for p := first; p != &b.ends; p = p.after {
-		o := workqueue.AddOptions{Cause: p.cause, Priority: p.priority}
+		o := Options[C]{Cause: p.cause, Priority: p.priority}
 		if p.due.IsZero() || p.now || p.limited {
 			o.RateLimited = p.limited && !p.now
 			add(p.key, o)

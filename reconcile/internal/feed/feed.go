@@ -13,7 +13,7 @@ import (
 // Source is a reconcile.Source.
 type Source[K comparable] interface {
 	// Run is that of reconcile.Source. The keys go into held, unless that is nil or was flushed.
-	Run(ctx context.Context, held *backlog.Backlog[K], synced func()) error
+	Run(ctx context.Context, held *backlog.Backlog[K, workqueue.Cause], synced func()) error
 	Health() error
 	String() string
 	// Repeats reports whether the source feeds everything anew when it is run again.
@@ -110,7 +110,7 @@ func (f *Feeds[K]) Start(ctx context.Context, fail func(error)) bool {
 
 // starter returns a function that starts a source's goroutine.
 func starter[K comparable](ctx context.Context, fail func(error), goroutines *sync.WaitGroup,
-	held *backlog.Backlog[K],
+	held *backlog.Backlog[K, workqueue.Cause],
 ) func(*feed[K]) {
 	return func(f *feed[K]) {
 		f.started = true
@@ -151,7 +151,7 @@ func (f *Feeds[K]) Flush(add func(key K, o workqueue.AddOptions)) {
 	if warm == nil {
 		return
 	}
-	warm.held.Flush(add)
+	warm.held.Flush(func(key K, o backlog.Options[workqueue.Cause]) { add(key, workqueue.AddOptions(o)) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	warm.flushed = true

@@ -25,13 +25,13 @@ type Intake[K comparable] struct {
 	controller Controller[K]
 	stats      *counters.Live
 	// held holds the keys back while nobody works; nil when somebody does.
-	held  atomic.Pointer[backlog.Backlog[K]]
+	held  atomic.Pointer[backlog.Backlog[K, workqueue.Cause]]
 	trace *trace.Recorder // nil if nobody wants to know
 }
 
 // NewIntake returns the intake of a run with the context ctx. The keys go into held, unless that is nil or was flushed.
 func NewIntake[K comparable](ctx context.Context, c Controller[K], stats *counters.Live,
-	held *backlog.Backlog[K],
+	held *backlog.Backlog[K, workqueue.Cause],
 ) *Intake[K] {
 	in := &Intake[K]{controller: c, stats: stats, trace: trace.From(ctx)}
 	in.held.Store(held)
@@ -43,7 +43,7 @@ func (in *Intake[K]) Enqueuer(cause workqueue.Cause, changed bool) *Enqueuer[K] 
 	in.stats.Events.Add(1)
 	e := &Enqueuer[K]{intake: in, cause: cause, changed: changed}
 	if in.trace != nil {
-		e.handled = in.trace.Handled(in.controller.Name(), &e.cause)
+		e.handled = in.trace.Handled(in.controller.Name(), (*trace.Cause)(&e.cause))
 	}
 	return e
 }
@@ -73,7 +73,7 @@ func (e *Enqueuer[K]) add(key K, o workqueue.AddOptions) {
 		in.trace.Queued(e.handled, in.controller.Subject(key), o.After)
 	}
 	if held := in.held.Load(); held != nil {
-		if held.Add(key, o, e.changed) {
+		if held.Add(key, backlog.Options[workqueue.Cause](o), e.changed) {
 			in.stats.Adds.Add(1)
 			return
 		}

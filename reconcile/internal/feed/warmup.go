@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/internal/loop/backlog"
+	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // errOutgrown ends a warm-up run whose backlog has become too large.
@@ -18,7 +19,7 @@ var errOutgrown = errors.New("the backlog is outgrown")
 type warmup[K comparable] struct {
 	ctx    context.Context // what the sources are given; it lasts as long as the run
 	cancel context.CancelCauseFunc
-	held   *backlog.Backlog[K]
+	held   *backlog.Backlog[K, workqueue.Cause]
 	// flushed: what was held is in the queue.
 	flushed    bool
 	goroutines sync.WaitGroup
@@ -52,7 +53,7 @@ func (f *Feeds[K]) beginWarmup(ctx context.Context) *warmup[K] {
 	}
 	w := &warmup[K]{ended: make(chan struct{})}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	w.held = backlog.New[K](func() { w.cancel(errOutgrown) })
+	w.held = backlog.New[K, workqueue.Cause](func() { w.cancel(errOutgrown) })
 	f.warm = w
 	start := starter(w.ctx, func(err error) { w.cancel(err); f.failed(err) }, &w.goroutines, w.held)
 	f.start = func(feed *feed[K]) {

@@ -14,7 +14,6 @@ import (
 	"github.com/flyball-dev/flyball/docs/book/internal/book"
 	"github.com/flyball-dev/flyball/docs/book/internal/figure"
 	"github.com/flyball-dev/flyball/internal/trace"
-	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // A happening is an event of the run, and what the controller made of it.
@@ -83,7 +82,7 @@ func (c *cluster) keys(s *step) []trace.Key {
 	return nil
 }
 
-func causeKey(c workqueue.Cause) string { return c.Object + " " + c.ResourceVersion }
+func causeKey(c trace.Cause) string { return c.Object + " " + c.ResourceVersion }
 
 // TestChapter10Flow draws what the real controller does with eleven events.
 func TestChapter10Flow(t *testing.T) {

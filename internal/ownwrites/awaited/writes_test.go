@@ -1,4 +1,4 @@
-package idle
+package awaited
 
 import (
 	"io"
@@ -36,7 +36,7 @@ func TestAddAndRemove(t *testing.T) {
 	var w Writes
 	w.Add(r)
 	transport := r.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
-		if !w.moving() {
+		if !w.Moving() {
 			t.Error("no write is under way")
 		}
 		const answer = `{"kind":"ConfigMap","apiVersion":"v1","metadata":` +
@@ -57,12 +57,12 @@ func TestAddAndRemove(t *testing.T) {
 	if _, err := io.ReadAll(response.Body); err != nil {
 		t.Fatal(err)
 	}
-	if w.moving() || w.count() != 2 || !w.behind(t.Context()) {
-		t.Errorf("after the write: moving %v, count %d, behind %v", w.moving(), w.count(), w.behind(t.Context()))
+	if w.Moving() || w.Count() != 2 || !w.Behind(t.Context()) {
+		t.Errorf("after the write: moving %v, count %d, behind %v", w.Moving(), w.Count(), w.Behind(t.Context()))
 	}
 	w.Remove(r)
 	w.Remove(r)
-	if w.count() != 2 || w.behind(t.Context()) || r.Behind(t.Context()) {
-		t.Errorf("after Remove: count %d, behind %v, %v", w.count(), w.behind(t.Context()), r.Behind(t.Context()))
+	if w.Count() != 2 || w.Behind(t.Context()) || r.Behind(t.Context()) {
+		t.Errorf("after Remove: count %d, behind %v, %v", w.Count(), w.Behind(t.Context()), r.Behind(t.Context()))
 	}
 }

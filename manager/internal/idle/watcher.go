@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -33,7 +34,7 @@ type Watcher struct {
 	// Informers are the manager's caches.
 	Informers *informer.Factory
 	// Writes are all its writes.
-	Writes *Writes
+	Writes *awaited.Writes
 	// Retries, DueLater and Enough are Retries, Wait and Enough of manager.IdleOptions.
 	Retries  int
 	DueLater bool
@@ -115,7 +116,7 @@ func (w *Watcher) poll(ctx context.Context) (found result, next time.Duration) {
 		return busy, minInterval
 	}
 	before := w.activity()
-	behind := w.Writes.behind(ctx)
+	behind := w.Writes.Behind(ctx)
 	settled, next := w.settled(ctx)
 	switch {
 	case !settled:
@@ -130,7 +131,7 @@ func (w *Watcher) poll(ctx context.Context) (found result, next time.Duration) {
 
 // giveUpUnseen stops waiting for the writes that the caches may never show.
 func (w *Watcher) giveUpUnseen(ctx context.Context) {
-	for _, written := range w.Writes.giveUp() {
+	for _, written := range w.Writes.GiveUp() {
 		klog.FromContext(ctx).V(2).Info("Own write has not reached any cache", "resource", written.Resource,
 			"object", klog.KRef(written.Namespace, written.Name))
 	}
@@ -142,7 +143,7 @@ type activity struct {
 }
 
 func (w *Watcher) activity() activity {
-	a := activity{writes: w.Writes.count()}
+	a := activity{writes: w.Writes.Count()}
 	for _, s := range w.Informers.Stats() {
 		a.events += uint64(s.Events + s.Batches + s.Lists)
 		for _, h := range s.Handlers {
@@ -159,7 +160,7 @@ func (w *Watcher) activity() activity {
 
 // quiet is the cheap part of the check: it returns false while anything obviously goes on.
 func (w *Watcher) quiet() bool {
-	if !w.Running() || w.Writes.moving() {
+	if !w.Running() || w.Writes.Moving() {
 		return false
 	}
 	for _, loop := range w.Loops() {

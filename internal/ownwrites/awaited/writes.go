@@ -1,4 +1,5 @@
-package idle
+// Package awaited has the writes of a process to all its servers, for which a manager that runs until it is idle waits.
+package awaited
 
 import (
 	"context"
@@ -52,11 +53,11 @@ func (w *Writes) all() []*ownwrites.Record {
 	return all
 }
 
-// moving reports whether a write is under way.
-func (w *Writes) moving() bool { return slices.ContainsFunc(w.all(), (*ownwrites.Record).Moving) }
+// Moving reports whether a write is under way.
+func (w *Writes) Moving() bool { return slices.ContainsFunc(w.all(), (*ownwrites.Record).Moving) }
 
-// count returns the number of writes begun plus the number ended. It only rises.
-func (w *Writes) count() uint64 {
+// Count returns the number of writes begun plus the number ended. It only rises.
+func (w *Writes) Count() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := w.past
@@ -66,16 +67,16 @@ func (w *Writes) count() uint64 {
 	return n
 }
 
-// behind reports whether there are writes that the caches do not show. It may send requests.
-func (w *Writes) behind(ctx context.Context) (behind bool) {
+// Behind reports whether there are writes that the caches do not show. It may send requests.
+func (w *Writes) Behind(ctx context.Context) (behind bool) {
 	for _, r := range w.all() {
 		behind = r.Behind(ctx) || behind
 	}
 	return behind
 }
 
-// giveUp stops waiting for the writes that the caches may never show, and returns them.
-func (w *Writes) giveUp() (abandoned []cachecheck.Written) {
+// GiveUp stops waiting for the writes that the caches may never show, and returns them.
+func (w *Writes) GiveUp() (abandoned []cachecheck.Written) {
 	for _, r := range w.all() {
 		abandoned = append(abandoned, r.GiveUp()...)
 	}
