@@ -4,7 +4,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -59,8 +58,14 @@ func Figure(t testing.TB, name string, f *figure.Figure) {
 	}
 }
 
-// Dir returns the folder of the book.
+// Dir returns the folder of the book: the nearest one above the test that has WRITING.md.
 func Dir() string {
-	_, here, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(here), "..", "..")
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Stat(filepath.Join(dir, "WRITING.md")); missing == nil || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
