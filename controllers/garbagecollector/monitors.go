@@ -37,7 +37,7 @@ type monitors struct {
 type monitor struct {
 	resource schema.GroupVersionResource
 	kind     schema.GroupVersionKind
-	informer *informer.SharedInformer[*metav1.PartialObjectMetadata]
+	informer informer.Informer[*metav1.PartialObjectMetadata]
 	handler  *informer.Registration
 	stop     context.CancelFunc
 }
