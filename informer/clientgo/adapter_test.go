@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	peer "k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
@@ -193,8 +194,8 @@ func TestPauseAfterAPanic(t *testing.T) {
 
 // TestNothingOfATransactionSucceeds: lists of a failed transaction are empty, not nil, as client-go's are.
 func TestNothingOfATransactionSucceeds(t *testing.T) {
-	s := NewStore(MetaNamespaceKeyFunc).(TransactionStore)
-	err := s.Transaction(Transaction{Type: TransactionTypeAdd, Object: "no object"})
+	s := NewStore(MetaNamespaceKeyFunc).(peer.TransactionStore)
+	err := s.Transaction(peer.Transaction{Type: peer.TransactionTypeAdd, Object: "no object"})
 	if err == nil || err.SuccessfulIndices == nil || len(err.Errors) != 1 {
 		t.Errorf("%#v", err)
 	}

@@ -71,28 +71,6 @@ func NewIndexerInformer(lw ListerWatcher, example runtime.Object, resync time.Du
 	return s.(Indexer), c
 }
 
-// NewTransformingInformer is NewInformerWithOptions with a transform.
-func NewTransformingInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler,
-	f TransformFunc,
-) (Store, Controller) {
-	return NewInformerWithOptions(
-		InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Transform: f},
-	)
-}
-
-// NewTransformingIndexerInformer is NewInformerWithOptions with a transform and indexes.
-func NewTransformingIndexerInformer(lw ListerWatcher, example runtime.Object, resync time.Duration,
-	h ResourceEventHandler, indexers Indexers, f TransformFunc,
-) (Indexer, Controller) {
-	s, c := NewInformerWithOptions(
-		InformerOptions{
-			ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Indexers: indexers,
-			Transform: f,
-		},
-	)
-	return s.(Indexer), c
-}
-
 var (
 	_ peer.Controller = dummyController{}
 	_ peer.Controller = controller{}

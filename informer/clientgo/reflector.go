@@ -32,7 +32,7 @@ type StoreReflector struct {
 	ShouldResync func() bool
 
 	lw    listerWatcher
-	store ReflectorStore
+	store peer.ReflectorStore
 	o     ReflectorOptions
 	// stream reports whether to ask for streamed lists.
 	stream bool
@@ -43,12 +43,12 @@ type StoreReflector struct {
 }
 
 // NewReflector is NewReflectorWithOptions with a resync period.
-func NewReflector(lw ListerWatcher, example any, store ReflectorStore, resync time.Duration) *StoreReflector {
+func NewReflector(lw ListerWatcher, example any, store peer.ReflectorStore, resync time.Duration) *StoreReflector {
 	return NewReflectorWithOptions(lw, example, store, ReflectorOptions{ResyncPeriod: resync})
 }
 
 // NewNamedReflector is NewReflector with a name for logs.
-func NewNamedReflector(name string, lw ListerWatcher, example any, store ReflectorStore,
+func NewNamedReflector(name string, lw ListerWatcher, example any, store peer.ReflectorStore,
 	resync time.Duration,
 ) *StoreReflector {
 	return NewReflectorWithOptions(lw, example, store, ReflectorOptions{Name: name, ResyncPeriod: resync})
@@ -66,7 +66,9 @@ func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, example any,
 // the objects; nil allows any. Logger, Name, TypeDescription, ResyncPeriod and MinWatchTimeout are used; pauses after
 // failures are those of package informer. It panics when o has a Clock that is not the real one, or a Backoff:
 // ignoring them would let a test wait for ever.
-func NewReflectorWithOptions(lw ListerWatcher, example any, store ReflectorStore, o ReflectorOptions) *StoreReflector {
+func NewReflectorWithOptions(lw ListerWatcher, example any, store peer.ReflectorStore,
+	o ReflectorOptions,
+) *StoreReflector {
 	switch o.Clock.(type) {
 	case nil, clock.RealClock, *clock.RealClock:
 	default:
@@ -165,7 +167,7 @@ func (r *StoreReflector) apply(ctx context.Context, d *deltafifo.Delta[held]) {
 	case d.Type == deltafifo.Delete:
 		r.report(ctx, "delete", r.store.Delete(obj))
 	case d.Type == deltafifo.Bookmark:
-		if s, ok := r.store.(ReflectorBookmarkStore); ok {
+		if s, ok := r.store.(peer.ReflectorBookmarkStore); ok {
 			r.report(ctx, "bookmark", s.Bookmark(d.ResourceVersion))
 		}
 	}
@@ -174,7 +176,7 @@ func (r *StoreReflector) apply(ctx context.Context, d *deltafifo.Delta[held]) {
 		r.version = d.ResourceVersion
 		r.mu.Unlock()
 	}
-	if s, ok := r.store.(ResourceVersionUpdater); ok && d.ResourceVersion != "" && d.Type != deltafifo.Replace {
+	if s, ok := r.store.(peer.ResourceVersionUpdater); ok && d.ResourceVersion != "" && d.Type != deltafifo.Replace {
 		s.UpdateResourceVersion(d.ResourceVersion) // Replace was told it.
 	}
 }

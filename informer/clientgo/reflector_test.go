@@ -77,11 +77,11 @@ type runner interface {
 
 // TestReflectorWritesAsClientGos: both makes write the same into the same kind of store.
 func TestReflectorWritesAsClientGos(t *testing.T) {
-	makes := map[string]func(lw ListerWatcher, s ReflectorStore) runner{
-		"client-go": func(lw ListerWatcher, s ReflectorStore) runner {
+	makes := map[string]func(lw ListerWatcher, s peer.ReflectorStore) runner{
+		"client-go": func(lw ListerWatcher, s peer.ReflectorStore) runner {
 			return peer.NewNamedReflector("r", lw, &corev1.Pod{}, s, time.Minute)
 		},
-		"ours": func(lw ListerWatcher, s ReflectorStore) runner {
+		"ours": func(lw ListerWatcher, s peer.ReflectorStore) runner {
 			return NewNamedReflector("r", lw, &corev1.Pod{}, s, time.Minute)
 		},
 	}
@@ -153,45 +153,6 @@ func TestReflectorRefusesWhatItWouldIgnore(t *testing.T) {
 		}
 	}()
 	NewReflectorWithOptions(&ListWatch{}, nil, &diary{}, ReflectorOptions{Clock: clocktesting.NewFakeClock(time.Now())})
-}
-
-// TestExpiringStores: client-go's store of expiring objects and ours are read alike.
-func TestExpiringStores(t *testing.T) {
-	makes := map[string]func(KeyFunc, time.Duration) Store{"client-go": peer.NewTTLStore, "ours": NewTTLStore}
-	for name, make := range makes {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := make(MetaNamespaceKeyFunc, time.Minute)
-				if err := s.Add("no object"); !errors.As(err, new(KeyError)) ||
-					err.(KeyError).Obj != "no object" { //nolint:errorlint
-					t.Errorf("adding what has no key: %v", err)
-				}
-				check := func(when string, one, two bool) {
-					t.Helper()
-					for name, want := range map[string]bool{"one": one, "two": two} {
-						if _, exists, err := s.Get(pod(name, "")); exists != want || err != nil {
-							t.Errorf("%s: %s exists: %v (%v), want %v", when, name, exists, err, want)
-						}
-					}
-				}
-				must(t, s.Replace([]any{pod("one", "1")}, "1"))
-				time.Sleep(40 * time.Second)
-				must(t, s.Add(pod("two", "2")))
-				check("after 40 s", true, true)
-				time.Sleep(40 * time.Second)
-				if keys := s.ListKeys(); len(keys) != 2 {
-					t.Errorf("before it is read the store has keys %v", keys)
-				}
-				if got := s.List(); len(got) != 1 || got[0].(*corev1.Pod).Name != "two" {
-					t.Errorf("after 80 s there are %v", got)
-				}
-				check("after 80 s", false, true)
-				must(t, s.Update(pod("one", "3")))
-				must(t, s.Delete(pod("two", "2")))
-				check("written again", true, false)
-			})
-		})
-	}
 }
 
 func must(t *testing.T, err error) {

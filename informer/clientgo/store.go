@@ -17,8 +17,6 @@ import (
 type store[T any] struct {
 	indexer *indexer.Indexer[T]
 	key     KeyFunc
-	// transform is nil, or what writes put objects through, except transactions.
-	transform TransformFunc
 	// wrap makes of an object what the indexer holds, and unwrap the object of that.
 	wrap   func(key string, obj any) (T, error)
 	unwrap func(T) any
@@ -32,19 +30,11 @@ type store[T any] struct {
 	indexers Indexers
 }
 
-// StoreOption configures [NewStore] and [NewIndexer].
-type StoreOption func(*store[keyed])
-
-// WithTransformer puts every object through f before it is stored.
-func WithTransformer(f TransformFunc) StoreOption {
-	return func(s *store[keyed]) { s.transform = f }
-}
-
 // NewStore returns a cache of objects of any type, named by key.
-func NewStore(key KeyFunc, o ...StoreOption) Store { return NewIndexer(key, nil, o...) }
+func NewStore(key KeyFunc) Store { return NewIndexer(key, nil) }
 
 // NewIndexer returns a cache with indexes of objects of any type, named by key.
-func NewIndexer(key KeyFunc, indexers Indexers, o ...StoreOption) Indexer {
+func NewIndexer(key KeyFunc, indexers Indexers) Indexer {
 	s := &store[keyed]{
 		indexer:  indexer.New(keyOfKeyed, indexer.Options{}),
 		key:      key,
@@ -52,9 +42,6 @@ func NewIndexer(key KeyFunc, indexers Indexers, o ...StoreOption) Indexer {
 		unwrap:   func(k keyed) any { return k.obj },
 		keyOf:    func(k keyed) string { return k.key },
 		indexers: Indexers{},
-	}
-	for _, option := range o {
-		option(s)
 	}
 	s.mustAdd(indexers)
 	return s
@@ -106,7 +93,7 @@ func (s *store[T]) ListKeys() []string { return s.indexer.Keys() }
 func (s *store[T]) Get(obj any) (item any, exists bool, err error) {
 	key, err := s.key(obj)
 	if err != nil {
-		return nil, false, KeyError{Obj: obj, Err: err}
+		return nil, false, peer.KeyError{Obj: obj, Err: err}
 	}
 	return s.GetByKey(key)
 }

@@ -1,9 +1,8 @@
 package clientgo
 
 import (
-	"fmt"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	peer "k8s.io/client-go/tools/cache"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 )
@@ -27,16 +26,11 @@ func (s *store[T]) upsert(obj any) error {
 func (s *store[T]) incoming(obj any) (t T, version string, err error) {
 	key, err := s.key(obj)
 	if err != nil {
-		return t, "", KeyError{Obj: obj, Err: err}
-	}
-	if s.transform != nil {
-		if obj, err = s.transform(obj); err != nil {
-			return t, "", fmt.Errorf("transforming: %w", err)
-		}
+		return t, "", peer.KeyError{Obj: obj, Err: err}
 	}
 	t, err = s.wrap(key, obj)
 	if err != nil {
-		return t, "", KeyError{Obj: obj, Err: err}
+		return t, "", peer.KeyError{Obj: obj, Err: err}
 	}
 	return t, s.versionOf(obj), nil
 }
@@ -61,7 +55,7 @@ func (s *store[T]) apply(deltas ...deltafifo.Delta[T]) error {
 func (s *store[T]) Delete(obj any) error {
 	key, err := s.key(obj)
 	if err != nil {
-		return KeyError{Obj: obj, Err: err}
+		return peer.KeyError{Obj: obj, Err: err}
 	}
 	return s.apply(s.removal(key, obj))
 }
@@ -113,11 +107,11 @@ func (s *store[T]) Bookmark(version string) {
 	_ = s.apply(deltafifo.Delta[T]{Type: deltafifo.Bookmark, ResourceVersion: version}) // Only keys fail.
 }
 
-// Transaction writes all that has a key, and makes it visible in one step. It does not use the transformer.
+// Transaction writes all that has a key, and makes it visible in one step.
 //
 // Source: cache.Transaction in k8s.io/client-go/tools/cache v0.37.2.
-func (s *store[T]) Transaction(txns ...Transaction) *TransactionError {
-	failed := &TransactionError{TotalTransactions: len(txns), SuccessfulIndices: []int{}, Errors: []error{}}
+func (s *store[T]) Transaction(txns ...peer.Transaction) *peer.TransactionError {
+	failed := &peer.TransactionError{TotalTransactions: len(txns), SuccessfulIndices: []int{}, Errors: []error{}}
 	deltas := make([]deltafifo.Delta[T], 0, len(txns))
 	for i, txn := range txns {
 		d, err := s.delta(txn)
@@ -138,17 +132,17 @@ func (s *store[T]) Transaction(txns ...Transaction) *TransactionError {
 }
 
 // delta is one write of a transaction.
-func (s *store[T]) delta(txn Transaction) (d deltafifo.Delta[T], err error) {
+func (s *store[T]) delta(txn peer.Transaction) (d deltafifo.Delta[T], err error) {
 	key, err := s.key(txn.Object)
 	if err != nil {
-		return d, KeyError{Obj: txn.Object, Err: err}
+		return d, peer.KeyError{Obj: txn.Object, Err: err}
 	}
-	if txn.Type == TransactionTypeDelete {
+	if txn.Type == peer.TransactionTypeDelete {
 		return s.removal(key, txn.Object), nil
 	}
 	t, err := s.wrap(key, txn.Object)
 	if err != nil {
-		return d, KeyError{Obj: txn.Object, Err: err}
+		return d, peer.KeyError{Obj: txn.Object, Err: err}
 	}
 	return deltafifo.Delta[T]{Type: deltafifo.Upsert, Object: t, ResourceVersion: s.versionOf(txn.Object)}, nil
 }

@@ -12,8 +12,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/flyball-dev/flyball/informer/clientgo"
 )
 
 // What handlers are promised. Source: k8s.io/client-go/tools/cache v0.37.2, the comment of SharedInformer, and
@@ -291,15 +289,15 @@ func TestHandlerAdapters(t *testing.T) {
 			Handler: red,
 		})
 		must(t, err)
-		typed, typedTold := clientgo.NewTypedSharedIndexInformer[*corev1.Pod](inf), &recorder{}
-		_, err = typed.AddTypedEventHandler(clientgo.TypedResourceEventHandlerDetailedFuncs[*corev1.Pod]{
+		typed, typedTold := cache.NewTypedSharedIndexInformer[*corev1.Pod](inf), &recorder{}
+		_, err = typed.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[*corev1.Pod]{
 			AddFunc: func(p *corev1.Pod, initial bool) { typedTold.OnAdd(p, initial) },
-			DeleteFunc: func(d clientgo.DeletedObject[*corev1.Pod]) {
+			DeleteFunc: func(d cache.DeletedObject[*corev1.Pod]) {
 				typedTold.note("gone %s %v", d.GetName(), d.FinalStateUnknown != nil)
 			},
 		})
 		must(t, err)
-		must(t, typed.AddTypedIndexers(clientgo.TypedIndexers[*corev1.Pod]{
+		must(t, typed.AddTypedIndexers(cache.TypedIndexers[*corev1.Pod]{
 			"label": func(p *corev1.Pod) ([]string, error) { return byLabel(p) },
 		}))
 		defer running(t, inf)()

@@ -24,7 +24,6 @@ type side struct {
 	name        string
 	newStore    func(cache.KeyFunc) cache.Store
 	newIndexer  func(cache.KeyFunc, cache.Indexers) cache.Indexer
-	newChanging func(cache.KeyFunc, cache.TransformFunc) cache.Store // NewStore WithTransformer.
 	newPlain    func(cache.ListerWatcher, runtime.Object, time.Duration) cache.SharedInformer
 	newInformer func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 	newWith     func(cache.ListerWatcher, runtime.Object, cache.SharedIndexInformerOptions) cache.SharedIndexInformer
@@ -33,12 +32,9 @@ type side struct {
 
 var flyball = side{
 	name:       "flyball",
-	newStore:   func(k cache.KeyFunc) cache.Store { return clientgo.NewStore(k) },
-	newIndexer: func(k cache.KeyFunc, i cache.Indexers) cache.Indexer { return clientgo.NewIndexer(k, i) },
-	newChanging: func(k cache.KeyFunc, f cache.TransformFunc) cache.Store {
-		return clientgo.NewStore(k, clientgo.WithTransformer(f))
-	},
-	newPlain: clientgo.NewSharedInformer, newInformer: clientgo.NewSharedIndexInformer,
+	newStore:   clientgo.NewStore,
+	newIndexer: clientgo.NewIndexer,
+	newPlain:   clientgo.NewSharedInformer, newInformer: clientgo.NewSharedIndexInformer,
 	newWith: clientgo.NewSharedIndexInformerWithOptions, newOne: clientgo.NewInformerWithOptions,
 }
 
@@ -46,10 +42,7 @@ var upstream = side{
 	name:       "clientgo",
 	newStore:   func(k cache.KeyFunc) cache.Store { return cache.NewStore(k) },
 	newIndexer: func(k cache.KeyFunc, i cache.Indexers) cache.Indexer { return cache.NewIndexer(k, i) },
-	newChanging: func(k cache.KeyFunc, f cache.TransformFunc) cache.Store {
-		return cache.NewStore(k, cache.WithTransformer(f))
-	},
-	newPlain: cache.NewSharedInformer, newInformer: cache.NewSharedIndexInformer,
+	newPlain:   cache.NewSharedInformer, newInformer: cache.NewSharedIndexInformer,
 	newWith: cache.NewSharedIndexInformerWithOptions, newOne: cache.NewInformerWithOptions,
 }
 

@@ -237,33 +237,6 @@ func TestStoreTransaction(t *testing.T) {
 	})
 }
 
-// TestStoreTransformer: the key is that of the object before, and a failure stores nothing.
-func TestStoreTransformer(t *testing.T) {
-	both(t, func(t *testing.T, s side) {
-		broken := errors.New("broken")
-		x := s.newChanging(cache.MetaNamespaceKeyFunc, func(obj any) (any, error) {
-			if name := obj.(*corev1.Pod).Name; name != "bad" {
-				return "slim " + name, nil
-			}
-			return nil, broken
-		})
-		must(t, x.Add(pod("a", "one", "")))
-		must(t, x.Update(pod("a", "two", "")))
-		if err := x.Add(pod("a", "bad", "")); !errors.Is(err, broken) {
-			t.Errorf("Add: %v", err)
-		}
-		if err := x.Replace([]any{pod("a", "bad", "")}, ""); !errors.Is(err, broken) {
-			t.Errorf("Replace: %v", err)
-		}
-		got, _, _ := x.GetByKey("a/one")
-		if got != "slim one" || len(x.List()) != 2 {
-			t.Errorf("%v of %v", got, x.ListKeys())
-		}
-		must(t, x.Replace([]any{pod("a", "three", "")}, ""))
-		equal(t, "replaced", x.ListKeys(), []string{"a/three"})
-	})
-}
-
 // TestStoreSlicesAreTheReaders: the result of a read belongs to the reader. It never changes, and changing it does not
 // affect the store.
 func TestStoreSlicesAreTheReaders(t *testing.T) {

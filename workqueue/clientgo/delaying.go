@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	peer "k8s.io/client-go/util/workqueue"
+
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -35,7 +37,7 @@ func NewTypedDelayingQueueWithConfig[T comparable](config TypedDelayingQueueConf
 // delaying exposes the delays that a queue of this package has anyway.
 type delaying[T comparable] struct {
 	*Typed[T]
-	retries CounterMetric
+	retries peer.CounterMetric
 }
 
 // AddAfter adds the key after d has passed. If a key has several delays, the earliest counts.
@@ -50,7 +52,7 @@ func (q *delaying[T]) AddAfter(key T, d time.Duration) {
 // foreign adds delays to a queue of another package.
 type foreign[T comparable] struct {
 	TypedInterface[T]
-	retries CounterMetric
+	retries peer.CounterMetric
 	// delays holds the waiting keys. The pump takes those that become ready and adds them to the queue.
 	delays *workqueue.Queue[T]
 	// pump is started by the first delay. Both shutdown methods wait for it.

@@ -1,9 +1,10 @@
 // Package clientgo offers Flyball's queue under the names of k8s.io/client-go/util/workqueue. A program that imports
-// this package instead compiles unchanged and behaves the same, except for the differences listed below:
+// this package instead behaves the same, except for the differences listed below. It compiles unchanged unless it uses
+// one of the names that docs/swap-in.md lists as absent, most of which client-go has deprecated:
 //
 //	your code ──workqueue.TypedRateLimitingInterface[T]──▶ this package ──▶ workqueue.Queue[T]
 //
-// The interfaces and metrics types are aliases of client-go's, so a queue of this package fits wherever one of
+// The interfaces are aliases of client-go's, so a queue of this package fits wherever one of
 // client-go's does, for example in controller-runtime's controller.Options.NewQueue. The implementation is Flyball's.
 //
 // The remaining differences are deliberate, and docs/divergence.md lists them:

@@ -16,9 +16,6 @@ type TypedRateLimitingInterface[T comparable] = peer.TypedRateLimitingInterface[
 // TypedRateLimiter decides how long a key that failed waits.
 type TypedRateLimiter[T comparable] = peer.TypedRateLimiter[T]
 
-// Queue is client-go's custom storage: the order in which ready keys are handed out.
-type Queue[T comparable] = peer.Queue[T]
-
 // TypedQueueConfig configures [NewTypedWithConfig].
 type TypedQueueConfig[T comparable] = peer.TypedQueueConfig[T]
 
@@ -28,12 +25,5 @@ type TypedDelayingQueueConfig[T comparable] = peer.TypedDelayingQueueConfig[T]
 // TypedRateLimitingQueueConfig configures [NewTypedRateLimitingQueueWithConfig].
 type TypedRateLimitingQueueConfig[T comparable] = peer.TypedRateLimitingQueueConfig[T]
 
-// MetricsProvider creates the metrics of a queue; the other types are the metrics that it creates.
-type (
-	MetricsProvider     = peer.MetricsProvider
-	GaugeMetric         = peer.GaugeMetric
-	SettableGaugeMetric = peer.SettableGaugeMetric
-	CounterMetric       = peer.CounterMetric
-	SummaryMetric       = peer.SummaryMetric
-	HistogramMetric     = peer.HistogramMetric
-)
+// MetricsProvider creates the metrics of a queue.
+type MetricsProvider = peer.MetricsProvider

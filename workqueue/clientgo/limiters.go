@@ -31,19 +31,12 @@ func (r *TypedBucketRateLimiter[T]) NumRequeues(T) int { return 0 }
 // Forget does nothing.
 func (r *TypedBucketRateLimiter[T]) Forget(T) {}
 
-// TypedItemExponentialFailureRateLimiter doubles a key's wait with every failure.
-type TypedItemExponentialFailureRateLimiter[T comparable] struct {
-	workqueue.RateLimiter[T]
-}
-
 // NewTypedItemExponentialFailureRateLimiter returns a limiter that waits baseDelay·2ⁿ, at most maxDelay.
 func NewTypedItemExponentialFailureRateLimiter[T comparable](baseDelay, maxDelay time.Duration) TypedRateLimiter[T] {
 	if baseDelay <= 0 || maxDelay <= 0 {
 		return NewTypedItemFastSlowRateLimiter[T](0, 0, 0) // zero stays zero, however often it is doubled
 	}
-	return &TypedItemExponentialFailureRateLimiter[T]{
-		workqueue.NewExponentialRateLimiter[T](workqueue.ExponentialOptions{Base: baseDelay, Max: maxDelay}),
-	}
+	return workqueue.NewExponentialRateLimiter[T](workqueue.ExponentialOptions{Base: baseDelay, Max: maxDelay})
 }
 
 // DefaultTypedItemBasedRateLimiter waits 1 ms per key, doubling up to 1000 s.
@@ -51,44 +44,27 @@ func DefaultTypedItemBasedRateLimiter[T comparable]() TypedRateLimiter[T] {
 	return NewTypedItemExponentialFailureRateLimiter[T](time.Millisecond, 1000*time.Second)
 }
 
-// TypedItemFastSlowRateLimiter retries quickly a few times, then slowly.
-type TypedItemFastSlowRateLimiter[T comparable] struct {
-	workqueue.RateLimiter[T]
-}
-
-// NewTypedItemFastSlowRateLimiter returns a limiter with two waits.
+// NewTypedItemFastSlowRateLimiter returns a limiter that waits fastDelay a few times, then slowDelay.
 func NewTypedItemFastSlowRateLimiter[T comparable](fastDelay, slowDelay time.Duration,
 	maxFastAttempts int,
 ) TypedRateLimiter[T] {
-	return &TypedItemFastSlowRateLimiter[T]{
-		workqueue.NewFastSlowRateLimiter[T](
-			workqueue.FastSlowOptions{Fast: fastDelay, Slow: slowDelay, Attempts: maxFastAttempts},
-		),
-	}
+	return workqueue.NewFastSlowRateLimiter[T](
+		workqueue.FastSlowOptions{Fast: fastDelay, Slow: slowDelay, Attempts: maxFastAttempts},
+	)
 }
 
-// TypedMaxOfRateLimiter returns the longest wait of several limiters.
-type TypedMaxOfRateLimiter[T comparable] struct {
-	workqueue.RateLimiter[T]
-}
-
-// NewTypedMaxOfRateLimiter returns a limiter that combines the given ones.
+// NewTypedMaxOfRateLimiter returns a limiter that waits as long as the slowest of several.
 func NewTypedMaxOfRateLimiter[T comparable](limiters ...TypedRateLimiter[T]) TypedRateLimiter[T] {
 	own := make([]workqueue.RateLimiter[T], len(limiters))
 	for i, limiter := range limiters {
 		own[i] = limiter
 	}
-	return &TypedMaxOfRateLimiter[T]{workqueue.NewMaxOfRateLimiter(own...)}
-}
-
-// TypedWithMaxWaitRateLimiter caps the waits of another limiter.
-type TypedWithMaxWaitRateLimiter[T comparable] struct {
-	workqueue.RateLimiter[T]
+	return workqueue.NewMaxOfRateLimiter(own...)
 }
 
 // NewTypedWithMaxWaitRateLimiter returns a limiter whose waits are capped at maxDelay.
 func NewTypedWithMaxWaitRateLimiter[T comparable](limiter TypedRateLimiter[T],
 	maxDelay time.Duration,
 ) TypedRateLimiter[T] {
-	return &TypedWithMaxWaitRateLimiter[T]{workqueue.NewMaxWaitRateLimiter[T](limiter, maxDelay)}
+	return workqueue.NewMaxWaitRateLimiter[T](limiter, maxDelay)
 }

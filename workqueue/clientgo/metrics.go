@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	peer "k8s.io/client-go/util/workqueue"
+
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -31,7 +33,7 @@ type noCounter struct{}
 
 func (noCounter) Inc() {}
 
-func newRetries(name string, own MetricsProvider) CounterMetric {
+func newRetries(name string, own MetricsProvider) peer.CounterMetric {
 	p := chooseProvider(name, own)
 	if p == nil {
 		return noCounter{}
@@ -47,10 +49,10 @@ const refreshPeriod = 500 * time.Millisecond
 // gauges pushes to client-go's metrics what Flyball's queue offers to be pulled. sync, start and stop do nothing on
 // nil.
 type gauges struct {
-	depth               GaugeMetric
-	adds                CounterMetric
-	latency, work       HistogramMetric
-	unfinished, longest SettableGaugeMetric
+	depth               peer.GaugeMetric
+	adds                peer.CounterMetric
+	latency, work       peer.HistogramMetric
+	unfinished, longest peer.SettableGaugeMetric
 
 	stats func() workqueue.Stats
 

@@ -135,17 +135,6 @@ func TestCustomStorage(t *testing.T) {
 	}
 }
 
-func TestDefaultQueueIsFirstInFirstOut(t *testing.T) {
-	storage := workqueue.DefaultQueue[string]()
-	storage.Push("a")
-	storage.Push("b")
-	storage.Touch("a")
-	if first := storage.Pop(); first != "a" || storage.Len() != 1 {
-		t.Errorf("got %s, %d left", first, storage.Len())
-	}
-}
-
-// A delaying queue may stand on somebody else's queue: here on client-go's.
 func TestDelaysOverAForeignQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := peer.NewTyped[string]()
@@ -247,7 +236,7 @@ func TestParallelizeUntil(t *testing.T) {
 		for _, chunk := range []int{0, 1, 10, 2000} {
 			done := make([]atomic.Int32, pieces)
 			workqueue.ParallelizeUntil(t.Context(), 5, pieces, func(i int) { done[i].Add(1) },
-				workqueue.WithChunkSize(chunk))
+				peer.WithChunkSize(chunk))
 			for i := range done {
 				if done[i].Load() != 1 {
 					t.Fatalf("%d pieces in chunks of %d: piece %d done %d times", pieces, chunk, i, done[i].Load())
@@ -257,14 +246,16 @@ func TestParallelizeUntil(t *testing.T) {
 	}
 }
 
-// The untyped names make the same queues.
-func TestUntypedNames(t *testing.T) {
+func TestLimiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter := workqueue.NewWithMaxWaitRateLimiter(workqueue.NewMaxOfRateLimiter(
-			workqueue.NewItemExponentialFailureRateLimiter(time.Second, time.Minute),
-			workqueue.NewItemFastSlowRateLimiter(time.Second, 3*time.Second, 1),
+		limiter := workqueue.NewTypedWithMaxWaitRateLimiter(workqueue.NewTypedMaxOfRateLimiter(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
+			workqueue.NewTypedItemFastSlowRateLimiter[string](time.Second, 3*time.Second, 1),
 		), 2*time.Second)
-		q := workqueue.NewRateLimitingQueueWithDelayingInterface(workqueue.NewNamedDelayingQueue("q"), limiter)
+		q := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, peer.TypedRateLimitingQueueConfig[string]{
+			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
+				peer.TypedDelayingQueueConfig[string]{Name: "q"}),
+		})
 		defer q.ShutDown()
 		q.AddRateLimited("a")
 		time.Sleep(time.Second)
@@ -275,7 +266,8 @@ func TestUntypedNames(t *testing.T) {
 		if wait := limiter.When("a"); wait != 2*time.Second {
 			t.Errorf("second failure: got %v, want 2s", wait)
 		}
-		if wait := workqueue.NewItemExponentialFailureRateLimiter(0, time.Minute).When("a"); wait != 0 {
+		zero := workqueue.NewTypedItemExponentialFailureRateLimiter[string](0, time.Minute)
+		if wait := zero.When("a"); wait != 0 {
 			t.Errorf("base delay 0: got %v", wait)
 		}
 	})

@@ -4,18 +4,20 @@ import (
 	"iter"
 	"maps"
 
+	peer "k8s.io/client-go/util/workqueue"
+
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
 // storage adapts client-go's custom storage, which knows only keys, to an Order. It is called with the queue's lock
 // held, as client-go calls it: storage has no lock of its own.
 type storage[T comparable] struct {
-	queue Queue[T]
+	queue peer.Queue[T]
 	// runs holds the run of each key in queue.
 	runs map[T]*order.Run[T]
 }
 
-func newStorage[T comparable](queue Queue[T]) *storage[T] {
+func newStorage[T comparable](queue peer.Queue[T]) *storage[T] {
 	return &storage[T]{queue: queue, runs: make(map[T]*order.Run[T])}
 }
 
@@ -36,19 +38,3 @@ func (s *storage[T]) Touch(run *order.Run[T]) { s.queue.Touch(run.Key) }
 func (s *storage[T]) Len() int { return s.queue.Len() }
 
 func (s *storage[T]) All() iter.Seq[*order.Run[T]] { return maps.Values(s.runs) }
-
-// DefaultQueue returns a storage that is first in, first out.
-func DefaultQueue[T comparable]() Queue[T] { return new(fifo[T]) }
-
-type fifo[T comparable] struct{ keys []T }
-
-func (f *fifo[T]) Touch(T)    {}
-func (f *fifo[T]) Push(key T) { f.keys = append(f.keys, key) }
-func (f *fifo[T]) Len() int   { return len(f.keys) }
-
-func (f *fifo[T]) Pop() T {
-	key := f.keys[0]
-	f.keys[0] = *new(T)
-	f.keys = f.keys[1:]
-	return key
-}
