@@ -197,7 +197,7 @@ func (s *server) sample() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.sampled) >= streamTick {
-		s.latest, s.sampled = encoded(s.Pipeline(s.manager, streamKeys)), time.Now()
+		s.latest, s.sampled = encoded(s.view(s.manager, streamKeys)), time.Now()
 	}
 	return s.latest
 }

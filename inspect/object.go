@@ -21,18 +21,15 @@ type Timeline struct {
 	Why []string `json:"why,omitempty"`
 }
 
-// Stage is where a step of a timeline took place.
-type Stage string
-
-// The stages.
+// The stages are where a step of a timeline took place.
 const (
-	StageEvent     Stage = "event"     // a watch brought an event about the object
-	StageCache     Stage = "cache"     // the cache took over a state from the server
-	StageHandler   Stage = "handler"   // a controller's handler turned it into keys
-	StageReconcile Stage = "reconcile" // a controller reconciled a key
-	StageRead      Stage = "read"      // a read was held back for an own write
-	StageLog       Stage = "log"       // the reconcile logged a line
-	StageWrite     Stage = "write"     // a write was answered, or its answer was lost
+	stageEvent     = "event"     // a watch brought an event about the object
+	stageCache     = "cache"     // the cache took over a state from the server
+	stageHandler   = "handler"   // a controller's handler turned it into keys
+	stageReconcile = "reconcile" // a controller reconciled a key
+	stageRead      = "read"      // a read was held back for an own write
+	stageLog       = "log"       // the reconcile logged a line
+	stageWrite     = "write"     // a write was answered, or its answer was lost
 )
 
 // Entry is one step of a [Timeline].
@@ -40,8 +37,9 @@ type Entry struct {
 	// Number orders the steps of the whole process.
 	Number uint64    `json:"number"`
 	Time   time.Time `json:"time"`
-	Stage  Stage     `json:"stage"`
-	// Controller, Key and Run name the reconcile that the step belongs to; of StageHandler, the controller.
+	// Stage is where the step took place: event, cache, handler, reconcile, read, log or write.
+	Stage string `json:"stage"`
+	// Controller, Key and Run name the reconcile that the step belongs to; of a handler, the controller.
 	Controller string `json:"controller,omitempty"`
 	Key        string `json:"key,omitempty"`
 	Run        uint64 `json:"run,omitempty"`
@@ -122,7 +120,7 @@ type run struct {
 
 // hasWrite reports whether the steps of keys have the write that an object's step is about.
 func hasWrite(entries []Entry, s *trace.Step) bool {
-	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Stage == StageWrite && e.Number == s.Number })
+	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Stage == stageWrite && e.Number == s.Number })
 }
 
 // link has the first step that shows a write of this process refer to it, an event as a rule, and drops the object from
@@ -135,9 +133,9 @@ func link(object Ref, entries []Entry) {
 			e.Object = nil
 		}
 		switch {
-		case e.Stage == StageWrite && e.Object == nil && !e.Failed:
+		case e.Stage == stageWrite && e.Object == nil && !e.Failed:
 			writes[e.Version] = e.Number
-		case (e.Stage == StageEvent || e.Stage == StageCache) && e.Version != "":
+		case (e.Stage == stageEvent || e.Stage == stageCache) && e.Version != "":
 			before := shown[e.Version]
 			if before != nil && (!before.metadata || e.metadata) {
 				continue
@@ -160,32 +158,32 @@ func entryOf(of trace.Subject, s *trace.Step) Entry {
 	}
 	switch s.Kind {
 	case trace.Received:
-		e.Stage, e.Version = StageEvent, s.Version
+		e.Stage, e.Version = stageEvent, s.Version
 		e.Text = s.Event + ofForm(s.Text) + ": version " + s.Version
 		if s.Err != nil {
 			e.Text += ", which the cache cannot take over: " + s.Err.Error()
 		}
 	case trace.Changed:
-		e.Stage, e.Version = StageCache, s.Version
+		e.Stage, e.Version = stageCache, s.Version
 		e.Text, e.Details = changeText(s), differences(of.Resource, s.Old, s.New)
 	case trace.Handled:
-		e.Stage, e.Controller, e.Version = StageHandler, s.Other.Controller, s.Version
+		e.Stage, e.Controller, e.Version = stageHandler, s.Other.Controller, s.Version
 		e.Text = handledText(s)
 	case trace.Ran:
-		e.Stage, e.Running = StageReconcile, s.Outcome == ""
+		e.Stage, e.Running = stageReconcile, s.Outcome == ""
 		e.Text = runText(s)
 		for _, c := range s.Causes {
 			e.Details = append(e.Details, causeText(workqueue.Cause(c)))
 		}
 	case trace.Waited:
-		e.Stage = StageRead
+		e.Stage = stageRead
 		e.Text = fmt.Sprintf("a read of %s was held back for %s, until the cache had an own write",
 			strings.TrimSpace(s.Text), short(s.Took))
 		if s.Err != nil {
 			e.Text = fmt.Sprintf("a read of %s failed after %s: %v", strings.TrimSpace(s.Text), short(s.Took), s.Err)
 		}
 	case trace.Logged:
-		e.Stage, e.Text = StageLog, s.Text
+		e.Stage, e.Text = stageLog, s.Text
 	case trace.Wrote:
 		writeEntry(&e, of, s)
 	}
@@ -269,7 +267,7 @@ func causeText(c workqueue.Cause) string {
 }
 
 func writeEntry(e *Entry, of trace.Subject, s *trace.Step) {
-	e.Stage, e.Version = StageWrite, s.Version
+	e.Stage, e.Version = stageWrite, s.Version
 	e.Failed = s.Err != nil || !strings.HasPrefix(s.Outcome, "2")
 	object := of
 	if of.Controller != "" {

@@ -63,7 +63,7 @@ func (s *server) pipeline(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	answer(w, s.Pipeline(s.manager, limit))
+	answer(w, s.view(s.manager, limit))
 }
 
 func (s *server) objects(w http.ResponseWriter, r *http.Request) {

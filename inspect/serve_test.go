@@ -23,6 +23,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/inspect/tap"
+	"github.com/flyball-dev/flyball/internal/pipeview"
 	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
@@ -360,11 +361,11 @@ func TestStream(t *testing.T) {
 		time.Sleep(time.Second)
 		messages, stop := stream(t, i.Handler(mgr), "resource=configmaps&namespace=default&name=a")
 		defer stop()
-		var p inspect.Pipeline
+		var p pipeview.Pipeline
 		if err := json.Unmarshal([]byte(next(t, messages, "pipeline")), &p); err != nil || len(p.Controllers) != 1 {
 			t.Errorf("pipeline: %+v %v", p, err)
 		}
-		want := []inspect.FlowView{{Resource: "configmaps", Controller: "configmap", Handled: 2, Written: 1}}
+		want := []pipeview.Flow{{Resource: "configmaps", Controller: "configmap", Handled: 2, Written: 1}}
 		if fmt.Sprint(p.Flows) != fmt.Sprint(want) {
 			t.Errorf("flows %+v, want %+v", p.Flows, want)
 		}

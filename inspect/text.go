@@ -27,7 +27,7 @@ func (t *Timeline) WriteText(w io.Writer) error {
 
 // write writes a step: when, where, and what.
 func (e *Entry) write(b *strings.Builder) {
-	where := string(e.Stage)
+	where := e.Stage
 	switch {
 	case e.Run != 0:
 		where += fmt.Sprintf(" %s-%d", e.Controller, e.Run)

@@ -81,7 +81,7 @@ func truth(t *testing.T, seed uint64, faults bool) {
 		s.compareWrites(t, config, name)
 		s.compareWrites(t, secret, name)
 		s.compareRuns(t, config, name)
-		for _, stage := range []inspect.Stage{inspect.StageEvent, inspect.StageCache} {
+		for _, stage := range []string{"event", "cache"} {
 			compareChanges(t, config, stage, journal["configmaps default/"+name], faults)
 			compareChanges(t, secret, stage, journal["secrets default/"+name], faults)
 		}
@@ -214,7 +214,7 @@ func (s *scenario) compareWrites(t *testing.T, timeline inspect.Timeline, name s
 		want = append(want, fmt.Sprintf("%s %s %s/%s: %s", e.Verb, e.Resource, e.Namespace, e.Name, outcome))
 	}
 	for _, e := range timeline.Steps {
-		if e.Stage == inspect.StageWrite {
+		if e.Stage == "write" {
 			got = append(got, strings.Join(strings.Fields(e.Text)[:4], " ")) // verb, resource, name, outcome
 		}
 	}
@@ -228,7 +228,7 @@ func (s *scenario) compareRuns(t *testing.T, timeline inspect.Timeline, name str
 	t.Helper()
 	var got []string
 	for _, e := range timeline.Steps {
-		if e.Stage == inspect.StageReconcile {
+		if e.Stage == "reconcile" {
 			_, failure, _ := strings.Cut(e.Text, ": ")
 			failure, _, _ = strings.Cut(failure, " (attempt")
 			got = append(got, strings.TrimSpace(fmt.Sprint(len(e.Details), " ", failure)))
@@ -241,7 +241,7 @@ func (s *scenario) compareRuns(t *testing.T, timeline inspect.Timeline, name str
 
 // compareChanges compares the events of watches, or the changes of the cache, in a timeline with the journal. If
 // watches have ended, some of the changes have not been seen.
-func compareChanges(t *testing.T, timeline inspect.Timeline, stage inspect.Stage, journal []string, missed bool) {
+func compareChanges(t *testing.T, timeline inspect.Timeline, stage string, journal []string, missed bool) {
 	t.Helper()
 	words := strings.NewReplacer(
 		", by the first list", "", "ADDED", "added", "MODIFIED", "updated", "DELETED", "deleted")

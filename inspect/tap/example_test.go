@@ -2,6 +2,8 @@ package tap_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 
 	"github.com/flyball-dev/flyball/inspect/tap"
 )
@@ -10,6 +12,8 @@ import (
 func ExampleNew() {
 	t := tap.New(tap.Options{})
 	t.Pause()
-	fmt.Println(t.State().Paused, t.Step(tap.Write))
-	// Output: true false
+	w := httptest.NewRecorder()
+	t.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	fmt.Print(w.Body)
+	// Output: {"paused":true,"waiting":[],"faults":["conflict","lost answer","cut watch"]}
 }

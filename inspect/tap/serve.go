@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ServeHTTP answers GET with the [State], as JSON. POST changes it, and answers with the new one:
+// ServeHTTP answers GET with what the Tap does, as JSON. POST changes it, and answers with the new one:
 //
 //	?do=pause
 //	?do=open&delay=DURATION          delay is optional
@@ -36,7 +36,7 @@ func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(t.State()) // The reader has gone.
+	_ = json.NewEncoder(w).Encode(t.state()) // The reader has gone.
 }
 
 func (t *Tap) do(r *http.Request) error {
@@ -54,16 +54,16 @@ func (t *Tap) do(r *http.Request) error {
 		}
 		t.Open(delay)
 	case "step":
-		if stage := Stage(q.Get("stage")); !t.Step(stage) {
+		if stage := stage(q.Get("stage")); !t.step(stage) {
 			return fmt.Errorf("nothing is held up at stage %q", stage)
 		}
 	case "release":
 		id, err := strconv.ParseUint(q.Get("id"), 10, 64)
-		if err != nil || !t.Release(id) {
+		if err != nil || !t.releaseOne(id) {
 			return fmt.Errorf("no step with the ID %q is held up", q.Get("id"))
 		}
 	case "inject":
-		return t.Inject(Fault(q.Get("fault")))
+		return t.inject(fault(q.Get("fault")))
 	default:
 		return fmt.Errorf("do=%q: want pause, open, step, release or inject", what)
 	}

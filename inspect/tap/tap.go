@@ -18,30 +18,28 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// Stage is where steps are held up.
-type Stage string
+// stage is where steps are held up.
+type stage string
 
-// The stages.
 const (
-	Write Stage = "write" // a write, before the server executes it
-	Event Stage = "event" // an event of a watch, before it is sent
-	Delta Stage = "delta" // a change of a cache, before its handlers hear of it
-	Key   Stage = "key"   // a key that a worker has taken, before its reconcile
+	atWrite stage = "write" // a write, before the server executes it
+	atEvent stage = "event" // an event of a watch, before it is sent
+	atDelta stage = "delta" // a change of a cache, before its handlers hear of it
+	atKey   stage = "key"   // a key that a worker has taken, before its reconcile
 )
 
-// Fault is what happens to a write instead of an answer.
-type Fault string
+// fault is what happens to a write instead of an answer.
+type fault string
 
-// The faults.
 const (
-	// Conflict refuses the write with 409.
-	Conflict Fault = "conflict"
-	// LostAnswer executes it, and breaks the connection.
-	LostAnswer Fault = "lost answer"
-	// CutWatch executes it, and ends the watch that would bring the next event.
-	CutWatch Fault = "cut watch"
-	// Crash executes it, and ends the program before it gets the answer.
-	Crash Fault = "crash"
+	// conflict refuses the write with 409.
+	conflict fault = "conflict"
+	// lostAnswer executes it, and breaks the connection.
+	lostAnswer fault = "lost answer"
+	// cutWatch executes it, and ends the watch that would bring the next event.
+	cutWatch fault = "cut watch"
+	// crash executes it, and ends the program before it gets the answer.
+	crash fault = "crash"
 )
 
 // Options configures a [Tap].
@@ -50,7 +48,7 @@ type Options struct {
 	// means those of every client. Whatever it reports, leases, recorded Events, and reviews of tokens and permissions
 	// are never held up, nor are requests of kubectl, with which people make the changes that they watch.
 	Match func(*gate.Request) bool
-	// Crash ends the program and starts it anew. Nil means that the fault Crash is not offered.
+	// Crash ends the program and starts it anew. Nil means that the fault "crash" is not offered.
 	Crash func()
 }
 
@@ -70,7 +68,7 @@ type Tap struct {
 	waiting []*step
 	number  uint64
 	// fault is that of the next write, and cut reports whether the next event ends its watch.
-	fault Fault
+	fault fault
 	cut   bool
 	// told has the last faults that happened, oldest first.
 	told []string
@@ -78,27 +76,27 @@ type Tap struct {
 
 // step is a step that is held up.
 type step struct {
-	Waiting
+	waiting
 	pass chan struct{} // closed when it may go on; nothing is sent
 }
 
-// Waiting is a step that is held up.
-type Waiting struct {
+// waiting is what the page shows of a step that is held up.
+type waiting struct {
 	ID    uint64    `json:"id"`
-	Stage Stage     `json:"stage"`
+	Stage stage     `json:"stage"`
 	Text  string    `json:"text"`
 	Since time.Time `json:"since"`
 }
 
-// State is what a Tap does at one moment.
-type State struct {
+// state is what a Tap does at one moment.
+type state struct {
 	Paused  bool          `json:"paused"`
 	Delay   time.Duration `json:"delay,omitempty"`
-	Waiting []Waiting     `json:"waiting"`
+	Waiting []waiting     `json:"waiting"`
 	// Fault is that of the next write; empty if there is none.
-	Fault Fault `json:"fault,omitempty"`
+	Fault fault `json:"fault,omitempty"`
 	// Faults are those that can be set.
-	Faults []Fault `json:"faults"`
+	Faults []fault `json:"faults"`
 	// Happened are the last faults that happened, oldest first.
 	Happened []string `json:"happened,omitempty"`
 }
@@ -130,9 +128,9 @@ func (t *Tap) Attach(ctx context.Context, r *trace.Recorder) {
 	t.program = ctx
 	t.mu.Unlock()
 	r.Hold(func(kind trace.Kind, s trace.Subject, text string) {
-		stage := Key
+		stage := atKey
 		if kind == trace.Changed {
-			stage, text = Delta, text+" "
+			stage, text = atDelta, text+" "
 		}
 		t.wait(ctx, stage, text+s.String())
 	})
@@ -156,13 +154,13 @@ func (t *Tap) Open(delay time.Duration) {
 	t.waiting = nil
 }
 
-// Step lets the oldest step of a stage through; of any if stage is empty. It reports whether there was one.
-func (t *Tap) Step(stage Stage) bool {
+// step lets the oldest step of a stage through; of any if stage is empty. It reports whether there was one.
+func (t *Tap) step(stage stage) bool {
 	return t.release(func(s *step) bool { return stage == "" || s.Stage == stage })
 }
 
-// Release lets one step through. It reports whether there was such a step.
-func (t *Tap) Release(id uint64) bool { return t.release(func(s *step) bool { return s.ID == id }) }
+// releaseOne lets one step through. It reports whether there was such a step.
+func (t *Tap) releaseOne(id uint64) bool { return t.release(func(s *step) bool { return s.ID == id }) }
 
 func (t *Tap) release(match func(*step) bool) bool {
 	t.mu.Lock()
@@ -176,10 +174,10 @@ func (t *Tap) release(match func(*step) bool) bool {
 	return true
 }
 
-// Inject sets the fault of the next write that is let through. The empty fault takes it back.
+// inject sets the fault of the next write that is let through. The empty fault takes it back.
 //
 // Errors: a fault that is not offered.
-func (t *Tap) Inject(f Fault) error {
+func (t *Tap) inject(f fault) error {
 	if f != "" && !slices.Contains(t.faults(), f) {
 		return fmt.Errorf("there is no fault %q; there are %q", f, t.faults())
 	}
@@ -189,30 +187,30 @@ func (t *Tap) Inject(f Fault) error {
 	return nil
 }
 
-func (t *Tap) faults() []Fault {
-	faults := []Fault{Conflict, LostAnswer, CutWatch}
+func (t *Tap) faults() []fault {
+	faults := []fault{conflict, lostAnswer, cutWatch}
 	if t.o.Crash != nil {
-		faults = append(faults, Crash)
+		faults = append(faults, crash)
 	}
 	return faults
 }
 
-// State returns what the Tap does now.
-func (t *Tap) State() State {
+// state returns what the Tap does now.
+func (t *Tap) state() state {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := State{
-		Paused: t.paused, Delay: t.delay, Fault: t.fault, Faults: t.faults(), Waiting: []Waiting{},
+	s := state{
+		Paused: t.paused, Delay: t.delay, Fault: t.fault, Faults: t.faults(), Waiting: []waiting{},
 		Happened: slices.Clone(t.told),
 	}
 	for _, each := range t.waiting {
-		s.Waiting = append(s.Waiting, each.Waiting)
+		s.Waiting = append(s.Waiting, each.waiting)
 	}
 	return s
 }
 
 // wait returns when the step may go on, or ctx is done. It reports whether the step may go on.
-func (t *Tap) wait(ctx context.Context, stage Stage, text string) bool {
+func (t *Tap) wait(ctx context.Context, stage stage, text string) bool {
 	t.mu.Lock()
 	if !t.paused {
 		delay := t.delay
@@ -228,14 +226,14 @@ func (t *Tap) wait(ctx context.Context, stage Stage, text string) bool {
 		}
 	}
 	t.number++
-	s := &step{Waiting{t.number, stage, text, time.Now()}, make(chan struct{})}
+	s := &step{waiting{t.number, stage, text, time.Now()}, make(chan struct{})}
 	t.waiting = append(t.waiting, s)
 	t.mu.Unlock()
 	select {
 	case <-s.pass:
 		return true
 	case <-ctx.Done():
-		t.Release(s.ID)
+		t.releaseOne(s.ID)
 		return false
 	}
 }
@@ -260,10 +258,10 @@ func (t *Tap) request(ctx context.Context, r *gate.Request) gate.Verdict {
 		ctx = held
 	}
 	text := describe(r)
-	if !t.wait(ctx, Write, text) {
+	if !t.wait(ctx, atWrite, text) {
 		return gate.Verdict{Action: gate.Drop}
 	}
-	if !t.take(Conflict, text) {
+	if !t.take(conflict, text) {
 		return gate.Verdict{}
 	}
 	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
@@ -276,12 +274,12 @@ func (t *Tap) answer(_ context.Context, r *gate.Request, a gate.Answer) gate.Ver
 	}
 	text := describe(r)
 	switch {
-	case t.take(LostAnswer, text):
+	case t.take(lostAnswer, text):
 		return gate.Verdict{Action: gate.Drop}
-	case t.take(Crash, text):
+	case t.take(crash, text):
 		t.o.Crash()
 		return gate.Verdict{Action: gate.Drop}
-	case t.take(CutWatch, text):
+	case t.take(cutWatch, text):
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.cut = true
@@ -296,7 +294,7 @@ func (t *Tap) frame(ctx context.Context, r *gate.Request, f gate.Frame) gate.Ver
 		return gate.Verdict{}
 	}
 	object := trace.Subject{Resource: r.Resource, Namespace: f.Namespace, Name: f.Name}
-	t.wait(ctx, Event, fmt.Sprintf("%s %s, version %s, to %s", f.Type, object, f.ResourceVersion, program(r)))
+	t.wait(ctx, atEvent, fmt.Sprintf("%s %s, version %s, to %s", f.Type, object, f.ResourceVersion, program(r)))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.cut {
@@ -307,7 +305,7 @@ func (t *Tap) frame(ctx context.Context, r *gate.Request, f gate.Frame) gate.Ver
 }
 
 // take takes the fault of the next write, if it is f.
-func (t *Tap) take(f Fault, text string) bool {
+func (t *Tap) take(f fault, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fault != f {

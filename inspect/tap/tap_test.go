@@ -1,4 +1,4 @@
-package tap_test
+package tap
 
 import (
 	"context"
@@ -25,7 +25,6 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/inspect"
-	"github.com/flyball-dev/flyball/inspect/tap"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
@@ -35,7 +34,7 @@ import (
 
 // world is a manager with one controller, which marks ConfigMaps, below a tap.
 type world struct {
-	*tap.Tap
+	*Tap
 	t    *testing.T
 	user kubernetes.Interface
 	runs atomic.Int64
@@ -45,7 +44,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	var crash func()
-	w.Tap = tap.New(tap.Options{
+	w.Tap = New(Options{
 		Match: func(r *gate.Request) bool { return r.UserAgent == "program" },
 		Crash: func() { crash() },
 	})
@@ -121,7 +120,7 @@ func (w *world) held(want ...string) {
 	w.t.Helper()
 	synctest.Wait()
 	var got []string
-	for _, s := range w.State().Waiting {
+	for _, s := range w.state().Waiting {
 		got = append(got, fmt.Sprintf("%s: %s", s.Stage, s.Text))
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -129,9 +128,9 @@ func (w *world) held(want ...string) {
 	}
 }
 
-func (w *world) step(stage tap.Stage) {
+func (w *world) step(stage stage) {
 	w.t.Helper()
-	if !w.Step(stage) {
+	if !w.Tap.step(stage) {
 		w.t.Fatalf("nothing is held up at stage %q", stage)
 	}
 }
@@ -143,11 +142,11 @@ func TestStepByStep(t *testing.T) {
 		w.Pause()
 		w.create("a")
 		w.held("event: ADDED configmaps default/a, version 11, to program")
-		w.step(tap.Event)
+		w.step(atEvent)
 		w.held("delta: Add configmaps default/a")
-		w.step(tap.Delta)
+		w.step(atDelta)
 		w.held("key: controller configmap default/a")
-		w.step(tap.Key)
+		w.step(atKey)
 		w.held("write: update configmaps default/a by program")
 		if w.marked("a") {
 			t.Error("the write took effect while it was held up")
@@ -157,7 +156,7 @@ func TestStepByStep(t *testing.T) {
 		if !w.marked("a") {
 			t.Error("the write has taken no effect")
 		}
-		if w.Step(tap.Write) || w.Release(999) {
+		if w.Tap.step(atWrite) || w.releaseOne(999) {
 			t.Error("a step went on that was not held up")
 		}
 		w.Open(time.Second) // slow motion
@@ -171,16 +170,16 @@ func TestStepByStep(t *testing.T) {
 
 // After each fault the controller does its work in the end.
 func TestFaults(t *testing.T) {
-	for _, fault := range []tap.Fault{tap.Conflict, tap.LostAnswer, tap.CutWatch, tap.Crash} {
+	for _, fault := range []fault{conflict, lostAnswer, cutWatch, crash} {
 		t.Run(string(fault), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				if err := w.Inject(fault); err != nil {
+				if err := w.inject(fault); err != nil {
 					t.Fatal(err)
 				}
 				w.create("a")
 				time.Sleep(5 * time.Minute)
-				s := w.State()
+				s := w.state()
 				want := string(fault) + ": update configmaps default/a by program"
 				if len(s.Happened) != 1 || s.Happened[0] != want || s.Fault != "" {
 					t.Errorf("state %+v", s)
@@ -204,7 +203,7 @@ func TestStopWhilePaused(t *testing.T) {
 		w := newWorld(t)
 		w.Pause()
 		w.create("a")
-		w.step(tap.Event)
+		w.step(atEvent)
 		w.held("delta: Add configmaps default/a")
 	})
 }
@@ -215,11 +214,11 @@ func TestStopWhileAWriteIsHeld(t *testing.T) {
 		w := newWorld(t)
 		w.Pause()
 		w.create("a")
-		w.step(tap.Event)
+		w.step(atEvent)
 		w.held("delta: Add configmaps default/a")
-		w.step(tap.Delta)
+		w.step(atDelta)
 		w.held("key: controller configmap default/a")
-		w.step(tap.Key)
+		w.step(atKey)
 		w.held("write: update configmaps default/a by program")
 		began := time.Now()
 		w.stop()
@@ -235,7 +234,7 @@ func TestStopWhileAWriteIsHeld(t *testing.T) {
 
 // paused returns a tap that holds every client up, and a function that returns a client by its user agent.
 func paused(t *testing.T) (*world, func(agent string) kubernetes.Interface) {
-	w := &world{t: t, Tap: tap.New(tap.Options{})}
+	w := &world{t: t, Tap: New(Options{})}
 	api := localapi.NewTestWith(t, localapi.Options{Gate: w.Gate()})
 	as := func(agent string) kubernetes.Interface {
 		config := api.RESTConfig()
@@ -348,7 +347,7 @@ func TestClientThatLeaves(t *testing.T) {
 }
 
 func TestHTTP(t *testing.T) {
-	one := tap.New(tap.Options{})
+	one := New(Options{})
 	do := func(method, query string, header ...string) (int, string) {
 		r := httptest.NewRequest(method, "/inspect/api/tap?"+query, nil)
 		for n := 0; n+1 < len(header); n += 2 {
@@ -381,7 +380,7 @@ func TestHTTP(t *testing.T) {
 	if code, _ := do("POST", "do=pause", "Sec-Fetch-Site", "cross-site"); code != http.StatusForbidden {
 		t.Errorf("a page of another origin: %d", code)
 	}
-	var s tap.State
+	var s state
 	if _, body := do("GET", ""); json.Unmarshal([]byte(body), &s) != nil || s.Paused {
 		t.Errorf("state %s", body)
 	}

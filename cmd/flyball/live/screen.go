@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
-	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/internal/pipeview"
 	"github.com/flyball-dev/flyball/internal/printable"
 )
 
@@ -18,7 +18,7 @@ import (
 type screen struct {
 	host     string
 	interval time.Duration
-	read     func() (inspect.Pipeline, error)
+	read     func() (pipeview.Pipeline, error)
 
 	sample sample
 	err    error // of the last attempt to read
@@ -34,7 +34,7 @@ type screen struct {
 
 // reply is the message that the manager has answered, or has not.
 type reply struct {
-	pipeline inspect.Pipeline
+	pipeline pipeview.Pipeline
 	err      error
 }
 
@@ -47,7 +47,7 @@ var (
 	unwell = lipgloss.NewStyle().Foreground(lipgloss.Color("9"))
 )
 
-func newScreen(host string, interval time.Duration, read func() (inspect.Pipeline, error)) *screen {
+func newScreen(host string, interval time.Duration, read func() (pipeview.Pipeline, error)) *screen {
 	s := &screen{host: host, interval: interval, read: read, width: 80, height: 24}
 	styles := bubbles.Styles{
 		Header: bold.Padding(0, 1), Cell: lipgloss.NewStyle().Padding(0, 1),

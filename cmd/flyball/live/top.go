@@ -14,7 +14,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/internal/pipeview"
 	"github.com/flyball-dev/flyball/internal/printable"
 )
 
@@ -68,7 +68,7 @@ func (t *Top) Run(ctx context.Context) error {
 		}
 		return writeTop(t.Out, sample{before: first, now: second})
 	}
-	s := newScreen(t.Client.base.Host, t.Interval, func() (inspect.Pipeline, error) { return t.read(ctx) })
+	s := newScreen(t.Client.base.Host, t.Interval, func() (pipeview.Pipeline, error) { return t.read(ctx) })
 	s.take(reply{pipeline: first})
 	p := tea.NewProgram(s, append(t.options,
 		tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(t.Out), tea.WithoutSignalHandler())...)
@@ -78,13 +78,13 @@ func (t *Top) Run(ctx context.Context) error {
 	return nil // The user has ended it, also if by a signal.
 }
 
-func (t *Top) read(ctx context.Context) (p inspect.Pipeline, err error) {
+func (t *Top) read(ctx context.Context) (p pipeview.Pipeline, err error) {
 	err = t.Client.get(ctx, "pipeline", url.Values{"limit": {strconv.Itoa(keysShown)}}, &p)
 	return p, err
 }
 
 // sample is the state of a manager and the one before it. The counters of both give the rates.
-type sample struct{ before, now inspect.Pipeline }
+type sample struct{ before, now pipeview.Pipeline }
 
 // a table has the rows that are shown; each row has as many cells as there are columns.
 type table struct {
@@ -130,7 +130,7 @@ func (s sample) seconds() float64 { return s.now.Time.Sub(s.before.Time).Seconds
 
 func (s sample) resources() table {
 	t := table{columns: resourceColumns}
-	earlier := map[string]inspect.ResourceView{}
+	earlier := map[string]pipeview.Resource{}
 	for _, r := range s.before.Resources {
 		earlier[r.Name] = r
 	}
@@ -151,7 +151,7 @@ func (s sample) resources() table {
 
 func (s sample) controllers() table {
 	t := table{columns: controllerColumns}
-	earlier := map[string]inspect.ControllerView{}
+	earlier := map[string]pipeview.Controller{}
 	for _, c := range s.before.Controllers {
 		earlier[c.Name] = c
 	}
@@ -200,7 +200,7 @@ func (s sample) keys(controller string) table {
 		}
 		for _, state := range []struct {
 			name string
-			keys []inspect.KeyView
+			keys []pipeview.Key
 		}{{"running", c.Processing}, {"ready", c.Ready}, {"delayed", c.Waiting}, {"failing", c.Failures}} {
 			for _, k := range state.keys {
 				attempt, at := "", length(k.For)

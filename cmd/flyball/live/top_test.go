@@ -13,7 +13,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/internal/pipeview"
 )
 
 // TestTopOnce prints the table of a manager whose only ConfigMap has been written.
@@ -36,29 +36,29 @@ func TestTopValidates(t *testing.T) {
 }
 
 // busy is a manager at two moments, a second apart.
-func busy() (before, now inspect.Pipeline) {
+func busy() (before, now pipeview.Pipeline) {
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	before = inspect.Pipeline{
+	before = pipeview.Pipeline{
 		Time: at,
-		Resources: []inspect.ResourceView{
+		Resources: []pipeview.Resource{
 			{Name: "pods", Objects: 99000, Events: 1000, Bytes: 5},
 			{Name: "services", Objects: 3, Events: 7},
 		},
-		Controllers: []inspect.ControllerView{{Name: "endpoints", Workers: 5, Adds: 10, Reconciles: 8}},
+		Controllers: []pipeview.Controller{{Name: "endpoints", Workers: 5, Adds: 10, Reconciles: 8}},
 	}
-	now = inspect.Pipeline{
+	now = pipeview.Pipeline{
 		Time: at.Add(time.Second),
-		Resources: []inspect.ResourceView{
-			{Name: "pods", Objects: 100000, Events: 11000, Bytes: 5, Handlers: []inspect.HandlerView{
+		Resources: []pipeview.Resource{
+			{Name: "pods", Objects: 100000, Events: 11000, Bytes: 5, Handlers: []pipeview.Handler{
 				{Name: "endpoints", Delivered: 10000, Pending: 1000, Running: 7 * time.Second},
 			}, Problems: []string{"handler endpoints has been busy for 7s"}},
 			{Name: "services", Objects: 3, Events: 2}, // of a process that has started anew
 		},
-		Controllers: []inspect.ControllerView{{
+		Controllers: []pipeview.Controller{{
 			Name: "endpoints", Workers: 5, Adds: 25, Reconciles: 8, InFlight: 1, Delayed: 2, Failing: 1, Queued: 12,
-			Processing: []inspect.KeyView{{Key: "shop/web", For: 90 * time.Second, Causes: []string{"pods shop/a"}}},
-			Waiting:    []inspect.KeyView{{Key: "shop/db", In: time.Hour, Attempt: 3, Why: "back-off\x1b[2J\nof 1h"}},
-			Failures:   []inspect.KeyView{{Key: "shop/db", Attempt: 3, Why: "forbidden"}},
+			Processing: []pipeview.Key{{Key: "shop/web", For: 90 * time.Second, Causes: []string{"pods shop/a"}}},
+			Waiting:    []pipeview.Key{{Key: "shop/db", In: time.Hour, Attempt: 3, Why: "back-off\x1b[2J\nof 1h"}},
+			Failures:   []pipeview.Key{{Key: "shop/db", Attempt: 3, Why: "forbidden"}},
 		}},
 	}
 	return before, now
