@@ -66,7 +66,7 @@ type checker struct {
 }
 
 // perform runs a plan in a bubble of its own.
-func (c *checker) perform(p *Plan, l limits) (r *run) {
+func (c *checker) perform(p *runPlan, l limits) (r *run) {
 	var bubble atomic.Value // the bubble's name, a string
 	bubble.Store("")
 	defer func() {
@@ -181,7 +181,7 @@ func blockers(bubble string) string {
 // baseline performs the runs without faults. It reports whether they are good enough to go on.
 func (c *checker) baseline() bool {
 	c.t.Helper()
-	c.base = c.perform(&Plan{Seed: firstSeed}, limits{writes: 10_000, cold: true, trace: true})
+	c.base = c.perform(&runPlan{Seed: firstSeed}, limits{writes: 10_000, cold: true, trace: true})
 	if c.base.broken != nil {
 		c.t.Errorf("simtest: %v", c.base.broken)
 		return false
@@ -198,8 +198,8 @@ func (c *checker) baseline() bool {
 		c.fail(*f, c.base)
 		return false
 	}
-	again := c.perform(&Plan{Seed: firstSeed}, limits{trace: true})
-	other := c.perform(&Plan{Seed: secondSeed}, limits{})
+	again := c.perform(&runPlan{Seed: firstSeed}, limits{trace: true})
+	other := c.perform(&runPlan{Seed: secondSeed}, limits{})
 	for _, r := range []*run{again, other} {
 		if len(r.findings) > 0 {
 			c.fail(r.findings[0], r)
@@ -240,7 +240,7 @@ func fieldOf(line string) string {
 }
 
 // try performs a plan and judges it.
-func (c *checker) try(p *Plan, l limits) *run {
+func (c *checker) try(p *runPlan, l limits) *run {
 	l.cold = l.cold || c.blurred()
 	r := c.perform(p, l)
 	if base := c.baseOf(p); base != nil {
@@ -256,7 +256,7 @@ func (c *checker) blurred() bool {
 }
 
 // baseOf returns the run without faults that p is judged by, or nil if that fails itself.
-func (c *checker) baseOf(p *Plan) *run {
+func (c *checker) baseOf(p *runPlan) *run {
 	if len(p.Skip) == 0 && !p.OneWorker {
 		return c.base
 	}
@@ -264,7 +264,7 @@ func (c *checker) baseOf(p *Plan) *run {
 	if base, ok := c.bases[key]; ok {
 		return base
 	}
-	base := c.perform(&Plan{Seed: firstSeed, Skip: p.Skip, OneWorker: p.OneWorker}, limits{})
+	base := c.perform(&runPlan{Seed: firstSeed, Skip: p.Skip, OneWorker: p.OneWorker}, limits{})
 	if len(base.findings) > 0 || base.broken != nil {
 		base = nil
 	}
@@ -275,7 +275,7 @@ func (c *checker) baseOf(p *Plan) *run {
 // replay repeats one run and tells its story.
 func (c *checker) replay(token string) {
 	c.t.Helper()
-	p, err := ParsePlan(token)
+	p, err := parsePlan(token)
 	if err != nil {
 		c.t.Fatal(err)
 	}

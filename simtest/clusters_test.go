@@ -91,7 +91,7 @@ func TestClusters(t *testing.T) {
 	s := exports(false)
 	Check(t, s)
 	c := &checker{t: t, s: &s}
-	writes := c.perform(&Plan{Seed: 1}, limits{}).ops[atWrite]
+	writes := c.perform(&runPlan{Seed: 1}, limits{}).ops[atWrite]
 	want := []string{"create configmaps default in east", "update configmaps default/source-0"}
 	if !slices.Equal(writes, want) {
 		t.Errorf("the writes are %q, want %q", writes, want)

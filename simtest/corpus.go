@@ -31,7 +31,7 @@ func (c *checker) corpus() {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		p, err := ParsePlan(line)
+		p, err := parsePlan(line)
 		if err != nil {
 			c.t.Errorf("%s:%d: %v", c.corpusFile(), n, err)
 			continue
@@ -51,7 +51,7 @@ func (c *checker) corpus() {
 // keep adds a run with a finding to the corpus.
 func (c *checker) keep(r *run) {
 	c.t.Helper()
-	token := r.plan.Token()
+	token := r.plan.token()
 	data, _ := os.ReadFile(c.corpusFile()) // If it cannot be read, the write below fails.
 	if strings.Contains(string(data), token) {
 		return

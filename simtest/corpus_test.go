@@ -63,7 +63,7 @@ func TestCorpusComesFirst(t *testing.T) {
 	if len(first.found) != 1 || first.found[0].Rule != RuleEnd || first.tally.Runs == 0 {
 		t.Fatalf("%v, %d runs", first.found, first.tally.Runs)
 	}
-	token := first.found[0].plan.Token()
+	token := first.found[0].plan.token()
 	if kept, err := os.ReadFile(first.corpusFile()); err != nil || !strings.Contains(string(kept), "\n"+token+"\n") {
 		t.Fatalf("%q, %v, want %q", kept, err, token)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // single are the faults that are tried at every write.
-var single = []FaultKind{
-	CrashBefore, CrashAfter, LostAnswer, Timeout, TruncatedAnswer, Reset, Conflict, TooManyRequests, ServerError,
+var single = []faultKind{
+	crashBefore, crashAfter, lostAnswer, timeout, truncatedAnswer, reset, conflict, tooManyRequests, serverError,
 }
 
 // randomBatch is how many random plans are made at a time.
@@ -29,7 +29,7 @@ type tried struct {
 // stage is a list of plans that are tried together.
 type stage struct {
 	name  string
-	plans []*Plan
+	plans []*runPlan
 }
 
 // explore tries plans until the deadline or the first finding. If the corpus has one already, it tries nothing.
@@ -40,11 +40,11 @@ func (c *checker) explore(deadline time.Time) {
 		singles,
 		c.staleRestarts(),
 		c.hiddenStates(),
-		c.atReads("one fault at each read", ReadExpired, ReadError, ReadReset),
-		c.atEvents("one fault at each event", EventExpired, EventClose, EventGarbage),
+		c.atReads("one fault at each read", readExpired, readError, readReset),
+		c.atEvents("one fault at each event", eventExpired, eventClose, eventGarbage),
 		c.pausedLeaders(),
-		c.atWrites("a slow watch from each write", SlowWatch),
-		c.atWrites("ten minutes of standstill at each write", Stall),
+		c.atWrites("a slow watch from each write", slowWatch),
+		c.atWrites("ten minutes of standstill at each write", stall),
 	} {
 		if !goesOn {
 			c.leave(s.name, len(s.plans))
@@ -169,40 +169,40 @@ func (c *checker) conclusion(r *run) {
 }
 
 // atWrites returns the plans with one of the faults at one write.
-func (c *checker) atWrites(name string, kinds ...FaultKind) stage {
+func (c *checker) atWrites(name string, kinds ...faultKind) stage {
 	s := stage{name: name}
 	for i, signature := range c.base.ops[atWrite] {
 		for _, k := range kinds {
-			if k == Conflict && strings.HasPrefix(signature, "create ") {
+			if k == conflict && strings.HasPrefix(signature, "create ") {
 				continue // A create has no version that could conflict.
 			}
-			s.add(Fault{Kind: k, At: i + 1, Of: signature})
+			s.add(runFault{Kind: k, At: i + 1, Of: signature})
 		}
 	}
 	return s
 }
 
-func (s *stage) add(faults ...Fault) {
-	s.plans = append(s.plans, &Plan{Seed: firstSeed, Faults: faults})
+func (s *stage) add(faults ...runFault) {
+	s.plans = append(s.plans, &runPlan{Seed: firstSeed, Faults: faults})
 }
 
-func (c *checker) atReads(name string, kinds ...FaultKind) stage {
+func (c *checker) atReads(name string, kinds ...faultKind) stage {
 	s := stage{name: name}
 	for i, signature := range c.base.ops[atRead] {
 		for _, k := range kinds {
-			if k != ReadExpired || !strings.HasPrefix(signature, "get ") {
-				s.add(Fault{Kind: k, At: i + 1, Of: signature})
+			if k != readExpired || !strings.HasPrefix(signature, "get ") {
+				s.add(runFault{Kind: k, At: i + 1, Of: signature})
 			}
 		}
 	}
 	return s
 }
 
-func (c *checker) atEvents(name string, kinds ...FaultKind) stage {
+func (c *checker) atEvents(name string, kinds ...faultKind) stage {
 	s := stage{name: name}
 	for i, signature := range c.base.ops[atEvent] {
 		for _, k := range kinds {
-			s.add(Fault{Kind: k, At: i + 1, Of: signature})
+			s.add(runFault{Kind: k, At: i + 1, Of: signature})
 		}
 	}
 	return s
@@ -226,7 +226,7 @@ func (c *checker) staleRestarts() stage {
 		slices.Sort(at)
 		for _, r := range slices.Compact(at) {
 			if r <= now {
-				s.add(Fault{Kind: StaleRestart, At: i + 1, Of: signature, Revision: r})
+				s.add(runFault{Kind: staleRestart, At: i + 1, Of: signature, Revision: r})
 			}
 		}
 	}
@@ -240,7 +240,7 @@ func (c *checker) hiddenStates() stage {
 	for i, e := range c.base.events {
 		for _, ch := range c.base.changes {
 			if ch.id == e.id && ch.revision > e.revision && !c.base.listed[i] {
-				s.add(Fault{Kind: Hide, At: i + 1, Of: c.base.ops[atEvent][i]})
+				s.add(runFault{Kind: hide, At: i + 1, Of: c.base.ops[atEvent][i]})
 				break
 			}
 		}
@@ -253,7 +253,7 @@ func (c *checker) pausedLeaders() stage {
 	if !c.s.Leases {
 		return stage{name: "a leader that is paused"}
 	}
-	s := c.atWrites("a leader that is paused", PauseLeader)
+	s := c.atWrites("a leader that is paused", pauseLeader)
 	for _, p := range s.plans {
 		p.Processes = 2
 		p.Faults[0].Of = ""
@@ -262,8 +262,8 @@ func (c *checker) pausedLeaders() stage {
 }
 
 // pairs returns each fault of the plans with a second one at a later write.
-func pairs(singles []*Plan) iter.Seq2[Fault, Fault] {
-	return func(yield func(first, second Fault) bool) {
+func pairs(singles []*runPlan) iter.Seq2[runFault, runFault] {
+	return func(yield func(first, second runFault) bool) {
 		for _, p := range singles {
 			for _, q := range singles {
 				first, second := p.Faults[0], q.Faults[0]
@@ -283,7 +283,7 @@ func pairs(singles []*Plan) iter.Seq2[Fault, Fault] {
 }
 
 // allPairs returns the plans of [pairs].
-func allPairs(singles []*Plan) stage {
+func allPairs(singles []*runPlan) stage {
 	s := stage{name: twoFaults}
 	for first, second := range pairs(singles) {
 		s.add(first, second)
@@ -295,12 +295,12 @@ func allPairs(singles []*Plan) stage {
 func (c *checker) randomPlans(seed uint64, r *rand.Rand) stage {
 	s := stage{name: randomStage}
 	writes := len(c.base.ops[atWrite])
-	kinds := append(slices.Clone(single), SlowWatch, SlowWatch, SlowWatch)
+	kinds := append(slices.Clone(single), slowWatch, slowWatch, slowWatch)
 	for i := range uint64(randomBatch) {
-		p := &Plan{Seed: seed + i, Turns: map[int]int{}, random: true}
+		p := &runPlan{Seed: seed + i, Turns: map[int]int{}, random: true}
 		for range r.IntN(3) {
 			if writes > 0 {
-				p.Faults = append(p.Faults, Fault{Kind: kinds[r.IntN(len(kinds))], At: 1 + r.IntN(writes)})
+				p.Faults = append(p.Faults, runFault{Kind: kinds[r.IntN(len(kinds))], At: 1 + r.IntN(writes)})
 			}
 		}
 		s.plans = append(s.plans, p)

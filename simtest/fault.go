@@ -18,64 +18,64 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// FaultKind is what goes wrong.
-type FaultKind string
+// faultKind is what goes wrong.
+type faultKind string
 
 // The faults at a write of the program.
 const (
-	// CrashBefore kills the process; the write has not reached the server.
-	CrashBefore FaultKind = "crash before"
-	// CrashAfter applies the write and kills the process before it gets the answer.
-	CrashAfter FaultKind = "crash after"
-	// StaleRestart is CrashAfter, and the next process reads from a replica of the API server that is at
-	// [Fault.Revision] until nothing has changed for ten seconds, at most a minute.
-	StaleRestart FaultKind = "stale restart"
-	// LostAnswer applies the write and breaks the connection.
-	LostAnswer FaultKind = "answer lost"
-	// Timeout applies the write and answers that the time is up.
-	Timeout FaultKind = "timeout"
-	// TruncatedAnswer applies the write and breaks the connection in the middle of the answer.
-	TruncatedAnswer FaultKind = "answer truncated"
-	// Reset breaks the connection; the write has no effect.
-	Reset FaultKind = "connection reset"
-	// Conflict answers 409 to a write that is not a create; the write has no effect.
-	Conflict FaultKind = "conflict"
-	// TooManyRequests answers 429; the write has no effect.
-	TooManyRequests FaultKind = "too many requests"
-	// ServerError answers 500; the write has no effect.
-	ServerError FaultKind = "server error"
-	// SlowWatch applies the write. From then on the program sees no event of a watch until nothing has changed for ten
+	// crashBefore kills the process; the write has not reached the server.
+	crashBefore faultKind = "crash before"
+	// crashAfter applies the write and kills the process before it gets the answer.
+	crashAfter faultKind = "crash after"
+	// staleRestart is crashAfter, and the next process reads from a replica of the API server that is at
+	// Revision until nothing has changed for ten seconds, at most a minute.
+	staleRestart faultKind = "stale restart"
+	// lostAnswer applies the write and breaks the connection.
+	lostAnswer faultKind = "answer lost"
+	// timeout applies the write and answers that the time is up.
+	timeout faultKind = "timeout"
+	// truncatedAnswer applies the write and breaks the connection in the middle of the answer.
+	truncatedAnswer faultKind = "answer truncated"
+	// reset breaks the connection; the write has no effect.
+	reset faultKind = "connection reset"
+	// conflict answers 409 to a write that is not a create; the write has no effect.
+	conflict faultKind = "conflict"
+	// tooManyRequests answers 429; the write has no effect.
+	tooManyRequests faultKind = "too many requests"
+	// serverError answers 500; the write has no effect.
+	serverError faultKind = "server error"
+	// slowWatch applies the write. From then on the program sees no event of a watch until nothing has changed for ten
 	// seconds, at most a minute.
-	SlowWatch FaultKind = "slow watch"
-	// Stall holds the write, and all that the program asks and watches, for ten minutes.
-	Stall FaultKind = "stall"
-	// PauseLeader holds the write, and all that this process asks and watches, until another process of the program has
+	slowWatch faultKind = "slow watch"
+	// stall holds the write, and all that the program asks and watches, for ten minutes.
+	stall faultKind = "stall"
+	// pauseLeader holds the write, and all that this process asks and watches, until another process of the program has
 	// got the lease and nothing has changed for ten seconds.
-	PauseLeader FaultKind = "leader paused"
+	pauseLeader faultKind = "leader paused"
 )
 
 // The faults at a read of the program: a get, list or watch.
 const (
-	// ReadExpired answers 410.
-	ReadExpired FaultKind = "read expired"
-	// ReadError answers 500.
-	ReadError FaultKind = "read error"
-	// ReadReset breaks the connection.
-	ReadReset FaultKind = "read reset"
+	// readExpired answers 410.
+	readExpired faultKind = "read expired"
+	// readError answers 500.
+	readError faultKind = "read error"
+	// readReset breaks the connection.
+	readReset faultKind = "read reset"
 )
 
 // The faults at an event of a watch.
 const (
-	// EventExpired ends the watch with the error that its version has expired, so that the program lists again.
-	EventExpired FaultKind = "watch expired"
-	// EventClose ends the watch in an orderly way before the event.
-	EventClose FaultKind = "watch closed"
-	// EventGarbage sends bytes that cannot be decoded in place of the event.
-	EventGarbage FaultKind = "garbage event"
-	// Hide holds the event, and all later ones of that resource, until the object changes again or, after the script,
+	// eventExpired ends the watch with the error that its version has expired, so that the program lists again.
+	eventExpired faultKind = "watch expired"
+	// eventClose ends the watch in an orderly way before the event.
+	eventClose faultKind = "watch closed"
+	// eventGarbage sends bytes that cannot be decoded in place of the event.
+	eventGarbage faultKind = "garbage event"
+	// hide holds the event, and all later ones of that resource, until the object changes again or, after the script,
 	// nothing has changed for ten seconds. The watch then ends with the error that its version has expired: the program
 	// lists, and never sees the state.
-	Hide FaultKind = "state hidden"
+	hide faultKind = "state hidden"
 )
 
 // place is what a fault happens at.
@@ -90,22 +90,22 @@ const (
 // String returns what stories call it.
 func (p place) String() string { return [...]string{"write", "read", "event"}[p] }
 
-func (k FaultKind) place() place {
+func (k faultKind) place() place {
 	switch k {
-	case ReadExpired, ReadError, ReadReset:
+	case readExpired, readError, readReset:
 		return atRead
-	case EventExpired, EventClose, EventGarbage, Hide:
+	case eventExpired, eventClose, eventGarbage, hide:
 		return atEvent
 	}
 	return atWrite
 }
 
 // crashes reports whether the fault kills the process.
-func (k FaultKind) crashes() bool { return k == CrashBefore || k == CrashAfter || k == StaleRestart }
+func (k faultKind) crashes() bool { return k == crashBefore || k == crashAfter || k == staleRestart }
 
-// Fault is one thing that goes wrong in a run.
-type Fault struct {
-	Kind FaultKind `json:"k"`
+// runFault is one thing that goes wrong in a run.
+type runFault struct {
+	Kind faultKind `json:"k"`
 
 	// At is the number, from 1, of the program's write, read or event, whichever the fault happens at.
 	At int `json:"n"`
@@ -113,12 +113,12 @@ type Fault struct {
 	// Of is what the run without faults has at that place. A run that has something else there does not fit.
 	Of string `json:"o,omitempty"`
 
-	// Revision is the replica's revision of a StaleRestart.
+	// Revision is the replica's revision of a staleRestart.
 	Revision int64 `json:"r,omitempty"`
 }
 
 // String describes the fault.
-func (f Fault) String() string {
+func (f runFault) String() string {
 	s := fmt.Sprintf("%s at %s %d", f.Kind, f.Kind.place(), f.At)
 	if f.Of != "" {
 		s += ", " + f.Of
@@ -130,34 +130,34 @@ func (f Fault) String() string {
 }
 
 // before returns what the gate does with the request or event that the fault happens at, before it has an effect.
-func (f Fault) before() gate.Verdict {
+func (f runFault) before() gate.Verdict {
 	switch f.Kind {
-	case CrashBefore, Reset, ReadReset:
+	case crashBefore, reset, readReset:
 		return gate.Verdict{Action: gate.Drop}
-	case Conflict:
+	case conflict:
 		return gate.FailWith(apierrors.NewConflict(schema.GroupResource{}, "", errors.New("injected by simtest")))
-	case TooManyRequests:
+	case tooManyRequests:
 		return gate.FailWith(apierrors.NewTooManyRequests("injected by simtest", 1))
-	case ServerError, ReadError:
+	case serverError, readError:
 		return gate.FailWith(apierrors.NewInternalError(errors.New("injected by simtest")))
-	case ReadExpired, EventExpired, Hide:
+	case readExpired, eventExpired, hide:
 		return gate.FailWith(apierrors.NewResourceExpired("injected by simtest"))
-	case EventClose:
+	case eventClose:
 		return gate.Verdict{Action: gate.Close}
-	case EventGarbage:
+	case eventGarbage:
 		return gate.Verdict{Action: gate.Garbage}
 	}
 	return gate.Verdict{}
 }
 
 // after returns what the gate does with the answer.
-func (f Fault) after() gate.Verdict {
+func (f runFault) after() gate.Verdict {
 	switch f.Kind {
-	case CrashAfter, StaleRestart, LostAnswer:
+	case crashAfter, staleRestart, lostAnswer:
 		return gate.Verdict{Action: gate.Drop}
-	case TruncatedAnswer:
+	case truncatedAnswer:
 		return gate.Verdict{Action: gate.Truncate}
-	case Timeout:
+	case timeout:
 		return gate.Verdict{Action: gate.Fail, Status: &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout,
 			Message: "injected by simtest",
@@ -166,9 +166,9 @@ func (f Fault) after() gate.Verdict {
 	return gate.Verdict{}
 }
 
-// Plan is what makes a run repeatable: faults, and where the schedule departs from first in, first out.
-type Plan struct {
-	Faults []Fault `json:"f,omitempty"`
+// runPlan is what makes a run repeatable: faults, and where the schedule departs from first in, first out.
+type runPlan struct {
+	Faults []runFault `json:"f,omitempty"`
 
 	// Seed generates UIDs and the suffixes of generated names.
 	Seed uint64 `json:"s,omitempty"`
@@ -192,14 +192,14 @@ type Plan struct {
 }
 
 // pauses reports whether a leader is paused.
-func (p *Plan) pauses() bool {
-	return slices.ContainsFunc(p.Faults, func(f Fault) bool { return f.Kind == PauseLeader })
+func (p *runPlan) pauses() bool {
+	return slices.ContainsFunc(p.Faults, func(f runFault) bool { return f.Kind == pauseLeader })
 }
 
-func (p *Plan) skips(step int) bool { return slices.Contains(p.Skip, step) }
+func (p *runPlan) skips(step int) bool { return slices.Contains(p.Skip, step) }
 
-// Token returns the plan as one word, for -sim.replay.
-func (p *Plan) Token() string {
+// token returns the plan as one word, for -sim.replay.
+func (p *runPlan) token() string {
 	data, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // cannot fail: numbers and strings
@@ -211,8 +211,8 @@ func (p *Plan) Token() string {
 	return base64.RawURLEncoding.EncodeToString(b.Bytes())
 }
 
-// ParsePlan is the inverse of [Plan.Token].
-func ParsePlan(token string) (*Plan, error) {
+// parsePlan is the inverse of token.
+func parsePlan(token string) (*runPlan, error) {
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	if err == nil {
 		rest := bytes.NewReader(data)
@@ -221,7 +221,7 @@ func ParsePlan(token string) (*Plan, error) {
 			err = errors.New("there is more after its end")
 		}
 	}
-	p := &Plan{}
+	p := &runPlan{}
 	if err == nil {
 		err = json.Unmarshal(data, p)
 	}
@@ -238,7 +238,7 @@ func ParsePlan(token string) (*Plan, error) {
 const mostProcesses = 2
 
 // validate reports what no run can do.
-func (p *Plan) validate() error {
+func (p *runPlan) validate() error {
 	for _, f := range p.Faults {
 		if _, known := outcomes[f.Kind]; !known {
 			return fmt.Errorf("there is no fault %q", f.Kind)

@@ -45,12 +45,12 @@ func asInformers(e *Env) (Program, error) {
 // TestForeignClients: what client-go does at random makes no difference between two runs of a plan.
 func TestForeignClients(t *testing.T) {
 	c := &checker{t: t, s: &Scenario{Build: asInformers, Script: func(u *User) { u.Create(sources()[0]) }}}
-	first := c.perform(&Plan{Seed: 1}, limits{trace: true})
+	first := c.perform(&runPlan{Seed: 1}, limits{trace: true})
 	if len(first.findings) > 0 || len(first.trace) < 2 {
 		t.Fatalf("%v, %q", first.findings, first.trace)
 	}
 	for range 5 {
-		if d := firstDifference(first.trace, c.perform(&Plan{Seed: 1}, limits{trace: true}).trace); d != "" {
+		if d := firstDifference(first.trace, c.perform(&runPlan{Seed: 1}, limits{trace: true}).trace); d != "" {
 			t.Fatal(d)
 		}
 	}
@@ -84,13 +84,13 @@ func TestStaleRestartBeforeDeletionTimestamp(t *testing.T) {
 	object := sources()[0]
 	object.Finalizers = []string{"example.com/hold"}
 	c := &checker{t: t, s: &Scenario{Objects: []runtime.Object{object}, Build: remover, Script: func(*User) {}}}
-	c.base = c.perform(&Plan{Seed: 1}, limits{})
+	c.base = c.perform(&runPlan{Seed: 1}, limits{})
 	doomed := slices.IndexFunc(c.base.changes, func(ch change) bool { return ch.doomed })
 	if len(c.base.findings) > 0 || doomed < 0 {
 		t.Fatalf("%v, %+v", c.base.findings, c.base.changes)
 	}
-	want := Fault{Kind: StaleRestart, At: 2, Of: c.base.ops[atWrite][1], Revision: c.base.changes[doomed].revision - 1}
-	if !slices.ContainsFunc(c.staleRestarts().plans, func(p *Plan) bool { return p.Faults[0] == want }) {
+	want := runFault{Kind: staleRestart, At: 2, Of: c.base.ops[atWrite][1], Revision: c.base.changes[doomed].revision - 1}
+	if !slices.ContainsFunc(c.staleRestarts().plans, func(p *runPlan) bool { return p.Faults[0] == want }) {
 		t.Errorf("no plan has %v", want)
 	}
 }
@@ -209,7 +209,7 @@ func TestHideNothingOfList(t *testing.T) {
 			Update(u, sources()[0], change)
 		},
 	}}
-	c.base = c.perform(&Plan{Seed: 1}, limits{})
+	c.base = c.perform(&runPlan{Seed: 1}, limits{})
 	var hidden []string
 	for _, p := range c.hiddenStates().plans {
 		hidden = append(hidden, p.Faults[0].Of)

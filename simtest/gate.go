@@ -32,7 +32,7 @@ type op struct {
 	number int
 
 	// fault is what happens to it, if anything. moment is its line in the story; nil if it has none.
-	fault  *Fault
+	fault  *runFault
 	moment *moment
 
 	// stranger, if not "", is the finding if the request succeeds.
@@ -172,7 +172,7 @@ func (w *world) park(ctx context.Context, o *op) verdict {
 func (w *world) lose(o *op) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if o.fault != nil && o.fault.Kind == PauseLeader && !w.ended {
+	if o.fault != nil && o.fault.Kind == pauseLeader && !w.ended {
 		return false
 	}
 	w.parked = slices.DeleteFunc(w.parked, func(other *op) bool { return other == o })

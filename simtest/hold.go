@@ -10,9 +10,9 @@ const (
 	lagIdle = 10 * time.Second
 	// lagLimit is how long a replica lags at most, if the program does not rest meanwhile.
 	lagLimit = time.Minute
-	// stallFor is how long a [Stall] lasts.
+	// stallFor is how long a stall lasts.
 	stallFor = 10 * time.Minute
-	// pauseLimit ends a [PauseLeader] if no other process gets the lease.
+	// pauseLimit ends a pauseLeader if no other process gets the lease.
 	pauseLimit = 10 * time.Minute
 )
 
@@ -32,7 +32,7 @@ type hold struct {
 	// does not keep the user from settling, and idle counts only after the script. The events that were held then end
 	// their watches.
 	hides *sight
-	fault *Fault
+	fault *runFault
 }
 
 // hold puts h into effect.
@@ -105,7 +105,7 @@ func (w *world) lift(h *hold) {
 		w.mu.Lock()
 		for _, o := range w.parked {
 			if h.keeps(o) && o.event != nil {
-				o.fault = &Fault{Kind: EventExpired}
+				o.fault = &runFault{Kind: eventExpired}
 			}
 		}
 		w.mu.Unlock()

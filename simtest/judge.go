@@ -64,7 +64,7 @@ type Finding struct {
 	Text    string
 	Diff    []string // of [RuleEnd]: what differs at the end
 
-	plan  *Plan
+	plan  *runPlan
 	story []*moment
 }
 
@@ -291,7 +291,7 @@ func (r *run) judgeDeletes(base *run, add func(Rule, string, string, []string)) 
 		id
 		settles int
 	}
-	hides := slices.ContainsFunc(r.plan.Faults, func(f Fault) bool { return f.Kind == Hide })
+	hides := slices.ContainsFunc(r.plan.Faults, func(f runFault) bool { return f.Kind == hide })
 	at := func(c change) moment {
 		if hides { // The user may see the program settle before it has done its work.
 			return moment{c.id, math.MaxInt}

@@ -37,7 +37,7 @@ func (r pageRow) Before() []struct{} { return make([]struct{}, max(r.Column-1, 0
 func (p page) After(r pageRow) []struct{} { return make([]struct{}, len(p.Actors)-r.Column) }
 
 // draw writes the page of a plan's run to the file that -sim.html names, if it names one.
-func (c *checker) draw(plan *Plan) {
+func (c *checker) draw(plan *runPlan) {
 	c.t.Helper()
 	if *htmlFlag == "" {
 		return

@@ -16,7 +16,7 @@ import (
 
 // run is what is known about a run after it.
 type run struct {
-	plan    *Plan
+	plan    *runPlan
 	ops     [3][]string // signatures of the program's writes, reads and events, in order
 	changes []change
 	first   int64 // the revision of the start
@@ -98,7 +98,7 @@ type moment struct {
 	text   string
 	result string
 	write  int // the number of the program's write; 0 if it is none
-	fault  *Fault
+	fault  *runFault
 	minor  bool // only the page shows it
 }
 
@@ -197,27 +197,27 @@ func (w *world) mention(o *op) {
 }
 
 // outcomes tell in a story what became of an operation with a fault.
-var outcomes = map[FaultKind]string{
-	CrashBefore:     "the process is killed before it is sent",
-	CrashAfter:      "applied; the process is killed before it gets the answer",
-	StaleRestart:    "applied; the process is killed before it gets the answer",
-	LostAnswer:      "applied; the answer is lost",
-	Timeout:         "applied; the answer is 504, timeout",
-	TruncatedAnswer: "applied; the answer breaks off",
-	Reset:           "the connection breaks before it is applied",
-	Conflict:        "the answer is 409, conflict",
-	TooManyRequests: "the answer is 429, too many requests",
-	ServerError:     "the answer is 500, internal error",
-	SlowWatch:       "applied; from now on no watch brings anything",
-	ReadExpired:     "the answer is 410, expired",
-	ReadError:       "the answer is 500, internal error",
-	ReadReset:       "the connection breaks",
-	EventExpired:    "in its place the watch ends with 410, expired",
-	EventClose:      "before it the watch ends",
-	EventGarbage:    "in its place comes what cannot be decoded",
-	Hide:            "held back until the watch ends with 410, expired",
-	Stall:           "",
-	PauseLeader:     "",
+var outcomes = map[faultKind]string{
+	crashBefore:     "the process is killed before it is sent",
+	crashAfter:      "applied; the process is killed before it gets the answer",
+	staleRestart:    "applied; the process is killed before it gets the answer",
+	lostAnswer:      "applied; the answer is lost",
+	timeout:         "applied; the answer is 504, timeout",
+	truncatedAnswer: "applied; the answer breaks off",
+	reset:           "the connection breaks before it is applied",
+	conflict:        "the answer is 409, conflict",
+	tooManyRequests: "the answer is 429, too many requests",
+	serverError:     "the answer is 500, internal error",
+	slowWatch:       "applied; from now on no watch brings anything",
+	readExpired:     "the answer is 410, expired",
+	readError:       "the answer is 500, internal error",
+	readReset:       "the connection breaks",
+	eventExpired:    "in its place the watch ends with 410, expired",
+	eventClose:      "before it the watch ends",
+	eventGarbage:    "in its place comes what cannot be decoded",
+	hide:            "held back until the watch ends with 410, expired",
+	stall:           "",
+	pauseLeader:     "",
 }
 
 // note adds the answer to o's line. The caller holds the lock.

@@ -84,10 +84,10 @@ func copies(workers int) *Scenario {
 func TestSamePlanSameTrace(t *testing.T) {
 	s := copies(4)
 	c := &checker{t: t, s: s}
-	plans := []*Plan{
+	plans := []*runPlan{
 		{Seed: 1},
-		{Seed: 1, Faults: []Fault{{Kind: CrashAfter, At: 7}, {Kind: CrashBefore, At: 12}}},
-		{Seed: 1, Faults: []Fault{{Kind: LostAnswer, At: 5}, {Kind: Conflict, At: 9}, {Kind: SlowWatch, At: 3}}},
+		{Seed: 1, Faults: []runFault{{Kind: crashAfter, At: 7}, {Kind: crashBefore, At: 12}}},
+		{Seed: 1, Faults: []runFault{{Kind: lostAnswer, At: 5}, {Kind: conflict, At: 9}, {Kind: slowWatch, At: 3}}},
 		{Seed: 7, Turns: map[int]int{}, random: true},
 	}
 	for _, p := range plans {
@@ -105,7 +105,7 @@ func TestSamePlanSameTrace(t *testing.T) {
 }
 
 // copyRandom returns a copy that is still random.
-func (p *Plan) copyRandom() *Plan {
+func (p *runPlan) copyRandom() *runPlan {
 	q := p.copy()
 	q.random = p.random
 	return q

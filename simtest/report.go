@@ -22,21 +22,21 @@ func (c *checker) report(took time.Duration) {
 // columns are the faults at writes, as the matrix heads its columns.
 var columns = []struct {
 	head string
-	kind FaultKind
+	kind faultKind
 }{
-	{"C-", CrashBefore},
-	{"C+", CrashAfter},
-	{"CS", StaleRestart},
-	{"L", LostAnswer},
-	{"T", Timeout},
-	{"B", TruncatedAnswer},
-	{"R", Reset},
-	{"409", Conflict},
-	{"429", TooManyRequests},
-	{"500", ServerError},
-	{"W", SlowWatch},
-	{"S", Stall},
-	{"P", PauseLeader},
+	{"C-", crashBefore},
+	{"C+", crashAfter},
+	{"CS", staleRestart},
+	{"L", lostAnswer},
+	{"T", timeout},
+	{"B", truncatedAnswer},
+	{"R", reset},
+	{"409", conflict},
+	{"429", tooManyRequests},
+	{"500", serverError},
+	{"W", slowWatch},
+	{"S", stall},
+	{"P", pauseLeader},
 }
 
 // matrix tells how often each fault was tried at each write.
@@ -66,7 +66,7 @@ func (c *checker) matrix() string {
 
 // hit is a fault at the write of a number.
 type hit struct {
-	kind FaultKind
+	kind faultKind
 	at   int
 }
 

@@ -188,7 +188,7 @@ func (w *world) number(o *op) bool {
 }
 
 // strike makes the fault happen at o. It reports false if o does not happen now.
-func (w *world) strike(o *op, f *Fault) bool {
+func (w *world) strike(o *op, f *runFault) bool {
 	o.fault = f
 	w.record.struck++
 	w.record.hits = append(w.record.hits, hit{f.Kind, f.At})
@@ -197,25 +197,25 @@ func (w *world) strike(o *op, f *Fault) bool {
 		w.record.unfit = fmt.Sprintf("%v: here it is %q", *f, o.signature())
 	}
 	switch f.Kind {
-	case StaleRestart:
+	case staleRestart:
 		o.process.nextLags = f.Revision
-	case SlowWatch:
+	case slowWatch:
 		w.hold(&hold{events: true, idle: lagIdle, limit: lagLimit, fault: f})
-	case Stall:
+	case stall:
 		w.hold(&hold{events: true, requests: true, limit: stallFor, fault: f})
-	case PauseLeader:
+	case pauseLeader:
 		w.hold(&hold{
 			process: o.process, events: true, requests: true,
 			idle: lagIdle, takeover: true, limit: pauseLimit, fault: f,
 		})
-	case Hide:
+	case hide:
 		w.hold(&hold{
 			events: true, resource: o.resource(), idle: lagIdle, hides: &sight{o.object(), o.revision()}, fault: f,
 		})
 	default:
 		return true
 	}
-	if f.Kind == Stall || f.Kind == PauseLeader || f.Kind == Hide {
+	if f.Kind == stall || f.Kind == pauseLeader || f.Kind == hide {
 		w.tell(o.process.name(), fmt.Sprintf("%v", *f))
 		return false
 	}
@@ -224,8 +224,8 @@ func (w *world) strike(o *op, f *Fault) bool {
 
 // verdictOn returns what the gate does with o before it happens.
 func (w *world) verdictOn(o *op) gate.Verdict {
-	if o.fault != nil && o.fault.Kind != Hide {
-		if o.fault.Kind == CrashBefore {
+	if o.fault != nil && o.fault.Kind != hide {
+		if o.fault.Kind == crashBefore {
 			o.process.restart = true
 			o.process.kill()
 		}
@@ -239,7 +239,7 @@ func (w *world) verdictOn(o *op) gate.Verdict {
 		return gate.Verdict{AsOf: o.process.lagging}
 	}
 	if w.mustRelist(o) {
-		return Fault{Kind: ReadExpired}.before()
+		return runFault{Kind: readExpired}.before()
 	}
 	return gate.Verdict{}
 }

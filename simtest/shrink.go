@@ -19,7 +19,7 @@ func (c *checker) shrink(r *run) *run {
 	deadline := time.Now().Add(shrinkFor)
 	rule := r.findings[0].Rule
 	runs := 0
-	better := func(p *Plan) bool {
+	better := func(p *runPlan) bool {
 		if runs++; runs > shrinkRuns || !time.Now().Before(deadline) || c.baseOf(p) == nil {
 			return false
 		}
@@ -35,7 +35,7 @@ func (c *checker) shrink(r *run) *run {
 		p.Faults = slices.Delete(p.Faults, i, i+1)
 		better(p)
 	}
-	betterMoved := func(p *Plan) {
+	betterMoved := func(p *runPlan) {
 		if moved := c.move(p, r); moved == nil || !better(moved) {
 			better(p)
 		}
@@ -44,7 +44,7 @@ func (c *checker) shrink(r *run) *run {
 		p.OneWorker = true
 		betterMoved(p)
 	}
-	c.shrinkTurns(func() *Plan { return r.plan }, better)
+	c.shrinkTurns(func() *runPlan { return r.plan }, better)
 	for step := c.base.steps; step >= 1; step-- {
 		p := r.plan.copy()
 		p.Skip = append(p.Skip, step)
@@ -54,7 +54,7 @@ func (c *checker) shrink(r *run) *run {
 }
 
 // shrinkTurns removes departures from the schedule: all, then halves, then ever smaller parts.
-func (c *checker) shrinkTurns(current func() *Plan, better func(*Plan) bool) {
+func (c *checker) shrinkTurns(current func() *runPlan, better func(*runPlan) bool) {
 	for size := len(current().Turns); size > 0; size /= 2 {
 		keys := slices.Sorted(maps.Keys(current().Turns))
 		for from := 0; from < len(keys); from += size {
@@ -70,7 +70,7 @@ func (c *checker) shrinkTurns(current func() *Plan, better func(*Plan) bool) {
 // move returns p with its faults at the writes that they were at in r, which have other numbers when p skips a step
 // before them, or has one worker. Writes of the same signature are counted from the last one. It returns nil if the
 // numbers are the same, or if there is no such write.
-func (c *checker) move(p *Plan, r *run) *Plan {
+func (c *checker) move(p *runPlan, r *run) *runPlan {
 	before, now := c.baseOf(r.plan), c.baseOf(p)
 	if before == nil || now == nil {
 		return nil
@@ -79,7 +79,7 @@ func (c *checker) move(p *Plan, r *run) *Plan {
 	for i := range p.Faults {
 		f := &p.Faults[i]
 		n := slices.Index(r.hits, hit{f.Kind, f.At})
-		if n < 0 || f.Kind.place() != atWrite || f.Kind == StaleRestart || f.At > len(before.ops[atWrite]) {
+		if n < 0 || f.Kind.place() != atWrite || f.Kind == staleRestart || f.At > len(before.ops[atWrite]) {
 			return nil
 		}
 		same := func(signature string) bool { return signature == r.places[n] }
@@ -89,7 +89,7 @@ func (c *checker) move(p *Plan, r *run) *Plan {
 		}
 		f.At, f.Of = at+1, ""
 	}
-	if slices.EqualFunc(p.Faults, r.plan.Faults, func(a, b Fault) bool { return a.At == b.At }) {
+	if slices.EqualFunc(p.Faults, r.plan.Faults, func(a, b runFault) bool { return a.At == b.At }) {
 		return nil
 	}
 	return p
@@ -118,7 +118,7 @@ func lastBut(list []string, n int, match func(string) bool) int {
 	return -1
 }
 
-func (p *Plan) copy() *Plan {
+func (p *runPlan) copy() *runPlan {
 	q := *p
 	q.Faults, q.Turns, q.Skip, q.random = slices.Clone(p.Faults), maps.Clone(p.Turns), slices.Clone(p.Skip), false
 	return &q

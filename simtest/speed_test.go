@@ -23,12 +23,12 @@ func TestSpeed(t *testing.T) {
 	start := time.Now()
 	const runs = 20
 	for range runs {
-		c.perform(&Plan{Seed: firstSeed}, limits{})
+		c.perform(&runPlan{Seed: firstSeed}, limits{})
 	}
 	t.Logf("%d writes, %d reads, %d events: one run takes %v", len(c.base.ops[atWrite]), len(c.base.ops[atRead]),
 		len(c.base.ops[atEvent]), time.Since(start)/runs)
 	far := time.Now().Add(time.Hour)
-	singles := c.atWrites("single", CrashBefore, CrashAfter, Timeout, Conflict, ServerError)
+	singles := c.atWrites("single", crashBefore, crashAfter, timeout, conflict, serverError)
 	c.work(singles, far)
 	if *speed == "pairs" {
 		c.work(allPairs(singles.plans), far)

@@ -36,7 +36,7 @@ func (f Finding) report(test string) string {
 		anchored = append(anchored, "^"+regexp.QuoteMeta(part)+"$")
 	}
 	return f.String() + fmt.Sprintf("  repeat it with: go test -run '%s' -sim.replay=%s", strings.Join(anchored, "/"),
-		f.plan.Token())
+		f.plan.token())
 }
 
 // tellStory numbers the lines of a story, at most so many.

@@ -10,29 +10,29 @@ import (
 
 // TestParsePlanRefuses: a token that was cut, changed or written by hand is refused, whatever is in it.
 func TestParsePlanRefuses(t *testing.T) {
-	good := &Plan{
+	good := &runPlan{
 		Seed: 3, Turns: map[int]int{4: later}, Skip: []int{2}, Processes: 2, Base: 7,
-		Faults: []Fault{{Kind: CrashAfter, At: 1, Of: "create pods default/a"}},
+		Faults: []runFault{{Kind: crashAfter, At: 1, Of: "create pods default/a"}},
 	}
-	p, err := ParsePlan(good.Token())
-	if err != nil || p.Token() != good.Token() {
+	p, err := parsePlan(good.token())
+	if err != nil || p.token() != good.token() {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	bad := map[string]*Plan{
-		"fault":     {Faults: []Fault{{Kind: "flood", At: 1}}},
-		"place":     {Faults: []Fault{{Kind: CrashAfter}}},
-		"revision":  {Faults: []Fault{{Kind: StaleRestart, At: 1, Revision: -1}}},
+	bad := map[string]*runPlan{
+		"fault":     {Faults: []runFault{{Kind: "flood", At: 1}}},
+		"place":     {Faults: []runFault{{Kind: crashAfter}}},
+		"revision":  {Faults: []runFault{{Kind: staleRestart, At: 1, Revision: -1}}},
 		"turn":      {Turns: map[int]int{3: -2}},
 		"choice":    {Turns: map[int]int{0: 1}},
 		"step":      {Skip: []int{0}},
 		"processes": {Processes: 1 << 30},
 	}
-	tokens := []string{"", "junk", "!", good.Token()[:10], good.Token() + "x", "AAAA"}
+	tokens := []string{"", "junk", "!", good.token()[:10], good.token() + "x", "AAAA"}
 	for _, p := range bad {
-		tokens = append(tokens, p.Token())
+		tokens = append(tokens, p.token())
 	}
 	for _, token := range tokens {
-		if p, err := ParsePlan(token); err == nil || !strings.Contains(err.Error(), "token") {
+		if p, err := parsePlan(token); err == nil || !strings.Contains(err.Error(), "token") {
 			t.Errorf("%q: %+v, %v", token, p, err)
 		}
 	}
@@ -42,10 +42,10 @@ func TestParsePlanRefuses(t *testing.T) {
 func TestCorpusKeepsOneLine(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := &checker{t: t}
-	p := &Plan{Faults: []Fault{{Kind: CrashAfter, At: 1}}}
+	p := &runPlan{Faults: []runFault{{Kind: crashAfter, At: 1}}}
 	c.keep(&run{plan: p, findings: []Finding{{Text: "panic: a\ngoroutine 1"}}})
 	data, err := os.ReadFile(c.corpusFile())
-	if want := "# panic: a\n" + p.Token() + "\n"; string(data) != want || err != nil {
+	if want := "# panic: a\n" + p.token() + "\n"; string(data) != want || err != nil {
 		t.Errorf("%q, %v, want %q", data, err, want)
 	}
 }
@@ -56,8 +56,8 @@ func TestMisfit(t *testing.T) {
 	if !c.baseline() {
 		t.Fatal(c.found)
 	}
-	try := func(p *Plan) string { return c.misfit(c.try(p, limits{})) }
-	p := &Plan{Seed: firstSeed, Faults: []Fault{{Kind: LostAnswer, At: 2}}, Base: c.base.hash()}
+	try := func(p *runPlan) string { return c.misfit(c.try(p, limits{})) }
+	p := &runPlan{Seed: firstSeed, Faults: []runFault{{Kind: lostAnswer, At: 2}}, Base: c.base.hash()}
 	if got := try(p); got != "" {
 		t.Errorf("the plan does not fit: %s", got)
 	}
@@ -67,7 +67,7 @@ func TestMisfit(t *testing.T) {
 	late.Faults[0].At = 1000
 	strange := p.copy()
 	strange.Faults[0].Of = "create pods default/a"
-	for _, p := range []*Plan{other, late, strange} {
+	for _, p := range []*runPlan{other, late, strange} {
 		if try(p) == "" {
 			t.Errorf("%+v fits", p)
 		}
@@ -82,7 +82,7 @@ func TestShrinkMovesFaults(t *testing.T) {
 		t.Fatal(c.found)
 	}
 	const at = 14 // the second of the four writes that source-3 causes
-	r := c.try(&Plan{Seed: firstSeed, Faults: []Fault{{Kind: LostAnswer, At: at}}}, limits{})
+	r := c.try(&runPlan{Seed: firstSeed, Faults: []runFault{{Kind: lostAnswer, At: at}}}, limits{})
 	p := r.plan.copy()
 	p.Skip = []int{2} // source-1
 	moved := c.move(p, r)

@@ -71,7 +71,7 @@ func TestHotLoops(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := &Scenario{Build: looping(test.every, test.act), Script: func(u *User) { u.Settle() }}
 			c := &checker{t: t, s: s}
-			r := c.perform(&Plan{Seed: 1}, limits{writes: 10_000})
+			r := c.perform(&runPlan{Seed: 1}, limits{writes: 10_000})
 			found := len(r.findings) > 0 && r.findings[0].Rule == RuleRest && r.findings[0].Subject == "hot loop"
 			if found != test.found || len(r.findings) > 1 || !found && r.end == nil {
 				t.Errorf("findings: %v", r.findings)
@@ -118,7 +118,7 @@ func TestLateWrites(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := &Scenario{Build: lateWriter(test.after, test.act), Script: func(u *User) { u.Settle() }}
-			r := (&checker{t: t, s: s}).perform(&Plan{Seed: 1}, limits{cold: true})
+			r := (&checker{t: t, s: s}).perform(&runPlan{Seed: 1}, limits{cold: true})
 			late := func(f Finding) bool { return f.Rule == RuleStop && f.Subject == "late write" }
 			if found := slices.ContainsFunc(r.findings, late); found != test.found {
 				t.Errorf("findings: %v", r.findings)

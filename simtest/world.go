@@ -33,7 +33,7 @@ const (
 // and it does so only while every other goroutine of the bubble is blocked. That makes the run repeatable.
 type world struct {
 	scenario *Scenario
-	plan     *Plan
+	plan     *runPlan
 	limits   limits
 	verbose  bool
 
@@ -109,7 +109,7 @@ type limits struct {
 }
 
 // simulate performs one run. It must be called in a bubble.
-func simulate(s *Scenario, p *Plan, l limits, verbose bool) *run {
+func simulate(s *Scenario, p *runPlan, l limits, verbose bool) *run {
 	if p.Seed == secondSeed {
 		time.Sleep(otherStart)
 	}
