@@ -38,8 +38,8 @@ func configOf(m *manager.Manager, name string) *rest.Config {
 }
 
 func newDeployment(m *manager.Manager, o Options) (manager.Runnable, error) {
-	if o.Deployment.QueueMetrics == nil {
-		o.Deployment.QueueMetrics = m.QueueMetrics()
+	if o.Deployment.Metrics == nil {
+		o.Deployment.Metrics = m.QueueMetrics()
 	}
 	deployments, err1 := informer.For[*appsv1.Deployment](m.Informers())
 	sets, err2 := informer.For[*appsv1.ReplicaSet](m.Informers())
@@ -55,8 +55,8 @@ func newDeployment(m *manager.Manager, o Options) (manager.Runnable, error) {
 }
 
 func newReplicaSet(m *manager.Manager, o Options) (manager.Runnable, error) {
-	if o.ReplicaSet.QueueMetrics == nil {
-		o.ReplicaSet.QueueMetrics = m.QueueMetrics()
+	if o.ReplicaSet.Metrics == nil {
+		o.ReplicaSet.Metrics = m.QueueMetrics()
 	}
 	sets, err1 := informer.For[*appsv1.ReplicaSet](m.Informers())
 	pods, err2 := informer.For[*corev1.Pod](m.Informers())

@@ -38,7 +38,7 @@ type applier struct {
 //
 // Errors: that of the first step that failed, joined with deferred and with a failure to report it. The sync is
 // retried.
-func (a *applier) run(ctx context.Context, p Plan) error {
+func (a *applier) run(ctx context.Context, p Changes) error {
 	for _, step := range p.steps {
 		if a.deploymentWritten && writesDeployment(step) {
 			return a.deferred

@@ -94,7 +94,7 @@ func (s *scene) answer(action clienttesting.Action) (bool, runtime.Object, error
 	return true, obj, s.fail[request]
 }
 
-func (s *scene) run(steps ...step) error { return s.a.run(s.t.Context(), Plan{steps: steps}) }
+func (s *scene) run(steps ...step) error { return s.a.run(s.t.Context(), Changes{steps: steps}) }
 
 func (s *scene) wantSent(want ...string) {
 	s.t.Helper()

@@ -39,8 +39,8 @@ type Config struct {
 type Options struct {
 	// Workers is how many Deployments are reconciled at once. Zero means 5.
 	Workers int
-	// QueueMetrics receives the metrics of the queue. Nil: none.
-	QueueMetrics workqueue.MetricsProvider
+	// Metrics receives the metrics of the queue. Nil: none.
+	Metrics workqueue.MetricsProvider
 }
 
 const (
@@ -66,7 +66,7 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	}
 	r := newReconciler(c)
 	ctrl := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
-		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.QueueMetrics, Ready: r.ready,
+		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.Metrics, Ready: r.ready,
 	})
 	route := newRouter(c)
 	for _, source := range []reconcile.Source[reconcile.Request]{
@@ -131,7 +131,7 @@ func (r *reconciler) carryOut(ctx context.Context, o Observed) (time.Duration, e
 		latest: make(map[string]*appsv1.ReplicaSet),
 	}
 	for {
-		plan, err := NewPlan(a.observed)
+		plan, err := Plan(a.observed)
 		if err != nil {
 			return 0, reconcile.Terminal(fmt.Errorf("plan: %w", err))
 		}

@@ -4,7 +4,7 @@
 //	Deployments, ReplicaSets, Pods ─events─▶ keys ─▶ Reconcile
 //	                                                  │ claim: adopt and release ReplicaSets
 //	                                                  ▼
-//	                              Observed ──▶ NewPlan (pure) ──▶ Plan ──▶ apply ──▶ API server
+//	                              Observed ──▶ Plan (pure) ──▶ Changes ──▶ apply ──▶ API server
 //
 // Read the files in this order:
 //

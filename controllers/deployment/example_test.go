@@ -18,7 +18,7 @@ import (
 )
 
 // A plan is made from objects alone: no cluster is needed to know what the controller would do.
-func ExampleNewPlan() {
+func ExamplePlan() {
 	web := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Generation: 1},
 		Spec: appsv1.DeploymentSpec{
@@ -31,7 +31,7 @@ func ExampleNewPlan() {
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 		},
 	}
-	plan, err := deployment.NewPlan(deployment.Observed{Deployment: web, Now: time.Now()})
+	plan, err := deployment.Plan(deployment.Observed{Deployment: web, Now: time.Now()})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -176,19 +176,19 @@ func settled(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) *app
 	return nil
 }
 
-func mustPlan(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) Plan {
+func mustPlan(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) Changes {
 	t.Helper()
 	return planOf(t, Observed{Deployment: d, ReplicaSets: rss, Now: epoch})
 }
 
 // planOf plans, and fails the test if that changed what was observed.
-func planOf(t *testing.T, o Observed) Plan {
+func planOf(t *testing.T, o Observed) Changes {
 	t.Helper()
 	before := Observed{Deployment: o.Deployment.DeepCopy(), Pods: o.Pods, Now: o.Now}
 	for _, rs := range o.ReplicaSets {
 		before.ReplicaSets = append(before.ReplicaSets, rs.DeepCopy())
 	}
-	plan, err := NewPlan(o)
+	plan, err := Plan(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func planOf(t *testing.T, o Observed) Plan {
 
 // wantSteps compares a plan with its expected text, line by line. An expected line may be the beginning of the real
 // one, and the status lines of the plan are left out if none is expected.
-func wantSteps(t *testing.T, plan Plan, want ...string) {
+func wantSteps(t *testing.T, plan Changes, want ...string) {
 	t.Helper()
 	var got []string
 	for line := range strings.Lines(plan.String()) {

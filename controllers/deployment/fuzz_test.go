@@ -247,9 +247,9 @@ func FuzzRollout(f *testing.F) {
 	})
 }
 
-// FuzzNewPlan plans for states that no cluster gets into by itself: nothing may panic, sizes stay sane, and what the
+// FuzzPlan plans for states that no cluster gets into by itself: nothing may panic, sizes stay sane, and what the
 // plan wants is wanted only once.
-func FuzzNewPlan(f *testing.F) {
+func FuzzPlan(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)
 	}

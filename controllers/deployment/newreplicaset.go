@@ -156,14 +156,14 @@ func (p *planner) allowedSize(newRS *appsv1.ReplicaSet) int32 {
 
 // planCollision is the plan for the case that another ReplicaSet has the name of the new one: it counts the collision,
 // so that the next sync computes another hash.
-func planCollision(d *appsv1.Deployment) Plan {
+func planCollision(d *appsv1.Deployment) Changes {
 	status := d.Status.DeepCopy()
 	status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
-	return Plan{steps: []step{updateStatus{Status: *status}}}
+	return Changes{steps: []step{updateStatus{Status: *status}}}
 }
 
 // planCreateFailure is the plan for the case that the API server refused the new ReplicaSet: it reports the failure.
-func planCreateFailure(o Observed, name string, failure error) Plan {
+func planCreateFailure(o Observed, name string, failure error) Changes {
 	message := fmt.Sprintf("Failed to create new replica set %q: %v", name, failure)
 	steps := []step{announce{warning(conditions.ReplicaSetCreateError, message)}}
 	status := o.Deployment.Status.DeepCopy()
@@ -174,5 +174,5 @@ func planCreateFailure(o Observed, name string, failure error) Plan {
 	if !equality.Semantic.DeepEqual(o.Deployment.Status, *status) {
 		steps = append(steps, updateStatus{Status: *status})
 	}
-	return Plan{steps: steps}
+	return Changes{steps: steps}
 }

@@ -26,8 +26,8 @@ type Observed struct {
 	Now time.Time
 }
 
-// Plan is what one sync does about what it observed.
-type Plan struct {
+// Changes is what one sync does about what it observed.
+type Changes struct {
 	// steps are done in this order. A step that fails ends the sync, except for editReplicaSet.StatusAnyway. A second
 	// write of the Deployment also ends the sync, before it is sent: the package comment gives the reason.
 	steps []step
@@ -37,7 +37,7 @@ type Plan struct {
 }
 
 // String returns one line for each step of the plan.
-func (p Plan) String() string {
+func (p Changes) String() string {
 	var b strings.Builder
 	for _, s := range p.steps {
 		fmt.Fprintln(&b, s)
@@ -54,20 +54,20 @@ var (
 	errStrategy   = errors.New("unexpected deployment strategy type")
 )
 
-// NewPlan decides what one sync does. It is a pure function.
+// Plan decides what one sync does. It is a pure function.
 //
 // Errors: a Deployment that the API server would have refused, because it has no selector, an unknown strategy or a
 // malformed percentage.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment
-func NewPlan(o Observed) (Plan, error) {
+func Plan(o Observed) (Changes, error) {
 	d := o.Deployment
 	if selectsAll(d) {
 		return planSelectingAll(d), nil
 	}
 	p, err := newPlanner(o)
 	if err != nil {
-		return Plan{}, err
+		return Changes{}, err
 	}
 	if d.DeletionTimestamp != nil {
 		p.syncNewReplicaSet(alone)
@@ -101,7 +101,7 @@ func NewPlan(o Observed) (Plan, error) {
 	case t == appsv1.RollingUpdateDeploymentStrategyType:
 		p.rollingUpdate()
 	default:
-		return Plan{}, fmt.Errorf("%w: %s", errStrategy, t)
+		return Changes{}, fmt.Errorf("%w: %s", errStrategy, t)
 	}
 	return p.plan, nil
 }
@@ -118,7 +118,7 @@ type planner struct {
 	newRS *appsv1.ReplicaSet
 	// oldRSs are all others. Invariant: as observed, oldest first.
 	oldRSs []*appsv1.ReplicaSet
-	plan   Plan
+	plan   Changes
 }
 
 func newPlanner(o Observed) (*planner, error) {
@@ -183,7 +183,7 @@ func selectsAll(d *appsv1.Deployment) bool {
 }
 
 // planSelectingAll does nothing for the Deployment except to report why.
-func planSelectingAll(d *appsv1.Deployment) Plan {
+func planSelectingAll(d *appsv1.Deployment) Changes {
 	steps := []step{
 		announce{warning("SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")},
 	}
@@ -192,5 +192,5 @@ func planSelectingAll(d *appsv1.Deployment) Plan {
 		status.ObservedGeneration = d.Generation
 		steps = append(steps, updateStatus{Status: *status})
 	}
-	return Plan{steps: steps}
+	return Changes{steps: steps}
 }

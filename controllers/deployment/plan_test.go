@@ -35,7 +35,7 @@ func TestPlanErrors(t *testing.T) {
 		"unknown strategy": {web(1, func(d *appsv1.Deployment) { d.Spec.Strategy.Type = "Canary" }), errStrategy},
 		"no percentage":    {web(1, rolling("x%", "0")), nil},
 	} {
-		_, err := NewPlan(Observed{Deployment: tc.d, Now: epoch})
+		_, err := Plan(Observed{Deployment: tc.d, Now: epoch})
 		if err == nil || tc.want != nil && !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -158,7 +158,7 @@ func TestNoStepsWithoutAChange(t *testing.T) {
 }
 
 func TestStepsAsText(t *testing.T) {
-	plan := Plan{steps: []step{
+	plan := Changes{steps: []step{
 		announce{normal("Reason", "message %d", 1)},
 		rollBack{Event: warning("Why", "not")},
 		rollBack{Template: &corev1.PodTemplateSpec{}},

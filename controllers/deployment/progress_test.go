@@ -124,7 +124,7 @@ func TestMovementIsAlwaysNoted(t *testing.T) {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, requeueStuckDeployment
 func TestRequeueForTheDeadline(t *testing.T) {
-	stuck := func(reason string, age time.Duration, changes ...deploymentChange) Plan {
+	stuck := func(reason string, age time.Duration, changes ...deploymentChange) Changes {
 		d := web(3, changes...)
 		v1, v2 := set(d, 1, "v1", 2), set(d, 2, "v2", 1, availableOf(0))
 		annotate(replicasets.RevisionAnnotation, "2")(d)
@@ -140,7 +140,7 @@ func TestRequeueForTheDeadline(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name string
-		plan Plan
+		plan Changes
 		want time.Duration
 	}{
 		{

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func recreatePlan(t *testing.T, d *appsv1.Deployment, phases []corev1.PodPhase, rss ...*appsv1.ReplicaSet) Plan {
+func recreatePlan(t *testing.T, d *appsv1.Deployment, phases []corev1.PodPhase, rss ...*appsv1.ReplicaSet) Changes {
 	t.Helper()
 	o := Observed{Deployment: d, ReplicaSets: rss, Now: epoch, Pods: map[types.UID][]*corev1.Pod{}}
 	for _, phase := range phases {

@@ -9,7 +9,7 @@ import (
 )
 
 // rollingPlan is the plan for ReplicaSets v1 (and v0, older) and the new one, v2, of a Deployment that has a revision.
-func rollingPlan(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) Plan {
+func rollingPlan(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) Changes {
 	t.Helper()
 	d = d.DeepCopy()
 	annotate(replicasets.RevisionAnnotation, "2")(d)

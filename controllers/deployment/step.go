@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 )
 
-// step is one part of a [Plan]: an announce, createReplicaSet, editReplicaSet, deleteReplicaSet, updateStatus or
+// step is one part of [Changes]: an announce, createReplicaSet, editReplicaSet, deleteReplicaSet, updateStatus or
 // rollBack. Its String is one line of the plan's.
 type step interface{ fmt.Stringer }
 

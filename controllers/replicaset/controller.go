@@ -38,8 +38,8 @@ type Options struct {
 	Workers int
 	// Burst is how many pods one sync creates or deletes at most. Zero means 500.
 	Burst int
-	// QueueMetrics receives the metrics of the queue. Nil: none.
-	QueueMetrics workqueue.MetricsProvider
+	// Metrics receives the metrics of the queue. Nil: none.
+	Metrics workqueue.MetricsProvider
 }
 
 const (
@@ -65,7 +65,7 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	}
 	r := newReconciler(c, o)
 	ctrl := reconcile.New(Name, r,
-		reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.QueueMetrics, Ready: r.ready})
+		reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.Metrics, Ready: r.ready})
 	route := newRouter(c.ReplicaSets)
 	for _, source := range []reconcile.Source[reconcile.Request]{
 		source.Kind(c.ReplicaSets, route.setEvents()),

@@ -95,7 +95,7 @@ func FuzzDeletionOrder(f *testing.F) {
 func FuzzPlan(f *testing.F) {
 	fuzz(f, func(t *testing.T, r maker) {
 		d, sets := r.deployment()
-		plan, err := deployment.NewPlan(deployment.Observed{Deployment: d, ReplicaSets: sets, Now: time.Unix(5000, 0)})
+		plan, err := deployment.Plan(deployment.Observed{Deployment: d, ReplicaSets: sets, Now: time.Unix(5000, 0)})
 		var wantErr error
 		if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil {
 			_, _, wantErr = util.ResolveFenceposts(rolling.MaxSurge, rolling.MaxUnavailable, *d.Spec.Replicas)

@@ -37,7 +37,7 @@ func set(d *appsv1.Deployment, image string, age time.Duration, size, available 
 
 func planOf(t *testing.T, d *appsv1.Deployment, sets ...*appsv1.ReplicaSet) string {
 	t.Helper()
-	p, err := deployment.NewPlan(deployment.Observed{Deployment: d, ReplicaSets: sets, Now: now})
+	p, err := deployment.Plan(deployment.Observed{Deployment: d, ReplicaSets: sets, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
