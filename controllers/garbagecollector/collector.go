@@ -164,28 +164,6 @@ func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 // Loops returns the collector's controllers.
 func (c *Collector) Loops() []reconcile.Loop { return []reconcile.Loop{c.deletes, c.orphans} }
 
-// Stats counts what the collector did and knows.
-type Stats struct {
-	// Objects is the number of objects in the graph. Virtual is how many of them are known only as owners.
-	Objects, Virtual int
-	// Monitors is the number of resources that are watched.
-	Monitors int
-	// Deleted counts delete requests that were accepted.
-	Deleted int64
-	// Deletes and Orphans are the counters of the two queues.
-	Deletes, Orphans reconcile.Stats
-}
-
-// Stats returns a snapshot of the counters.
-func (c *Collector) Stats() Stats {
-	s := Stats{
-		Monitors: len(c.monitors.list()), Deleted: c.deleted.Load(), Deletes: c.deletes.Stats(),
-		Orphans: c.orphans.Stats(),
-	}
-	s.Objects, s.Virtual = c.graph.size()
-	return s
-}
-
 // Synced reports whether discovery has succeeded and all objects that were there have been read.
 func (c *Collector) Synced() bool { return c.Health() == nil }
 

@@ -16,8 +16,9 @@ import (
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi/internal/namespaces"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
-	"github.com/flyball-dev/flyball/localapi/namespaces"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 // Options select what runs. The zero value runs everything.
@@ -25,9 +26,8 @@ type Options struct {
 	// NoNamespaces, NoGarbageCollector and NoKubelet switch a part off.
 	NoNamespaces, NoGarbageCollector, NoKubelet bool
 
-	// Namespaces, GarbageCollector and Kubelet are the options of the parts. A Kubelet.Stop of zero means one second
+	// GarbageCollector and Kubelet are the options of two parts. A Kubelet.Stop of zero means one second
 	// here, so that clients can see a deleted pod terminate, as on a real node. A negative Stop means zero.
-	Namespaces       namespaces.Options
 	GarbageCollector garbagecollector.Options
 	Kubelet          kubelet.Options
 }
@@ -67,10 +67,11 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 		c.parts = append(c.parts, part{"events", broadcaster.Run}, part{"garbage collector", gc.Run})
 	}
 	if !o.NoNamespaces {
-		if err := c.addNamespaces(namespaces.Config{Client: client, Metadata: objects}, factory,
-			o.Namespaces); err != nil {
+		controller, err := newNamespaces(namespaces.Config{Client: client, Metadata: objects}, factory)
+		if err != nil {
 			return nil, err
 		}
+		c.parts = append(c.parts, part{namespaces.Name, controller.Run})
 	}
 	if !o.NoKubelet {
 		if err := c.addKubelet(kubelet.Config{Client: client}, factory, o.Kubelet); err != nil {
@@ -80,20 +81,29 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-func (c *Cluster) addNamespaces(config namespaces.Config, factory *informer.Factory, o namespaces.Options) error {
+// AddNamespaces adds the controller of namespaces to a manager.
+func AddNamespaces(m *manager.Manager) error {
+	objects, err := metadata.NewForConfig(m.GetConfig())
+	if err != nil {
+		return fmt.Errorf("new metadata client: %w", err)
+	}
+	controller, err := newNamespaces(namespaces.Config{Client: m.Client(), Metadata: objects}, m.Informers())
+	if err != nil {
+		return err
+	}
+	return m.Add(controller)
+}
+
+// newNamespaces completes config with informers of factory.
+func newNamespaces(config namespaces.Config, factory *informer.Factory) (*namespaces.Controller, error) {
 	var errs [3]error
 	config.Namespaces, errs[0] = informer.For[*corev1.Namespace](factory)
 	config.ServiceAccounts, errs[1] = informer.For[*corev1.ServiceAccount](factory)
 	config.Pods, errs[2] = informer.For[*corev1.Pod](factory)
 	if err := errors.Join(errs[:]...); err != nil {
-		return err
+		return nil, err
 	}
-	controller, err := namespaces.New(config, o)
-	if err != nil {
-		return err
-	}
-	c.parts = append(c.parts, part{namespaces.Name, controller.Run})
-	return nil
+	return namespaces.New(config, namespaces.Options{})
 }
 
 func (c *Cluster) addKubelet(config kubelet.Config, factory *informer.Factory, o kubelet.Options) error {

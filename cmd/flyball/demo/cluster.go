@@ -184,10 +184,11 @@ func ofControllers(r *gate.Request) bool {
 func loops(r manager.Runnable) []func() reconcile.Stats {
 	switch c := r.(type) {
 	case *garbagecollector.Collector:
-		return []func() reconcile.Stats{
-			func() reconcile.Stats { return c.Stats().Deletes },
-			func() reconcile.Stats { return c.Stats().Orphans },
+		var all []func() reconcile.Stats
+		for _, loop := range c.Loops() {
+			all = append(all, loop.Stats)
 		}
+		return all
 	case interface{ Stats() reconcile.Stats }:
 		return []func() reconcile.Stats{c.Stats}
 	}

@@ -4,11 +4,10 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/metadata"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi/cluster"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
-	"github.com/flyball-dev/flyball/localapi/namespaces"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -17,7 +16,7 @@ const NotRun = "Nothing of this pod is run: a fake kubelet only reports that it 
 
 // Add adds a fake kubelet and the namespace controller to a manager.
 func Add(m *manager.Manager, o kubelet.Options) error {
-	return errors.Join(AddKubelet(m, o), AddNamespaces(m))
+	return errors.Join(AddKubelet(m, o), cluster.AddNamespaces(m))
 }
 
 // AddKubelet adds a fake kubelet to a manager.
@@ -36,23 +35,4 @@ func AddKubelet(m *manager.Manager, o kubelet.Options) error {
 		return err
 	}
 	return m.Add(k)
-}
-
-// AddNamespaces adds the namespace controller to a manager.
-func AddNamespaces(m *manager.Manager) error {
-	f := m.Informers()
-	config := namespaces.Config{Client: m.Client()}
-	var errs [4]error
-	config.Metadata, errs[0] = metadata.NewForConfig(m.GetConfig())
-	config.Namespaces, errs[1] = informer.For[*corev1.Namespace](f)
-	config.ServiceAccounts, errs[2] = informer.For[*corev1.ServiceAccount](f)
-	config.Pods, errs[3] = informer.For[*corev1.Pod](f)
-	if err := errors.Join(errs[:]...); err != nil {
-		return err
-	}
-	n, err := namespaces.New(config, namespaces.Options{})
-	if err != nil {
-		return err
-	}
-	return m.Add(n)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/cel"
+	"github.com/flyball-dev/flyball/localapi/cluster"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/manager"
@@ -132,7 +133,7 @@ func build(server *localapi.Server, o Options, shown *page) ([]*manager.Manager,
 	if err != nil {
 		return nil, err
 	}
-	add := nodes.AddNamespaces
+	add := cluster.AddNamespaces
 	if o.Kubelet {
 		add = func(m *manager.Manager) error {
 			return nodes.Add(m, kubelet.Options{Delay: podDelay, Spread: podDelay / 2, Stop: podStop})

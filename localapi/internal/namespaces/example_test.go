@@ -13,7 +13,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/localapi/namespaces"
+	"github.com/flyball-dev/flyball/localapi/internal/namespaces"
 )
 
 // A namespace gets its service account, and when it is deleted, it is emptied.

@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
-	"github.com/flyball-dev/flyball/localapi/namespaces"
+	"github.com/flyball-dev/flyball/localapi/internal/namespaces"
 )
 
 // cluster is an API server with the controller, in a bubble.
