@@ -164,9 +164,6 @@ func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 // Loops returns the collector's controllers.
 func (c *Collector) Loops() []reconcile.Loop { return []reconcile.Loop{c.deletes, c.orphans} }
 
-// Synced reports whether discovery has succeeded and all objects that were there have been read.
-func (c *Collector) Synced() bool { return c.Health() == nil }
-
 // Health returns nil when all objects that can be collected are known, and otherwise an error that names what is
 // missing.
 func (c *Collector) Health() error {
