@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/goleak"
@@ -442,7 +443,7 @@ func demoStep(t *testing.T, fault string) {
 			go func() {
 				for range 4 {
 					for len(get(t, url)["waiting"].([]any)) == 0 {
-						continue // The controllers are about to do something.
+						time.Sleep(5 * time.Millisecond) // The controllers are about to do something.
 					}
 					post(t, url+"do=step")
 				}
