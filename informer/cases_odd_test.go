@@ -243,7 +243,7 @@ func TestTransformBreaksItsPromise(t *testing.T) {
 				s.put("b")
 				s.put("a")
 				c.told(t, "add b@2/u1")
-				var failed *TransformError
+				var failed *connection.TransformError
 				if err := c.inf.Health().Err; !errors.As(err, &failed) || failed.Error() != want ||
 					c.inf.ResourceVersion() != "2" {
 					t.Errorf("%v at %s, want %s", err, c.inf.ResourceVersion(), want)

@@ -70,8 +70,6 @@ var ErrNotSharded = listwatch.ErrNotSharded
 type (
 	// RequestError is a failed list or watch, worded for the person who has to do something about it.
 	RequestError = connection.RequestError
-	// TransformError reports that Options.Transform failed on an object.
-	TransformError = connection.TransformError
 	// Backoff is how long an informer waits after failures. The zero value means the defaults.
 	Backoff = reflector.Backoff
 )

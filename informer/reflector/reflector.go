@@ -67,7 +67,7 @@ type Options[T any] struct {
 	// Transform sees every object once, before anything else does, and returns what to keep. It may change it in
 	// place.
 	//
-	// Errors: a [TransformError]: the list fails, or the watch falls back to a list, until it succeeds. A panic
+	// Errors: the list fails, or the watch falls back to a list, until it succeeds. A panic
 	// counts as an error, and so does nil for an object: to leave objects out is the business of selectors.
 	Transform func(T) (T, error)
 	// PageSize is the number of objects to list at once; 0 means 500, negative all.
