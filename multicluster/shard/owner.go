@@ -63,7 +63,7 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	}
 	own := rest.CopyConfig(config)
 	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent()) + "/shard-owner"
-	own.QPS, own.RateLimiter = -1, nil                  // a renewal must not wait for other requests, which have a limiter of their own
+	own.QPS, own.RateLimiter = -1, nil                  // renewals wait for no other requests
 	client, err := coordinationclient.NewForConfig(own) // not a clientset, which links all kinds
 	if err != nil {
 		return nil, fmt.Errorf("shard owner: client for leases: %w", err)
