@@ -6,8 +6,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
@@ -115,13 +113,7 @@ func newGarbageCollector(m *manager.Manager, o Options) (manager.Runnable, error
 	}
 	config := configOf(m, garbagecollector.Name)
 	config.QPS *= 2
-	clientset, err1 := kubernetes.NewForConfig(config)
-	objects, err2 := metadata.NewForConfig(config)
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
 	return garbagecollector.New(garbagecollector.Config{
-		Client: clientset, Metadata: objects, Informers: m.Informers(),
-		Recorder: m.GetEventRecorderFor(garbagecollector.Component),
+		Server: config, Informers: m.Informers(), Recorder: m.GetEventRecorderFor(garbagecollector.Component),
 	}, o.GarbageCollector)
 }

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/localapi"
@@ -65,14 +66,15 @@ func TestAllControllersRunOnAManager(t *testing.T) {
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}},
 		}}
-		if _, err := m.Client().CoreV1().Services("default").Create(ctx, service, metav1.CreateOptions{}); err != nil {
+		clients := kubernetes.NewForConfigOrDie(m.GetConfig())
+		if _, err := clients.CoreV1().Services("default").Create(ctx, service, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if _, err := m.Client().CoreV1().Endpoints("default").Get(ctx, "web", metav1.GetOptions{}); err != nil {
+		if _, err := clients.CoreV1().Endpoints("default").Get(ctx, "web", metav1.GetOptions{}); err != nil {
 			t.Errorf("the endpoints controller did nothing: %v", err)
 		}
-		slices, err := m.Client().DiscoveryV1().EndpointSlices("default").List(ctx,
+		slices, err := clients.DiscoveryV1().EndpointSlices("default").List(ctx,
 			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
 		if err != nil || len(slices.Items) != 1 {
 			t.Errorf("the endpointslice controller did nothing: %v, %v", slices.Items, err)
@@ -110,17 +112,18 @@ func TestControllersHaveClientsOfTheirOwn(t *testing.T) {
 		synctest.Wait()
 		labels := map[string]string{"app": "web"}
 		pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image:1"}}}
-		_, err1 := m.Client().CoreV1().Services("default").Create(ctx, &corev1.Service{
+		clients := kubernetes.NewForConfigOrDie(m.GetConfig())
+		_, err1 := clients.CoreV1().Services("default").Create(ctx, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "web"},
 			Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
 		}, metav1.CreateOptions{})
-		_, err2 := m.Client().AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
+		_, err2 := clients.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
 				Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
 			},
 		}, metav1.CreateOptions{})
-		_, err3 := m.Client().CoreV1().ConfigMaps("default").Create(ctx,
+		_, err3 := clients.CoreV1().ConfigMaps("default").Create(ctx,
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 				Name: "orphan",
 				OwnerReferences: []metav1.OwnerReference{

@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
@@ -268,7 +269,7 @@ func TestSecretsAreHidden(t *testing.T) {
 		h := i.Handler(mgr)
 		const query = "resource=secrets&namespace=default&name=s"
 		secret.Data["password"] = []byte("hunter3")
-		secrets := api.Client().CoreV1().Secrets("default")
+		secrets := kubernetes.NewForConfigOrDie(api.RESTConfig()).CoreV1().Secrets("default")
 		if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}

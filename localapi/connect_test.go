@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/localapi"
 )
@@ -21,7 +22,7 @@ func TestNothingToConnectTo(t *testing.T) {
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
-	client := localapi.NewTest(t, pod, service, node).Client().CoreV1().RESTClient()
+	client := kubernetes.NewForConfigOrDie(localapi.NewTest(t, pod, service, node).RESTConfig()).CoreV1().RESTClient()
 	for _, path := range []string{
 		"namespaces/default/pods/web/exec?command=ls", "namespaces/default/pods/web/attach",
 		"namespaces/default/pods/web/portforward",

@@ -99,7 +99,7 @@ func ExampleNewTest() {
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	server := localapi.NewTest(t, pod)
-	client := server.Client()
+	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
 
 	got, err := client.CoreV1().Pods("team").Get(context.Background(), "web-1", metav1.GetOptions{})
 	fmt.Println(got.Status.Phase, err)
@@ -120,7 +120,7 @@ func ExampleTest_Intercept() {
 	conflict := apierrors.NewConflict(corev1.Resource("configmaps"), "a", errors.New("somebody was faster"))
 	server.Intercept(localapi.Rule{Verb: "update", Resource: "configmaps", Nth: 2, Err: conflict})
 
-	maps := server.Client().CoreV1().ConfigMaps("default")
+	maps := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().ConfigMaps("default")
 	for range 3 {
 		_, err := maps.Update(context.Background(), configMap("a", "k", "v"), metav1.UpdateOptions{})
 		fmt.Println(err)

@@ -62,7 +62,7 @@ func ExampleNewTest_insteadOfAFake() {
 	for _, line := range mistakes(fake.NewSimpleClientset(settings, held)) {
 		fmt.Println("fake:", line)
 	}
-	for _, line := range mistakes(localapi.NewTest(t, settings, held).Client()) {
+	for _, line := range mistakes(kubernetes.NewForConfigOrDie(localapi.NewTest(t, settings, held).RESTConfig())) {
 		fmt.Println("ours:", line)
 	}
 	for _, c := range t.cleanups {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi"
@@ -22,7 +23,7 @@ import (
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v1/conversion.go.
 func TestAutoscalerVersions(t *testing.T) {
-	client := localapi.NewTest(t).Client()
+	client := kubernetes.NewForConfigOrDie(localapi.NewTest(t).RESTConfig())
 	ctx := t.Context()
 	v1, v2 := client.AutoscalingV1().HorizontalPodAutoscalers("default"),
 		client.AutoscalingV2().HorizontalPodAutoscalers("default")
@@ -93,7 +94,7 @@ func TestAutoscalerVersions(t *testing.T) {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/events/v1/conversion.go, pkg/apis/core/validation/events.go.
 func TestEventGroups(t *testing.T) {
-	client := localapi.NewTest(t).Client()
+	client := kubernetes.NewForConfigOrDie(localapi.NewTest(t).RESTConfig())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	events := client.EventsV1().Events("default")

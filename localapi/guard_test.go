@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/auth"
@@ -110,7 +111,8 @@ func TestWebPages(t *testing.T) {
 		}
 	}
 	written := func() int {
-		list, err := server.Client().CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
+		maps := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().ConfigMaps("default")
+		list, err := maps.List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

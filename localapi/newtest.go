@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -22,12 +21,12 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Test is a server that belongs to a test. It has a client, a log of requests, and rules that inject failures.
+// Test is a server that belongs to a test. It has a log of requests, and rules that inject failures. Use
+// [Server.RESTConfig] to make clients, for example by kubernetes.NewForConfig.
 type Test struct {
 	*Server
-	t      TB
-	client kubernetes.Interface
-	rules  *ruleGate
+	t     TB
+	rules *ruleGate
 }
 
 // NewTest returns a server for a test. It has the built-in types and the given objects, which may include definitions
@@ -67,16 +66,8 @@ func NewTestWith(t TB, o Options, objects ...runtime.Object) *Test {
 		t.Fatalf("seed API server: %v", err)
 		return nil
 	}
-	client, err := kubernetes.NewForConfig(server.RESTConfig())
-	if err != nil {
-		t.Fatalf("new client: %v", err)
-		return nil
-	}
-	return &Test{Server: server, t: t, client: client, rules: r}
+	return &Test{Server: server, t: t, rules: r}
 }
-
-// Client returns a client of the server. Use [Server.RESTConfig] to make others.
-func (s *Test) Client() kubernetes.Interface { return s.client }
 
 // Requests returns the requests answered so far, oldest first.
 func (s *Test) Requests() []audit.Entry { return s.Audit().Entries(nil) }

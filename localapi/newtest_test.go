@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/manifest"
@@ -27,7 +28,8 @@ import (
 // effect, until it is taken away.
 func TestIntercept(t *testing.T) {
 	server := localapi.NewTest(t, configMap("a"), newPod("p", ""))
-	maps, pods := server.Client().CoreV1().ConfigMaps("default"), server.Client().CoreV1().Pods("default")
+	core := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1()
+	maps, pods := core.ConfigMaps("default"), core.Pods("default")
 	update := func(value string) error {
 		_, err := maps.Update(t.Context(), configMap("a", "k", value), metav1.UpdateOptions{})
 		return err
@@ -90,7 +92,8 @@ func TestInterceptInABubble(t *testing.T) {
 			return gate.Verdict{}
 		}})
 		begin := time.Now()
-		if _, err := server.Client().CoreV1().ConfigMaps("default").Get(t.Context(), "a",
+		maps := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().ConfigMaps("default")
+		if _, err := maps.Get(t.Context(), "a",
 			metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +144,7 @@ func TestSeedCustomResources(t *testing.T) {
 				t.Errorf("%s, with %d first: %+v", name, first, got)
 			}
 		}
-		if ns, err := server.Client().CoreV1().Namespaces().Get(t.Context(), "shop",
+		if ns, err := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().Namespaces().Get(t.Context(), "shop",
 			metav1.GetOptions{}); err != nil || ns.Labels["a"] != "b" {
 			t.Errorf("the namespace, with %d first: %v, %v", first, ns.Labels, err)
 		}
@@ -178,14 +181,15 @@ func (t *tattler) Errorf(format string, args ...any) {
 func TestAssertNoWrites(t *testing.T) {
 	notes := &tattler{T: t}
 	server := localapi.NewTest(notes, configMap("a"))
-	maps := server.Client().CoreV1().ConfigMaps("default")
+	maps := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().ConfigMaps("default")
 	server.AssertNoWrites(func() {
 		_, _ = maps.List(t.Context(), metav1.ListOptions{})
 		_ = maps.Delete(t.Context(), "a", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"},
 		}}
-		if r, err := server.Client().AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review,
+		reviews := kubernetes.NewForConfigOrDie(server.RESTConfig()).AuthorizationV1().SelfSubjectAccessReviews()
+		if r, err := reviews.Create(t.Context(), review,
 			metav1.CreateOptions{}); err != nil || !r.Status.Allowed {
 			t.Errorf("review: %+v, %v", r, err)
 		}

@@ -3,6 +3,7 @@ package localapi_test
 import (
 	"testing"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/kube-openapi/pkg/util/proto"
 
 	"github.com/flyball-dev/flyball/localapi"
@@ -10,7 +11,7 @@ import (
 
 // TestOpenAPIv2 reads the older document as older clients of kubectl do, and looks into some types.
 func TestOpenAPIv2(t *testing.T) {
-	document, err := localapi.NewTest(t).Client().Discovery().OpenAPISchema()
+	document, err := kubernetes.NewForConfigOrDie(localapi.NewTest(t).RESTConfig()).Discovery().OpenAPISchema()
 	if err != nil {
 		t.Fatal(err)
 	}

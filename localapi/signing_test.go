@@ -27,7 +27,8 @@ func TestSigningRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, requests := t.Context(), server.Client().CertificatesV1().CertificateSigningRequests()
+	ctx, clients := t.Context(), kubernetes.NewForConfigOrDie(server.RESTConfig())
+	requests := clients.CertificatesV1().CertificateSigningRequests()
 	r, err := ann.CertificatesV1().CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "mine"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{

@@ -10,6 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/localapi"
 )
@@ -97,7 +98,7 @@ func TestEvictionAsksTheBudget(t *testing.T) {
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 		},
 	}
-	client := localapi.NewTest(t, running("a"), running("b"), budget).Client()
+	client := kubernetes.NewForConfigOrDie(localapi.NewTest(t, running("a"), running("b"), budget).RESTConfig())
 	budgets := client.PolicyV1().PodDisruptionBudgets("default")
 	evict := func(name string, dryRun ...string) error {
 		return client.CoreV1().Pods("default").EvictV1(t.Context(), &policyv1.Eviction{

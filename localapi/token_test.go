@@ -45,7 +45,7 @@ func TestServiceAccountToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		account, pod := tokenObjects()
 		server := localapi.NewTestWith(t, localapi.Options{RBAC: true}, account, pod)
-		ctx, admin := t.Context(), server.Client()
+		ctx, admin := t.Context(), kubernetes.NewForConfigOrDie(server.RESTConfig())
 		ask := func(to *authenticationv1.BoundObjectReference, audiences ...string) string {
 			t.Helper()
 			r, err := admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, "robot",
@@ -124,7 +124,8 @@ func TestServiceAccountToken(t *testing.T) {
 func TestTokenRequestErrors(t *testing.T) {
 	account, pod := tokenObjects()
 	pod.Spec.ServiceAccountName = "other"
-	client := localapi.NewTest(t, account, pod).Client().CoreV1().ServiceAccounts("default")
+	config := localapi.NewTest(t, account, pod).RESTConfig()
+	client := kubernetes.NewForConfigOrDie(config).CoreV1().ServiceAccounts("default")
 	ref := func(kind, name string) *authenticationv1.BoundObjectReference {
 		return &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: kind, Name: name}
 	}

@@ -7,6 +7,7 @@ import (
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/localapi"
 )
@@ -17,12 +18,12 @@ func TestBrokenWebhook(t *testing.T) {
 	broken := mutating("a")
 	broken.Webhooks[0].MatchConditions = []registrationv1.MatchCondition{{Name: "all", Expression: "true"}}
 	s := localapi.NewTest(t, broken)
-	_, err := s.Client().CoreV1().Secrets("default").Create(t.Context(),
+	_, err := kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().Secrets("default").Create(t.Context(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Errorf("a write that the webhook is not for: %v", err)
 	}
-	_, err = s.Client().CoreV1().ConfigMaps("default").Create(t.Context(),
+	_, err = kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().ConfigMaps("default").Create(t.Context(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "CEL") {
 		t.Errorf("a write that the webhook is for: %v", err)

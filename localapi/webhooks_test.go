@@ -68,7 +68,7 @@ func mutating(name string) *registrationv1.MutatingWebhookConfiguration {
 func TestMutate(t *testing.T) {
 	s := localapi.NewTest(t, mutating("a"))
 	s.HandleWebhook("hooks/a", patching(`[{"op": "add", "path": "/data", "value": {"by": "a"}}]`))
-	got, err := s.Client().CoreV1().ConfigMaps("default").Create(t.Context(),
+	got, err := kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().ConfigMaps("default").Create(t.Context(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestTimeout(t *testing.T) {
 			<-r.Context().Done()
 		}))
 		begin := time.Now()
-		_, err := s.Client().CoreV1().ConfigMaps("default").Create(t.Context(),
+		_, err := kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().ConfigMaps("default").Create(t.Context(),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
 		want := `failed calling webhook "a.example.com": failed to call webhook: Post "https://a.hooks.svc:443/` +
 			`?timeout=10s": context deadline exceeded`
@@ -98,7 +98,7 @@ func TestTimeout(t *testing.T) {
 // TestWebhooksUseTheAPI has a webhook read and write objects of the server that calls it.
 func TestWebhooksUseTheAPI(t *testing.T) {
 	s := localapi.NewTest(t, mutating("a"))
-	maps := s.Client().CoreV1().ConfigMaps("default")
+	maps := kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().ConfigMaps("default")
 	s.HandleWebhook("hooks/a", hook(func(r *admissionv1.AdmissionRequest) admissionv1.AdmissionResponse {
 		if r.Name != "x" {
 			return admissionv1.AdmissionResponse{Allowed: true}
@@ -128,7 +128,7 @@ func TestWebhooksUseTheAPI(t *testing.T) {
 func TestWebhooksOfServices(t *testing.T) {
 	c := mutating("a")
 	s := localapi.NewTestWith(t, localapi.Options{WebhookServices: map[string]string{"hooks/a": "127.0.0.1:1"}}, c)
-	maps := s.Client().CoreV1().ConfigMaps("default")
+	maps := kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().ConfigMaps("default")
 	create := func() error {
 		_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
 			metav1.CreateOptions{})
@@ -138,7 +138,7 @@ func TestWebhooksOfServices(t *testing.T) {
 		t.Errorf("an address: %v", err)
 	}
 	other := localapi.NewTest(t, c)
-	maps = other.Client().CoreV1().ConfigMaps("default")
+	maps = kubernetes.NewForConfigOrDie(other.RESTConfig()).CoreV1().ConfigMaps("default")
 	if err := create(); err == nil || !strings.HasSuffix(err.Error(), `service "a" not found`) {
 		t.Errorf("no address: %v", err)
 	}

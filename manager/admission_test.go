@@ -65,7 +65,7 @@ func TestStopUnderAHundredCreates(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "made-"}}
-			_, err := m.Client().CoreV1().ConfigMaps("default").Create(ctx, made, metav1.CreateOptions{})
+			_, err := clientset(m).CoreV1().ConfigMaps("default").Create(ctx, made, metav1.CreateOptions{})
 			return reconcile.Result{}, err
 		}), reconcile.Options[int]{Workers: creates})
 		further := handler.EnqueueMapped(

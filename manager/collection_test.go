@@ -44,7 +44,7 @@ func deleteCollection(t *testing.T, contentType string) {
 	m := newManager(t, config)
 	gone, freed := []string{}, []string{}
 	onConfigMaps(t, m, "deletes", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-		maps := m.Client().CoreV1().ConfigMaps(r.Namespace)
+		maps := clientset(m).CoreV1().ConfigMaps(r.Namespace)
 		cm, err := maps.Get(ctx, r.Name, metav1.GetOptions{})
 		switch {
 		case err != nil:
@@ -101,7 +101,7 @@ func removeLastFinalizer(t *testing.T, contentType string) {
 	m := newManager(t, config)
 	gone := 0
 	onConfigMaps(t, m, "frees", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-		maps := m.Client().CoreV1().ConfigMaps(r.Namespace)
+		maps := clientset(m).CoreV1().ConfigMaps(r.Namespace)
 		switch cm, err := maps.Get(ctx, r.Name, metav1.GetOptions{}); {
 		case err != nil:
 			gone++

@@ -42,7 +42,7 @@ func TestContradictionIsSettledByAList(t *testing.T) {
 			t.Fatal("not in the cache")
 		}
 		stuck.Store(true)
-		api := m.Client().CoreV1().ConfigMaps("default")
+		api := clientset(m).CoreV1().ConfigMaps("default")
 		if err := api.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client/events"
@@ -43,7 +43,7 @@ type LeaderElection struct {
 	Survive bool
 	// NewLock returns a lock other than the Lease of Namespace and Name, which are then used only in reports. recorder
 	// records events about the lock's object. Nil means that Lease.
-	NewLock func(recorder resourcelock.EventRecorder) (resourcelock.Interface, error)
+	NewLock func(recorder events.Recorder) (leader.Lock, error)
 	// After delays the candidacy of this process until the channel is closed. Nil means no delay.
 	After <-chan struct{}
 }
@@ -78,7 +78,7 @@ func (l LeaderElection) withDefaults() LeaderElection {
 // election is the state of a manager's leader election.
 type election struct {
 	options LeaderElection
-	lock    resourcelock.Interface
+	lock    leader.Lock
 	elector *leader.Elector
 	events  *leaseEvents
 	// campaigns is true once this process has become a candidate. Before that it waits for its caches.
@@ -92,7 +92,7 @@ func newElection(config *rest.Config, o LeaderElection, recorder events.Recorder
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	recording := &leaseEvents{recorder: recorder}
+	recording := &leaseEvents{Recorder: recorder}
 	lock, err := o.newLock(config, recording)
 	if err != nil {
 		return nil, err
@@ -105,9 +105,7 @@ func newElection(config *rest.Config, o LeaderElection, recorder events.Recorder
 	return &election{options: o, lock: lock, elector: elector, events: recording, finished: make(chan error, 1)}, nil
 }
 
-func (l LeaderElection) newLock(config *rest.Config,
-	recorder resourcelock.EventRecorder,
-) (resourcelock.Interface, error) {
+func (l LeaderElection) newLock(config *rest.Config, recorder events.Recorder) (leader.Lock, error) {
 	if l.NewLock != nil {
 		return l.NewLock(recorder)
 	}
@@ -117,8 +115,7 @@ func (l LeaderElection) newLock(config *rest.Config,
 			return nil, err
 		}
 	}
-	return leader.NewLeaseLock(config, l.Namespace, l.Name,
-		resourcelock.ResourceLockConfig{Identity: l.Identity, EventRecorder: recorder})
+	return leader.NewLeaseLock(config, metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name}, l.Identity, recorder)
 }
 
 // lead warms the caches and controllers, campaigns, and runs the runnables that need leadership while this process
@@ -262,19 +259,19 @@ func (e *election) recordEnd() { e.events.recordEnd() }
 
 // leaseEvents records events about the lease. It keeps the lease object for the last event.
 type leaseEvents struct {
-	recorder events.Recorder
+	events.Recorder
 	identity string // set before the first event
 
 	mu    sync.Mutex
 	lease runtime.Object // nil: never led
 }
 
-// Eventf implements resourcelock.EventRecorder.
+// Eventf implements [events.Recorder].
 func (l *leaseEvents) Eventf(lease runtime.Object, eventType, reason, message string, args ...any) {
 	l.mu.Lock()
 	l.lease = lease
 	l.mu.Unlock()
-	l.recorder.Eventf(lease, eventType, reason, message, args...)
+	l.Recorder.Eventf(lease, eventType, reason, message, args...)
 }
 
 // recordEnd records the end of leadership, if this process led. It is called before events are drained, and so before
@@ -286,6 +283,6 @@ func (l *leaseEvents) recordEnd() {
 	lease := l.lease
 	l.mu.Unlock()
 	if lease != nil {
-		l.recorder.Eventf(lease, corev1.EventTypeNormal, "LeaderElection", "%s stopped leading", l.identity)
+		l.Recorder.Eventf(lease, corev1.EventTypeNormal, "LeaderElection", "%s stopped leading", l.identity)
 	}
 }

@@ -53,7 +53,7 @@ func ExampleNew() {
 		return
 	}
 	world := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "world"}}
-	if _, err := m.Client().CoreV1().ConfigMaps("default").Create(ctx, world, metav1.CreateOptions{}); err != nil {
+	if _, err := clientset(m).CoreV1().ConfigMaps("default").Create(ctx, world, metav1.CreateOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}

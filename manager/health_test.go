@@ -239,7 +239,7 @@ func TestHealthShowsALeaseThatNeverExpires(t *testing.T) {
 			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now,
 			AcquireTime: &now,
 		}
-		if _, err := m.Client().CoordinationV1().Leases("kube-system").Create(t.Context(), lease,
+		if _, err := clientset(m).CoordinationV1().Leases("kube-system").Create(t.Context(), lease,
 			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -80,7 +80,7 @@ func stepsOf(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[r
 	t.Helper()
 	return reconcile.New("steps",
 		reconcile.Func[reconcile.Request](func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-			maps := m.Client().CoreV1().ConfigMaps(r.Namespace)
+			maps := clientset(m).CoreV1().ConfigMaps(r.Namespace)
 			cm, err := maps.Get(ctx, r.Name, metav1.GetOptions{})
 			if err != nil {
 				return reconcile.Result{}, err
@@ -100,7 +100,8 @@ func stepsOf(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[r
 
 func stepOf(t *testing.T, config *rest.Config, name string) string {
 	t.Helper()
-	cm, err := newManager(t, config).Client().CoreV1().ConfigMaps("default").Get(t.Context(), name, metav1.GetOptions{})
+	maps := clientset(newManager(t, config)).CoreV1().ConfigMaps("default")
+	cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -481,7 +482,7 @@ func TestRunUntilIdleSeesDeletions(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}, "a"))
 		gone := 0
 		onConfigMaps(t, m, "deletes", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-			err := m.Client().CoreV1().ConfigMaps(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{})
+			err := clientset(m).CoreV1().ConfigMaps(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{})
 			if err != nil {
 				gone++
 			}

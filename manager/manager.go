@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/groupclient"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
@@ -143,7 +144,7 @@ type Metrics interface {
 type Manager struct {
 	options   Options
 	config    *rest.Config
-	client    kubernetes.Interface
+	discovery discovery.DiscoveryInterface
 	informers *informer.Factory
 	cluster   *client.Cluster
 	progress  progress
@@ -201,8 +202,8 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	if o.Metrics != nil {
 		oneClient = func(c *rest.Config) *rest.Config { return measureThrottling(c, o.Metrics.Throttled) }
 	}
-	if m.client, err = kubernetes.NewForConfig(oneClient(m.config)); err != nil {
-		return nil, fmt.Errorf("manager: client: %w", err)
+	if m.discovery, err = groupclient.Discovery(oneClient(m.config)); err != nil {
+		return nil, fmt.Errorf("manager: client of discovery: %w", err)
 	}
 	if m.informers, err = informer.NewFactory(config, o.Informers); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
@@ -210,12 +211,11 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	if m.cluster, err = newCluster(oneClient(m.config), m.informers, o); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	m.mapper = &reloading{discovery: m.client.Discovery()}
-	sender, err := kubernetes.NewForConfig(oneClient(rest.AddUserAgent(clientConfig(config), "events")))
-	if err != nil {
-		return nil, fmt.Errorf("manager: client of events: %w", err)
+	m.mapper = &reloading{discovery: m.discovery}
+	sender := oneClient(rest.AddUserAgent(clientConfig(config), "events"))
+	if m.events, err = events.New(sender, o.Events); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
 	}
-	m.events = events.New(sender.CoreV1(), o.Events)
 	if o.LeaderElection.Enabled {
 		if m.election, err = newElection(config, o.LeaderElection,
 			m.GetEventRecorderFor(o.LeaderElection.Name)); err != nil {
@@ -305,11 +305,9 @@ func (m *Manager) measure(e *entry) {
 // Informers returns the caches that everything in this process shares. They run while [Manager.Run] runs.
 func (m *Manager) Informers() *informer.Factory { return m.informers }
 
-// Client returns a client that talks to the API server directly. A write with the context of a runnable that needs
+// GetConfig returns a copy of the configuration of the manager's clients, for creating further clients, such as
+// client-go's clientset by kubernetes.NewForConfig. A write of theirs with the context of a runnable that needs
 // leadership fails once another process could have acquired the lease.
-func (m *Manager) Client() kubernetes.Interface { return m.client }
-
-// GetConfig returns a copy of the configuration of Client, for creating further clients.
 func (m *Manager) GetConfig() *rest.Config { return rest.CopyConfig(m.config) }
 
 // GetScheme returns the scheme, which maps Go types to kinds.

@@ -26,7 +26,7 @@ func TestTenMinutesOfTooManyRequests(t *testing.T) {
 		var mu sync.Mutex
 		var succeeded time.Time
 		onConfigMaps(t, m, "worker", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-			maps := m.Client().CoreV1().ConfigMaps(r.Namespace)
+			maps := clientset(m).CoreV1().ConfigMaps(r.Namespace)
 			cm, err := maps.Get(ctx, r.Name, metav1.GetOptions{})
 			if err == nil && r.Name == "work" {
 				cm.Labels = map[string]string{"at": time.Now().Format("15-04-05")}

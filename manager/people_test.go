@@ -61,7 +61,8 @@ func (p permissions) revoke(resource string) {
 func TestPermissionsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := localapi.NewTestWith(t, localapi.Options{RBAC: true})
-		may := permissions{t, server.Client(), auth.ServiceAccount("kube-system", "manager")}
+		clients := kubernetes.NewForConfigOrDie(server.RESTConfig())
+		may := permissions{t, clients, auth.ServiceAccount("kube-system", "manager")}
 		may.grant("pods", "list", "watch")
 		may.grant("configmaps", "list", "watch")
 		may.grant("secrets", "create")
@@ -77,7 +78,7 @@ func TestPermissionsComeAndGo(t *testing.T) {
 			}
 			worked++
 			made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: r.Name + "-"}}
-			_, err := m.Client().CoreV1().Secrets("default").Create(ctx, made, metav1.CreateOptions{})
+			_, err := clientset(m).CoreV1().Secrets("default").Create(ctx, made, metav1.CreateOptions{})
 			return reconcile.Result{}, err
 		})
 		l := live(t, m)
@@ -100,7 +101,7 @@ func TestPermissionsComeAndGo(t *testing.T) {
 			t.Errorf("%d lines, want one: %q", len(lines), lines)
 		}
 		before := worked
-		createConfigMap(t, server.Client(), "work-0")
+		createConfigMap(t, kubernetes.NewForConfigOrDie(server.RESTConfig()), "work-0")
 		synctest.Wait()
 		if worked == before {
 			t.Error("what is still allowed stands still")
@@ -117,7 +118,7 @@ func TestPermissionsComeAndGo(t *testing.T) {
 
 		may.revoke("secrets")
 		for i := 1; i <= 3; i++ {
-			createConfigMap(t, server.Client(), fmt.Sprint("work-", i))
+			createConfigMap(t, kubernetes.NewForConfigOrDie(server.RESTConfig()), fmt.Sprint("work-", i))
 		}
 		time.Sleep(time.Second)
 		const refused = `[-]worker: 3 keys forbidden for 1s: User "system:serviceaccount:kube-system:manager" cannot create resource "secrets" in API group ""`

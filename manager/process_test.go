@@ -49,7 +49,7 @@ func TestProcessChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	maps := mgr.Client().CoreV1().ConfigMaps("default")
+	maps := clientset(mgr).CoreV1().ConfigMaps("default")
 	err = ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Named("worker").Complete(ctrl.ReconcilerFunc(
 		func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 			if r.Name != "work" {

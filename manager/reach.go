@@ -58,7 +58,7 @@ func (m *Manager) awaitServer(ctx context.Context) error {
 func (m *Manager) askServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	err := m.client.Discovery().RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+	err := m.discovery.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
 	status := apierrors.APIStatus(nil)
 	switch {
 	case err == nil:

@@ -35,7 +35,7 @@ func restless(t *testing.T, server *localapi.Server) *manager.Manager {
 			return ctrl.Result{}, m.GetClient().Update(ctx, &cm, client.FieldOwner("greeter"))
 		}))
 	if err == nil {
-		_, err = m.Client().CoreV1().ConfigMaps("default").Create(t.Context(),
+		_, err = clientset(m).CoreV1().ConfigMaps("default").Create(t.Context(),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
 	}
 	if err != nil {

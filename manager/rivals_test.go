@@ -268,7 +268,7 @@ func TestRivalChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	maps := m.Client().CoreV1().ConfigMaps("default")
+	maps := clientset(m).CoreV1().ConfigMaps("default")
 	err = ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Complete(ctrl.ReconcilerFunc(
 		func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 			if r.Name != "tick" {

@@ -21,7 +21,7 @@ func TestRotationDoesNotWaitForTheLeader(t *testing.T) {
 		w := newWorld(t)
 		o := elected()
 		old := live(t, w.manager(t, o))
-		configure(t, old.Client())
+		configure(t, clientset(old))
 		time.Sleep(time.Second)
 		o.LeaderElection.Identity = "new"
 		l, at := w.replica(t, o)
@@ -29,7 +29,7 @@ func TestRotationDoesNotWaitForTheLeader(t *testing.T) {
 		if err := l.Ready(); err != nil {
 			t.Errorf("beside a leader without certificates: %v", err)
 		}
-		(&caller{t: t, client: l.Client()}).every(5*time.Minute, 4*time.Hour, at)
+		(&caller{t: t, client: clientset(l)}).every(5*time.Minute, 4*time.Hour, at)
 		l.mustEnd()
 		old.mustEnd()
 	})
@@ -41,7 +41,7 @@ func TestRotationToOtherNames(t *testing.T) {
 		w := newWorld(t)
 		o := elected()
 		first, at := w.replica(t, o, func(c *webhook.Certificates) { c.DNSNames = []string{"old.example"} })
-		configure(t, first.Client())
+		configure(t, clientset(first))
 		time.Sleep(time.Second)
 		o.LeaderElection.Identity = "new"
 		second, other := w.replica(t, o, func(c *webhook.Certificates) { c.DNSNames = []string{"new.example"} })
@@ -51,26 +51,26 @@ func TestRotationToOtherNames(t *testing.T) {
 		}
 		for _, name := range []string{"hooks.default.svc", "old.example", "new.example"} {
 			for i, replica := range []*pipes{at, other} {
-				c := &caller{t: t, client: first.Client(), bundle: bundleOf(t, first.Client()), name: name}
+				c := &caller{t: t, client: clientset(first), bundle: bundleOf(t, clientset(first)), name: name}
 				if err := c.call(replica); err != nil {
 					t.Errorf("replica %d by the name %s: %v", i, name, err)
 				}
 			}
 		}
-		(&caller{t: t, client: first.Client()}).every(time.Minute, 15*time.Minute, at, other)
+		(&caller{t: t, client: clientset(first)}).every(time.Minute, 15*time.Minute, at, other)
 		if n := len(w.writes("secrets")); n > 2 {
 			t.Errorf("%d writes of the Secret, want one by each version", n)
 		}
-		c := &caller{t: t, client: first.Client()}
+		c := &caller{t: t, client: clientset(first)}
 		c.every(time.Minute, 35*time.Minute, at, other) // The certificate is renewed after 20 and 40 minutes.
 		if n := len(w.writes("secrets")); n > 6 {
 			t.Errorf("%d writes of the Secret after two renewals, want two more by each version", n)
 		}
 		first.mustEnd()
-		c.client = second.Client()
+		c.client = clientset(second)
 		c.every(5*time.Minute, 2*time.Hour, other)
-		leaf, err := tls.X509KeyPair(secretOf(t, second.Client()).Data["tls.crt"],
-			secretOf(t, second.Client()).Data["tls.key"])
+		leaf, err := tls.X509KeyPair(secretOf(t, clientset(second)).Data["tls.crt"],
+			secretOf(t, clientset(second)).Data["tls.key"])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,17 +105,17 @@ func TestRotationAfterACompromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l, _ := w.replica(t, manager.Options{})
-		configure(t, l.Client())
+		configure(t, clientset(l))
 		time.Sleep(time.Second)
-		former := string(bundleOf(t, l.Client()))
+		former := string(bundleOf(t, clientset(l)))
 		l.mustEnd()
 		if err := errors.Join(deleteSecret(l), setBundle("")(l)); err != nil {
 			t.Fatal(err)
 		}
 		l, at := w.replica(t, manager.Options{})
 		time.Sleep(time.Second)
-		(&caller{t: t, client: l.Client()}).every(3*time.Second, time.Minute, at)
-		if strings.Contains(string(bundleOf(t, l.Client())), former) {
+		(&caller{t: t, client: clientset(l)}).every(3*time.Second, time.Minute, at)
+		if strings.Contains(string(bundleOf(t, clientset(l))), former) {
 			t.Error("the former authority is still trusted")
 		}
 		l.mustEnd()

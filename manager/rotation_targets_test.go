@@ -86,13 +86,13 @@ func TestRotationInEveryTarget(t *testing.T) {
 		time.Sleep(time.Second)
 		check := func(when string) {
 			t.Helper()
-			want := base64.StdEncoding.EncodeToString(secretOf(t, l.Client()).Data["ca.crt"])
+			want := base64.StdEncoding.EncodeToString(secretOf(t, clientset(l)).Data["ca.crt"])
 			for _, k := range []keptBundle{inMutating, inDefinition} {
 				if got := k.in(k.get(t, user))["caBundle"]; got != want {
 					t.Errorf("%s, %s has the bundle %v, want %s", when, k.kind, got, want)
 				}
 			}
-			if err := (&caller{t: t, client: l.Client(), bundle: bundleOf(t, l.Client())}).call(at); err != nil {
+			if err := (&caller{t: t, client: clientset(l), bundle: bundleOf(t, clientset(l))}).call(at); err != nil {
 				t.Errorf("%s: %v", when, err)
 			}
 		}
@@ -109,10 +109,10 @@ func TestRotationInEveryTarget(t *testing.T) {
 		installSites(t, w, &noted{}, websiteManifests)
 		time.Sleep(time.Second)
 		check("the definition is anew")
-		former := secretOf(t, l.Client()).Data["ca.crt"]
+		former := secretOf(t, clientset(l)).Data["ca.crt"]
 		time.Sleep(90 * time.Minute) // The authority changes.
 		check("rotated")
-		if bytes.Equal(former, secretOf(t, l.Client()).Data["ca.crt"]) {
+		if bytes.Equal(former, secretOf(t, clientset(l)).Data["ca.crt"]) {
 			t.Error("the authority has not changed")
 		}
 		now := keptBundle{inDefinition.apiVersion, inDefinition.kind, "others.web.example.org", nil}.get(t, user)
@@ -133,18 +133,18 @@ func TestRotationUnderLoad(t *testing.T) {
 		first, at := w.replica(t, o)
 		o.LeaderElection.Identity = "b"
 		second, other := w.replica(t, o)
-		configure(t, first.Client())
+		configure(t, clientset(first))
 		time.Sleep(time.Minute)
 		changed := map[string]int{}
 		for i := range 3 { // certificates; the authority changes with the last
-			before := secretOf(t, first.Client()).Data
+			before := secretOf(t, clientset(first)).Data
 			pair, err := tls.X509KeyPair(before["tls.crt"], before["tls.key"])
 			if err != nil {
 				t.Fatal(err)
 			}
 			lifetime := pair.Leaf.NotAfter.Sub(pair.Leaf.NotBefore)
 			time.Sleep(time.Until(pair.Leaf.NotAfter.Add(-lifetime/3)) - 30*time.Second)
-			if now := secretOf(t, first.Client()).Data; !bytes.Equal(now["tls.crt"], before["tls.crt"]) {
+			if now := secretOf(t, clientset(first)).Data; !bytes.Equal(now["tls.crt"], before["tls.crt"]) {
 				t.Error("the certificate was renewed before the calls began")
 			}
 			if i == 1 { // a renewal like the first
@@ -152,7 +152,7 @@ func TestRotationUnderLoad(t *testing.T) {
 				continue
 			}
 			loaded(t, first, 75*time.Second, at, other)
-			for key, now := range secretOf(t, first.Client()).Data {
+			for key, now := range secretOf(t, clientset(first)).Data {
 				if !bytes.Equal(before[key], now) {
 					changed[key]++
 				}
@@ -185,7 +185,7 @@ func loaded(t *testing.T, l *life, span time.Duration, replicas ...*pipes) {
 }
 
 func calls(t *testing.T, l *life, span time.Duration, chance *rand.Rand, replicas []*pipes) error {
-	c := &caller{t: t, client: l.Client()}
+	c := &caller{t: t, client: clientset(l)}
 	var until time.Time // when the bundle is read again
 	for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(time.Second) {
 		if time.Now().After(until) {

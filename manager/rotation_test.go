@@ -28,14 +28,14 @@ func TestRotationRefusesNoRequest(t *testing.T) {
 		first, at := w.replica(t, o)
 		o.LeaderElection.Identity = "b"
 		second, other := w.replica(t, o)
-		configure(t, first.Client())
+		configure(t, clientset(first))
 		time.Sleep(65 * time.Second) // so that no bundle is read in the very moment of a change
-		began := secretOf(t, first.Client())
-		c := &caller{t: t, client: first.Client()}
+		began := secretOf(t, clientset(first))
+		c := &caller{t: t, client: clientset(first)}
 		c.every(time.Minute, 58*time.Minute, at, other)
 		c.every(cacheFor, 5*time.Minute, at, other) // The authority changes.
 		c.every(time.Minute, 35*time.Minute, at, other)
-		now := secretOf(t, first.Client())
+		now := secretOf(t, clientset(first))
 		for _, key := range []string{"tls.crt", "ca.crt", "ca.key"} {
 			if string(began.Data[key]) == string(now.Data[key]) {
 				t.Errorf("%s is as at the beginning", key)
@@ -50,7 +50,7 @@ func TestRotationRefusesNoRequest(t *testing.T) {
 			}
 		}
 		first.mustEnd() // The other one leads now.
-		c.client = second.Client()
+		c.client = clientset(second)
 		c.every(5*time.Minute, 100*time.Minute, other)
 		second.mustEnd()
 	})
@@ -58,7 +58,7 @@ func TestRotationRefusesNoRequest(t *testing.T) {
 
 // editSecret changes the Secret as a person would.
 func editSecret(l *life, change func(*corev1.Secret)) error {
-	api := l.Client().CoreV1().Secrets("default")
+	api := clientset(l).CoreV1().Secrets("default")
 	s, err := api.Get(l.t.Context(), "hooks-cert", metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -79,12 +79,12 @@ func garble(keys ...string) func(*life) error {
 }
 
 func deleteSecret(l *life) error {
-	return l.Client().CoreV1().Secrets("default").Delete(l.t.Context(), "hooks-cert", metav1.DeleteOptions{})
+	return clientset(l).CoreV1().Secrets("default").Delete(l.t.Context(), "hooks-cert", metav1.DeleteOptions{})
 }
 
 func setBundle(text string) func(*life) error {
 	return func(l *life) error {
-		api := l.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations()
+		api := clientset(l).AdmissionregistrationV1().ValidatingWebhookConfigurations()
 		c, err := api.Get(l.t.Context(), "hooks", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -96,9 +96,9 @@ func setBundle(text string) func(*life) error {
 }
 
 func replaceConfiguration(l *life) error {
-	api := l.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	api := clientset(l).AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	err := api.Delete(l.t.Context(), "hooks", metav1.DeleteOptions{})
-	configure(l.t, l.Client())
+	configure(l.t, clientset(l))
 	return err
 }
 
@@ -135,7 +135,7 @@ func TestRotationOutlivesPeople(t *testing.T) {
 				if err := l.Ready(); err != nil {
 					t.Error(err)
 				}
-				s := secretOf(t, l.Client())
+				s := secretOf(t, clientset(l))
 				if _, err := tls.X509KeyPair(s.Data["tls.crt"], s.Data["tls.key"]); err != nil {
 					t.Errorf("the Secret was not mended: %v", err)
 				}
@@ -152,23 +152,23 @@ func TestRotationAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l, _ := w.replica(t, manager.Options{})
-		configure(t, l.Client())
+		configure(t, clientset(l))
 		time.Sleep(time.Second)
 		l.mustEnd()
 		if err := deleteSecret(l); err != nil {
 			t.Fatal(err)
 		}
-		former := bundleOf(t, l.Client())
+		former := bundleOf(t, clientset(l))
 		l, at := w.replica(t, manager.Options{})
 		time.Sleep(time.Second)
 		if err := l.Ready(); err == nil || !strings.Contains(err.Error(), "no certificate yet") {
 			t.Errorf("before its authority is trusted everywhere it is ready: %v", err)
 		}
-		if now := bundleOf(t, l.Client()); !strings.Contains(string(now), string(former)) || len(now) == len(former) {
+		if now := bundleOf(t, clientset(l)); !strings.Contains(string(now), string(former)) || len(now) == len(former) {
 			t.Error("the authority that others may still serve with is not trusted beside the new one")
 		}
 		time.Sleep(time.Minute)
-		(&caller{t: t, client: l.Client()}).every(3*time.Second, time.Minute, at)
+		(&caller{t: t, client: clientset(l)}).every(3*time.Second, time.Minute, at)
 		l.mustEnd()
 	})
 }
@@ -177,11 +177,11 @@ func TestRotationAfterALoss(t *testing.T) {
 func TestRotationOfTwoAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		configure(t, w.manager(t, manager.Options{}).Client())
+		configure(t, clientset(w.manager(t, manager.Options{})))
 		first, at := w.replica(t, manager.Options{})
 		second, other := w.replica(t, manager.Options{})
 		time.Sleep(10 * time.Second)
-		(&caller{t: t, client: first.Client()}).every(5*time.Minute, 4*time.Hour, at, other)
+		(&caller{t: t, client: clientset(first)}).every(5*time.Minute, 4*time.Hour, at, other)
 		first.mustEnd()
 		second.mustEnd()
 	})
@@ -194,19 +194,19 @@ func TestRotationWhenTheClockJumps(t *testing.T) {
 		time.Sleep(48 * time.Hour)
 		w := newWorld(t)
 		l, _ := w.replica(t, manager.Options{})
-		configure(t, l.Client())
+		configure(t, clientset(l))
 		time.Sleep(time.Second)
-		future = secretOf(t, l.Client())
+		future = secretOf(t, clientset(l))
 		l.mustEnd()
 		time.Sleep(24 * time.Hour)
 		l, at := w.replica(t, manager.Options{})
 		time.Sleep(time.Second)
-		(&caller{t: t, client: l.Client()}).every(3*time.Second, time.Minute, at)
+		(&caller{t: t, client: clientset(l)}).every(3*time.Second, time.Minute, at)
 		l.mustEnd()
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		api := w.manager(t, manager.Options{}).Client()
+		api := clientset(w.manager(t, manager.Options{}))
 		future.ResourceVersion, future.UID = "", ""
 		if _, err := api.CoreV1().Secrets("default").Create(t.Context(), future, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -217,7 +217,7 @@ func TestRotationWhenTheClockJumps(t *testing.T) {
 		if now := bundleOf(t, api); !strings.Contains(string(now), string(future.Data["ca.crt"])) {
 			t.Error("an authority that has not begun was dropped")
 		}
-		(&caller{t: t, client: l.Client()}).every(3*time.Second, time.Minute, at)
+		(&caller{t: t, client: clientset(l)}).every(3*time.Second, time.Minute, at)
 		l.mustEnd()
 	})
 }
@@ -236,14 +236,14 @@ func TestRotationRestoresNoOlderTrust(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bundle := string(newer.PEM()) + string(bundleOf(t, l.Client()))
+		bundle := string(newer.PEM()) + string(bundleOf(t, clientset(l)))
 		if err := errors.Join(deleteSecret(l), setBundle(bundle)(l)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		w.refuse(nil)
 		time.Sleep(time.Minute)
-		if now := string(bundleOf(t, l.Client())); !strings.Contains(now, string(newer.PEM())) {
+		if now := string(bundleOf(t, clientset(l))); !strings.Contains(now, string(newer.PEM())) {
 			t.Error("the newer authority was dropped")
 		}
 		c.every(3*time.Second, time.Minute, at)
@@ -257,10 +257,10 @@ func TestRotationOfAddresses(t *testing.T) {
 		l, at := w.replica(t, manager.Options{}, func(c *webhook.Certificates) {
 			c.DNSNames = []string{"10.0.0.1", "2001:db8::0001", "*.hooks.example"}
 		})
-		configure(t, l.Client())
+		configure(t, clientset(l))
 		time.Sleep(time.Minute)
 		for _, name := range []string{"10.0.0.1", "2001:db8::1", "a.hooks.example", "hooks.default.svc"} {
-			c := &caller{t: t, client: l.Client(), bundle: bundleOf(t, l.Client()), name: name}
+			c := &caller{t: t, client: clientset(l), bundle: bundleOf(t, clientset(l)), name: name}
 			if err := c.call(at); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -290,14 +290,14 @@ func TestRotationWithoutPermission(t *testing.T) {
 						fmt.Errorf("User %q cannot %s resource %q", "intern", verb, r.Resource)))
 				})
 				l, at := w.replica(t, manager.Options{})
-				configure(t, l.Client())
+				configure(t, clientset(l))
 				time.Sleep(time.Second)
 				if err := l.Ready(); err == nil || !strings.Contains(err.Error(), says) {
 					t.Errorf("ready: %v, want: %s", err, says)
 				}
 				w.refuse(nil)
 				time.Sleep(2 * time.Minute)
-				(&caller{t: t, client: l.Client()}).every(time.Second, 10*time.Second, at)
+				(&caller{t: t, client: clientset(l)}).every(time.Second, 10*time.Second, at)
 				if err := l.Ready(); err != nil {
 					t.Error(err)
 				}

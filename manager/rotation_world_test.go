@@ -181,9 +181,9 @@ func one(t *testing.T, f func(t *testing.T, w *world, l *life, at *pipes, c *cal
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l, at := w.replica(t, manager.Options{})
-		configure(t, l.Client())
+		configure(t, clientset(l))
 		time.Sleep(time.Second)
-		c := &caller{t: t, client: l.Client()}
+		c := &caller{t: t, client: clientset(l)}
 		c.every(time.Second, 10*time.Second, at)
 		f(t, w, l, at, c)
 		l.mustEnd()

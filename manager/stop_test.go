@@ -39,7 +39,7 @@ func TestStopLetsWorkFinishThenEventsThenTheLease(t *testing.T) {
 			if r.Name != "work" {
 				return reconcile.Result{}, nil
 			}
-			_, err := m.Client().CoreV1().ConfigMaps("default").Create(ctx, cm, metav1.CreateOptions{})
+			_, err := clientset(m).CoreV1().ConfigMaps("default").Create(ctx, cm, metav1.CreateOptions{})
 			m.GetEventRecorderFor("slow").Eventf(cm, corev1.EventTypeNormal, "Done", "created %s", cm.Name)
 			return reconcile.Result{}, err
 		})
@@ -60,12 +60,12 @@ func TestStopLetsWorkFinishThenEventsThenTheLease(t *testing.T) {
 			!strings.HasPrefix(tail[2], "create events") || !strings.HasPrefix(last, "update leases") {
 			t.Errorf("the last writes were %q, %q, want the work's, two events, the lease", tail, last)
 		}
-		lease, err := m.Client().CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager",
+		lease, err := clientset(m).CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager",
 			metav1.GetOptions{})
 		if err != nil || *lease.Spec.HolderIdentity != "" {
 			t.Errorf("lease %+v, %v: want it released", lease, err)
 		}
-		list, err := m.Client().CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+		list, err := clientset(m).CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestRunnableThatDoesNotReturnKeepsTheLease(t *testing.T) {
 			!errors.Is(err, leader.ErrWorkRemains) {
 			t.Errorf("error %v", err)
 		}
-		lease, err := m.Client().CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager",
+		lease, err := clientset(m).CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager",
 			metav1.GetOptions{})
 		if err != nil || *lease.Spec.HolderIdentity != "host-1" {
 			t.Errorf("lease %+v, %v: it was released beside running work", lease, err)
@@ -193,7 +193,7 @@ func TestLostLeaseStopsTheWorkAndTheManager(t *testing.T) {
 			endedAt = time.Now()
 			// Even a writer that ignores that its context is over cannot begin another write.
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "too-late"}}
-			_, ended = m.Client().CoreV1().ConfigMaps("default").Create(context.WithoutCancel(ctx), cm,
+			_, ended = clientset(m).CoreV1().ConfigMaps("default").Create(context.WithoutCancel(ctx), cm,
 				metav1.CreateOptions{})
 			return reconcile.Result{}, ctx.Err()
 		})

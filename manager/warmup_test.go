@@ -62,7 +62,7 @@ func inherit(t *testing.T, o manager.Options, names ...string) *heir {
 		h.mu.Unlock()
 		return c, c.Watch(source.Kind(cms,
 			handler.EnqueueMapped(func(ctx context.Context, cm *corev1.ConfigMap) []reconcile.Request {
-				h.hear(ctx, m.Client(), cm)
+				h.hear(ctx, clientset(m), cm)
 				return []reconcile.Request{reconcile.RequestFor(cm)}
 			})))
 	})

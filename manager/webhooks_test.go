@@ -245,9 +245,9 @@ func TestStopAnswersWebhooksInFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := live(t, m)
-		configure(t, l.Client())
+		configure(t, clientset(l))
 		time.Sleep(time.Minute)
-		c := &caller{t: t, client: l.Client(), bundle: bundleOf(t, l.Client())}
+		c := &caller{t: t, client: clientset(l), bundle: bundleOf(t, clientset(l))}
 		answered := make(chan error, 1)
 		go func() { answered <- c.call(at) }()
 		time.Sleep(time.Second)

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
@@ -116,6 +118,11 @@ func (w *world) writes(resources ...string) (lines []string) {
 }
 
 // life is a manager at work.
+// clientset returns client-go's clientset of a manager's config.
+func clientset(m interface{ GetConfig() *rest.Config }) kubernetes.Interface {
+	return kubernetes.NewForConfigOrDie(m.GetConfig())
+}
+
 type life struct {
 	*manager.Manager
 	t    *testing.T
@@ -208,7 +215,8 @@ func feed(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.Re
 func (w *world) create(t *testing.T, m *manager.Manager, name string) {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	if _, err := m.Client().CoreV1().ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+	maps := clientset(m).CoreV1().ConfigMaps("default")
+	if _, err := maps.Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

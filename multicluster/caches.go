@@ -34,14 +34,13 @@ func startCaches(life context.Context, c *Cluster) *caches {
 
 // startEvents starts the sender of events.
 func (k *caches) startEvents(ctx context.Context, c *Cluster) func(component string) events.Recorder {
-	clients, err := c.Clientset()
+	sender, err := events.New(c.config, events.Options{Scheme: c.Scheme()})
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil || k.closed {
 		klog.FromContext(ctx).Info("Cannot record events in a cluster; dropping them", "err", err)
 		return func(string) events.Recorder { return discardEvents{} }
 	}
-	sender := events.New(clients.CoreV1(), events.Options{Scheme: c.Scheme()})
 	own, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {

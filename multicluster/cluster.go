@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
@@ -26,7 +25,6 @@ type Cluster struct {
 	info        atomic.Pointer[ClusterInfo]
 	incarnation *incarnation
 
-	clientset   func() (kubernetes.Interface, error)
 	recorders   recorders
 	reconcilers reconcilers
 }
@@ -42,7 +40,6 @@ func ClusterOf(m *manager.Manager) *Cluster {
 		Cluster: m.GetClient(), config: m.GetConfig(), informers: m.Informers(), incarnation: local,
 	}
 	local.cluster.info.Store(&ClusterInfo{})
-	local.cluster.clientset = func() (kubernetes.Interface, error) { return m.Client(), nil }
 	local.cluster.recorders.of = m.GetEventRecorderFor
 	return local.cluster
 }
@@ -65,17 +62,12 @@ func (c *Cluster) Info() ClusterInfo { return *c.info.Load() }
 // Labels returns a copy of the labels announced last.
 func (c *Cluster) Labels() map[string]string { return maps.Clone(c.info.Load().Labels) }
 
-// Config returns a copy of the config that the cluster's clients are made of, for clients of one's own. Their requests
-// fail after the incarnation has ended, too.
+// Config returns a copy of the config that the cluster's clients are made of, for clients of one's own, such as
+// client-go's clientset by kubernetes.NewForConfig. Their requests fail after the incarnation has ended, too.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Informers returns the caches of the cluster.
 func (c *Cluster) Informers() *informer.Factory { return c.informers }
-
-// Clientset returns a clientset. It reads from the API server, not from the caches.
-//
-// Errors: a config that no client can be made of.
-func (c *Cluster) Clientset() (kubernetes.Interface, error) { return c.clientset() }
 
 // Recorder returns a recorder of events in the cluster, for a component.
 func (c *Cluster) Recorder(component string) events.Recorder {

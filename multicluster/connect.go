@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -44,9 +41,6 @@ func (m *Manager) connect(inc *incarnation, a *Announcement) (err error) {
 	}
 	cluster := &Cluster{Cluster: c, config: config, informers: informers, incarnation: inc}
 	cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
-	cluster.clientset = sync.OnceValues(
-		func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(protobuf(config)) },
-	)
 	inc.cluster = cluster
 	inc.record.Bound(askTimeout, func() bool { return inc.unreachableFor(m.options.JoinTimeout) })
 	return nil
@@ -69,15 +63,6 @@ func (m *Manager) configOf(inc *incarnation, given *rest.Config) *rest.Config {
 	}
 	config.Wrap(inc.fence)
 	config.Wrap(leader.Fence)
-	return config
-}
-
-func protobuf(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	if config.ContentType == "" && config.AcceptContentTypes == "" {
-		config.ContentType = runtime.ContentTypeProtobuf
-		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	}
 	return config
 }
 

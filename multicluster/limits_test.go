@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/multicluster"
@@ -30,7 +31,7 @@ func TestEachClusterHasALimitOfItsOwn(t *testing.T) {
 				if err != nil {
 					return reconcile.Result{}, err
 				}
-				clients, err := c.Clientset()
+				clients, err := kubernetes.NewForConfig(c.Config())
 				if err != nil {
 					return reconcile.Result{}, err
 				}

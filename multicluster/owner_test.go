@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/multicluster"
@@ -211,7 +212,7 @@ func TestNoWriteWithoutTenure(t *testing.T) {
 				return reconcile.Result{}, err
 			}
 			time.Sleep(5 * time.Second)
-			clients, err := c.Clientset()
+			clients, err := kubernetes.NewForConfig(c.Config())
 			if err != nil {
 				return reconcile.Result{}, err
 			}

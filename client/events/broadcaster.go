@@ -10,10 +10,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/groupclient"
 )
 
 // Options tunes a [Broadcaster]. The zero value works.
@@ -66,17 +70,40 @@ func (o Options) withDefaults() Options {
 //
 // Source: client-go v0.37.2 tools/record/event.go.
 type Broadcaster struct {
-	client  corev1client.EventsGetter
+	// server returns a client of the events of a namespace.
+	server  func(namespace string) eventClient
 	options Options
 	queue   *queue
 	names   *nameSource
 	started atomic.Bool
 }
 
-// New returns a broadcaster that sends through c. It starts nothing: see [Broadcaster.Run].
-func New(c corev1client.EventsGetter, o Options) *Broadcaster {
+// eventClient writes the events of one namespace.
+type eventClient interface {
+	Create(ctx context.Context, event *corev1.Event, o metav1.CreateOptions) (*corev1.Event, error)
+	Patch(ctx context.Context, name string, form types.PatchType, patch []byte, o metav1.PatchOptions,
+		subresources ...string) (*corev1.Event, error)
+}
+
+// New returns a broadcaster that sends to the API server of config. It starts nothing: see [Broadcaster.Run].
+//
+// Errors: a config from which no client can be made.
+func New(config *rest.Config, o Options) (*Broadcaster, error) {
+	if config == nil {
+		return nil, errors.New("events: the config is nil: it names the cluster to send to")
+	}
+	server, err := groupclient.New(config, corev1.SchemeGroupVersion)
+	if err != nil {
+		return nil, fmt.Errorf("events: new client: %w", err)
+	}
+	return newBroadcaster(func(namespace string) eventClient {
+		return groupclient.Resource[*corev1.Event](server, "events", namespace)
+	}, o), nil
+}
+
+func newBroadcaster(server func(namespace string) eventClient, o Options) *Broadcaster {
 	o = o.withDefaults()
-	return &Broadcaster{client: c, options: o, queue: newQueue(o.QueueSize), names: &nameSource{}}
+	return &Broadcaster{server: server, options: o, queue: newQueue(o.QueueSize), names: &nameSource{}}
 }
 
 // Recorder returns the recorder of a component. Its events carry the name as their source and reporting controller.

@@ -19,7 +19,7 @@ var (
 func TestEventRecorderTellsActionAndRelated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		begin := time.Now()
 		note := map[string]string{"example.com/trace": "4711"}
@@ -49,7 +49,7 @@ func TestEventRecorderTellsActionAndRelated(t *testing.T) {
 func TestRepetitionsAreASeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		r := b.EventRecorder("c")
 		begin := time.Now()
@@ -90,7 +90,7 @@ func TestRepetitionsAreASeries(t *testing.T) {
 func TestManyNotesAreCombined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		long := strings.Repeat("ä", 600)
 		for i := range 11 {
@@ -117,7 +117,7 @@ func TestManyNotesAreCombined(t *testing.T) {
 }
 
 func TestEventThatTheServerWouldRefuse(t *testing.T) {
-	b := New(newFakeServer(), Options{})
+	b := newBroadcaster(newFakeServer().Events, Options{})
 	for name, call := range map[string]func(r EventRecorder){
 		"no action": func(r EventRecorder) { r.Eventf(pod("web"), nil, "Normal", "R", "", "note") },
 		"no reason": func(r EventRecorder) { r.Eventf(pod("web"), nil, "Normal", "", "A", "note") },

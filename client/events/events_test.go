@@ -37,7 +37,7 @@ func checkBooks(t *testing.T, s Stats) {
 func TestEventCarriesWhatKubectlShows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		b.Recorder("deployment-controller").Eventf(pod("web"), corev1.EventTypeNormal, "Scaled", "to %d", 3)
 		b.Recorder("node-controller").Eventf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
@@ -83,7 +83,7 @@ func TestEventCarriesWhatKubectlShows(t *testing.T) {
 func TestAnnotatedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		r := b.Recorder("c")
 		annotations := map[string]string{"example.com/trace": "4711"}
@@ -107,7 +107,7 @@ func TestAnnotatedEvents(t *testing.T) {
 func TestRepeatIsPatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		r := b.Recorder("c")
 		first := time.Now()
@@ -135,7 +135,7 @@ func TestRepeatIsPatched(t *testing.T) {
 func TestRepeatOfExpiredEventIsCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		b.Recorder("c").Eventf(pod("web"), "Normal", "R", "m")
 		synctest.Wait()
@@ -162,7 +162,7 @@ func TestRepeatOfExpiredEventIsCreatedAgain(t *testing.T) {
 func TestSimilarEventsAreCombined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		r := b.Recorder("c")
 		for i := range 12 {
@@ -198,7 +198,7 @@ func TestSimilarEventsAreCombined(t *testing.T) {
 func TestSpamIsFilteredPerObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		r := b.Recorder("c")
 		for range 30 {
@@ -244,7 +244,7 @@ func TestOutageIsWaitedOut(t *testing.T) {
 					}
 					return true, nil
 				}
-				b := New(server, Options{Random: func() float64 { return 0.5 }})
+				b := newBroadcaster(server.Events, Options{Random: func() float64 { return 0.5 }})
 				stop := run(t, b)
 				start := time.Now()
 				for i := range 5 {
@@ -279,7 +279,7 @@ func TestRefusedIsNotRetried(t *testing.T) {
 			}
 			return true, nil
 		}
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		b.Recorder("c").Eventf(pod("web"), "Normal", "R", "a")
 		b.Recorder("c").Eventf(pod("web"), "Normal", "R", "b")
@@ -296,7 +296,7 @@ func TestGivesUpAfterMaxTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
 		server.fail = func(int) (bool, error) { return false, errConnectionRefused }
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		b.Recorder("c").Eventf(pod("web"), "Normal", "R", "a")
 		time.Sleep(2 * time.Minute)
@@ -319,7 +319,7 @@ func TestLostAnswerIsOneEvent(t *testing.T) {
 			}
 			return true, nil
 		}
-		b := New(server, Options{})
+		b := newBroadcaster(server.Events, Options{})
 		stop := run(t, b)
 		b.Recorder("c").Eventf(pod("web"), "Normal", "R", "a")
 		if err := stop(); err != nil {
@@ -334,7 +334,7 @@ func TestLostAnswerIsOneEvent(t *testing.T) {
 func TestNameTakenByAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		other, ours := New(server, Options{}), New(server, Options{})
+		other, ours := newBroadcaster(server.Events, Options{}), newBroadcaster(server.Events, Options{})
 		stopOther, stopOurs := run(t, other), run(t, ours)
 		other.Recorder("c").Eventf(pod("web"), "Normal", "R", "theirs")
 		synctest.Wait()
@@ -352,7 +352,7 @@ func TestNameTakenByAnotherProcess(t *testing.T) {
 
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(newFakeServer(), Options{QueueSize: 3})
+		b := newBroadcaster(newFakeServer().Events, Options{QueueSize: 3})
 		for i := range 5 { // nobody sends yet
 			b.Recorder("c").Eventf(pod(fmt.Sprint("p", i)), "Normal", "R", "m")
 		}
@@ -375,7 +375,7 @@ func TestStopDrainsWhatIsQueued(t *testing.T) {
 			}
 			return true, nil
 		}
-		b := New(server, Options{Random: func() float64 { return 1 }})
+		b := newBroadcaster(server.Events, Options{Random: func() float64 { return 1 }})
 		stop := run(t, b)
 		for i := range 40 {
 			b.Recorder("c").Eventf(pod(fmt.Sprint("p", i)), "Normal", "R", "m")
@@ -400,7 +400,7 @@ func TestStopNamesWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
 		server.fail = func(int) (bool, error) { return false, errConnectionRefused }
-		b := New(server, Options{DrainTimeout: 3 * time.Second})
+		b := newBroadcaster(server.Events, Options{DrainTimeout: 3 * time.Second})
 		stop := run(t, b)
 		for i := range 7 {
 			b.Recorder("c").Eventf(pod(fmt.Sprint("p", i)), "Normal", "Started", "m")
@@ -427,7 +427,7 @@ func TestStopNamesWhatIsLeft(t *testing.T) {
 }
 
 func TestInvalidEventIsCounted(t *testing.T) {
-	b := New(newFakeServer(), Options{})
+	b := newBroadcaster(newFakeServer().Events, Options{})
 	b.Recorder("c").Eventf(pod("web"), "Alarm", "R", "m")
 	b.Recorder("c").Eventf(nil, "Normal", "R", "m")
 	if s := b.Stats(); s.Invalid != 2 {
@@ -437,7 +437,7 @@ func TestInvalidEventIsCounted(t *testing.T) {
 }
 
 func TestRunTwiceIsAnError(t *testing.T) {
-	b := New(newFakeServer(), Options{})
+	b := newBroadcaster(newFakeServer().Events, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := b.Run(ctx); err != nil {

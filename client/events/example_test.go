@@ -6,14 +6,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/localapi"
 )
 
 func ExampleNew() {
-	client := fake.NewClientset()
-	broadcaster := events.New(client.CoreV1(), events.Options{})
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	broadcaster, err := events.New(server.RESTConfig(), events.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- broadcaster.Run(ctx) }()
@@ -24,7 +34,16 @@ func ExampleNew() {
 
 	stop() // the event is still queued: stopping sends it
 	fmt.Println("run:", <-done)
-	list, _ := client.CoreV1().Events("default").List(context.Background(), metav1.ListOptions{})
+	c, err := client.New(server.RESTConfig(), client.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var list corev1.EventList
+	err = c.List(context.Background(), &list, client.InNamespace("default"))
+	if err != nil {
+		fmt.Println(err)
+	}
 	for _, e := range list.Items {
 		fmt.Println(e.Source.Component, e.Type, e.Reason, e.Message)
 	}

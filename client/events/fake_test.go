@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 // fakeServer stores events and fails on demand.
@@ -27,12 +26,11 @@ type fakeServer struct {
 
 func newFakeServer() *fakeServer { return &fakeServer{events: map[string]*corev1.Event{}} }
 
-func (s *fakeServer) Events(namespace string) corev1client.EventInterface {
+func (s *fakeServer) Events(namespace string) eventClient {
 	return &fakeEvents{server: s, namespace: namespace}
 }
 
 type fakeEvents struct {
-	corev1client.EventInterface
 	server    *fakeServer
 	namespace string
 }

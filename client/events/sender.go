@@ -98,7 +98,7 @@ func (s *sender) deliver(ctx context.Context, event *corev1.Event, key sightingK
 
 // try sends the event once: a repeat as a patch of the first one, or as a new event when that one has expired.
 func (s *sender) try(ctx context.Context, event *corev1.Event, key sightingKey, try int) (verdict, error) {
-	client := s.client.Events(event.Namespace)
+	client := s.server(event.Namespace)
 	if event.Count > 1 {
 		patch, err := repeatPatch(event)
 		if err != nil {

@@ -213,7 +213,7 @@ func addKubelet(t *testing.T, m *manager.Manager) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := kubelet.New(kubelet.Config{Client: m.Client(), Pods: pods, Nodes: nodes}, kubelet.Options{})
+	k, err := kubelet.New(kubelet.Config{Client: m.GetClient(), Pods: pods, Nodes: nodes}, kubelet.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
@@ -33,7 +32,7 @@ type scene struct {
 	events []string
 	fail   map[string]error // by "verb name"
 	wrote  []string         // "name@version" of the answers
-	server *fake.Clientset
+	server *fakeapi.Server
 	client *client.Cluster
 	cache  map[string]*appsv1.ReplicaSet
 	// unchanged makes the server answer with the version that was sent, as it does when a write changes nothing.
@@ -43,7 +42,7 @@ type scene struct {
 
 func newScene(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) *scene {
 	s := &scene{t: t, fail: map[string]error{}, cache: map[string]*appsv1.ReplicaSet{}}
-	s.server = fake.NewClientset()
+	s.server = fakeapi.NewServer()
 	s.server.PrependReactor("*", "*", s.answer)
 	s.client = fakeapi.NewClient(s.server)
 	s.a = &applier{

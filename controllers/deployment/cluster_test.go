@@ -96,9 +96,8 @@ func (c *cluster) underTest(config *rest.Config) []part {
 	c.must(err)
 	writer, err := client.New(config, client.Options{Informers: factory})
 	c.must(err)
-	clientset, err := kubernetes.NewForConfig(config)
+	broadcaster, err := events.New(config, events.Options{})
 	c.must(err)
-	broadcaster := events.New(clientset.CoreV1(), events.Options{})
 	controller, err := deployment.New(deployment.Config{
 		Client:      writer,
 		Deployments: informerFor[*appsv1.Deployment](c, factory),
@@ -116,7 +115,8 @@ func (c *cluster) others() []part {
 	c.must(err)
 	writer, err := client.New(c.server.RESTConfig(), client.Options{Informers: factory})
 	c.must(err)
-	broadcaster := events.New(c.client.CoreV1(), events.Options{})
+	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
+	c.must(err)
 	controller, err := replicaset.New(replicaset.Config{
 		Client:      writer,
 		ReplicaSets: informerFor[*appsv1.ReplicaSet](c, factory),
@@ -125,7 +125,7 @@ func (c *cluster) others() []part {
 	}, replicaset.Options{})
 	c.must(err)
 	nodes, err := kubelet.New(kubelet.Config{
-		Client: c.client, Pods: informerFor[*corev1.Pod](c, factory), Nodes: informerFor[*corev1.Node](c, factory),
+		Client: writer, Pods: informerFor[*corev1.Pod](c, factory), Nodes: informerFor[*corev1.Node](c, factory),
 	}, kubelet.Options{Delay: time.Second})
 	c.must(err)
 	return []part{factory, controller, nodes, broadcaster}

@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
@@ -46,7 +45,6 @@ func ExamplePlan() {
 // New takes the informers of a factory, which runs beside the controller.
 func ExampleNew() {
 	config := &rest.Config{Host: "https://cluster.example"}
-	clientset := kubernetes.NewForConfigOrDie(config)
 	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
 	if err != nil {
 		fmt.Println(err)
@@ -60,7 +58,11 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	broadcaster := events.New(clientset.CoreV1(), events.Options{})
+	broadcaster, err := events.New(config, events.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 
 	controller, err := deployment.New(deployment.Config{
 		Client:      writer,

@@ -77,7 +77,10 @@ func (c *cluster) start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	broadcaster := events.New(c.client.CoreV1(), events.Options{})
+	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	config := c.server.RESTConfig()
 	config.UserAgent = endpoints.Name
 	writer, err := client.New(config, client.Options{Informers: factory})

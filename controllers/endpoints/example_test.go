@@ -35,10 +35,12 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	config := endpoints.Config{
-		Client:   writer,
-		Recorder: events.New(clientset.CoreV1(), events.Options{}).Recorder(endpoints.Component),
+	broadcaster, err := events.New(server.RESTConfig(), events.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
+	config := endpoints.Config{Client: writer, Recorder: broadcaster.Recorder(endpoints.Component)}
 	config.Services, _ = informer.For[*corev1.Service](factory)
 	config.Pods, _ = informer.For[*corev1.Pod](factory)
 	config.Endpoints, _ = informer.For[*corev1.Endpoints](factory)

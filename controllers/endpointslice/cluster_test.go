@@ -82,7 +82,10 @@ func (c *cluster) start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	broadcaster := events.New(c.client.CoreV1(), events.Options{})
+	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	config := c.server.RESTConfig()
 	config.UserAgent = endpointslice.Name
 	writer, err := client.New(config, client.Options{Informers: factory})
@@ -325,13 +328,17 @@ func (c *cluster) refused(o endpointslice.Options) error {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	_, err = endpointslice.New(endpointslice.Config{
 		Client:         writer,
 		Services:       informerFor[*corev1.Service](c.t, factory),
 		Pods:           informerFor[*corev1.Pod](c.t, factory),
 		Nodes:          informerFor[*corev1.Node](c.t, factory),
 		EndpointSlices: informerFor[*discoveryv1.EndpointSlice](c.t, factory),
-		Recorder:       events.New(c.client.CoreV1(), events.Options{}).Recorder(endpointslice.Component),
+		Recorder:       broadcaster.Recorder(endpointslice.Component),
 	}, o)
 	return err
 }

@@ -36,10 +36,12 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	config := endpointslice.Config{
-		Client:   writer,
-		Recorder: events.New(clientset.CoreV1(), events.Options{}).Recorder(endpointslice.Component),
+	broadcaster, err := events.New(server.RESTConfig(), events.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
+	config := endpointslice.Config{Client: writer, Recorder: broadcaster.Recorder(endpointslice.Component)}
 	config.Services, _ = informer.For[*corev1.Service](factory)
 	config.Pods, _ = informer.For[*corev1.Pod](factory)
 	config.Nodes, _ = informer.For[*corev1.Node](factory)

@@ -13,13 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/groupclient"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -33,14 +34,14 @@ const (
 
 // Config is what the collector needs. Informers and Mapper may be nil.
 type Config struct {
-	// Client asks the server for its resources. The informers share its connection.
-	Client kubernetes.Interface
-	// Metadata reads and writes objects of all resources.
-	Metadata metadata.Interface
+	// Server is the configuration of the collector's clients. One asks the server for its resources, and lends its
+	// connection to the informers; another reads and writes the metadata of objects. Each has the limit on requests
+	// for itself.
+	Server *rest.Config
 	// Informers is a factory of other informers of the same server; see [informer.Options].Server. Nil means none.
 	Informers *informer.Factory
 	// Mapper finds the resource of an owner reference's kind. If it can be reset, it is reset when the server's
-	// resources change. Nil means one made from the client's discovery.
+	// resources change. Nil means one made from the server's discovery.
 	Mapper meta.RESTMapper
 	// Recorder records the events of [Component].
 	Recorder events.Recorder
@@ -85,11 +86,16 @@ type Collector struct {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go
 func New(c Config, o Options) (*Collector, error) {
-	if c.Client == nil || c.Metadata == nil || c.Recorder == nil {
-		return nil, fmt.Errorf("%s: the config lacks a client or the recorder", Name)
+	if c.Server == nil || c.Recorder == nil {
+		return nil, fmt.Errorf("%s: the config lacks the server or the recorder", Name)
+	}
+	resources, err1 := groupclient.Discovery(c.Server)
+	objects, err2 := metadata.NewForConfig(c.Server)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("%s: new client: %w", Name, err)
 	}
 	if c.Mapper == nil {
-		c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Client.Discovery()))
+		c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))
 	}
 	if o.Ignored == nil {
 		o.Ignored = defaultIgnored
@@ -99,14 +105,14 @@ func New(c Config, o Options) (*Collector, error) {
 	o.SyncTimeout = orDefault(o.SyncTimeout, 30*time.Second)
 	gc := &Collector{
 		options:   o,
-		discovery: c.Client.Discovery(),
+		discovery: resources,
 		recorder:  c.Recorder,
-		remote:    &remote{client: c.Metadata, mapper: c.Mapper},
+		remote:    &remote{client: objects, mapper: c.Mapper},
 		graph:     newGraph(),
 	}
 	gc.monitors = &monitors{
 		server: c.Informers,
-		client: c.Client.CoreV1().RESTClient(),
+		client: resources.RESTClient(),
 		see:    func(ctx context.Context, o object) { gc.follow(ctx, gc.graph.see(o)) },
 		gone:   func(ctx context.Context, id identity) { gc.follow(ctx, gc.graph.forget(id)) },
 	}

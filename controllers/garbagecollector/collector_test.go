@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/client/events"
@@ -46,10 +45,12 @@ func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 			t.Fatal(err)
 		}
 		client := kubernetes.NewForConfigOrDie(server.RESTConfig())
-		broadcaster := events.New(client.CoreV1(), events.Options{})
+		broadcaster, err := events.New(server.RESTConfig(), events.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		gc, err := garbagecollector.New(garbagecollector.Config{
-			Client: client, Metadata: metadata.NewForConfigOrDie(server.RESTConfig()),
-			Recorder: broadcaster.Recorder(garbagecollector.Component),
+			Server: server.RESTConfig(), Recorder: broadcaster.Recorder(garbagecollector.Component),
 		}, garbagecollector.Options{})
 		if err != nil {
 			t.Fatal(err)

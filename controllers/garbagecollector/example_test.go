@@ -2,15 +2,15 @@ package garbagecollector_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/localapi"
@@ -24,11 +24,14 @@ func ExampleNew() {
 		return
 	}
 	defer server.Close()
-	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	c, err1 := client.New(server.RESTConfig(), client.Options{})
+	sender, err2 := events.New(server.RESTConfig(), events.Options{})
+	if err := errors.Join(err1, err2); err != nil {
+		fmt.Println(err)
+		return
+	}
 	gc, err := garbagecollector.New(garbagecollector.Config{
-		Client:   client,
-		Metadata: metadata.NewForConfigOrDie(server.RESTConfig()),
-		Recorder: events.New(client.CoreV1(), events.Options{}).Recorder(garbagecollector.Component),
+		Server: server.RESTConfig(), Recorder: sender.Recorder(garbagecollector.Component),
 	}, garbagecollector.Options{})
 	if err != nil {
 		fmt.Println(err)
@@ -38,18 +41,18 @@ func ExampleNew() {
 	done := make(chan error)
 	go func() { done <- gc.Run(ctx) }()
 
-	maps := client.CoreV1().ConfigMaps("default")
-	owner, _ := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}},
-		metav1.CreateOptions{})
-	_, _ = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: "child",
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
+	_ = c.Create(ctx, owner)
+	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "child",
 		OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID},
 		},
-	}}, metav1.CreateOptions{})
-	_ = maps.Delete(ctx, "owner", metav1.DeleteOptions{})
+	}}
+	_ = c.Create(ctx, child)
+	_ = c.Delete(ctx, owner)
 	for {
-		if _, err := maps.Get(ctx, "child", metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(child), child); apierrors.IsNotFound(err) {
 			fmt.Println("child is gone")
 			break
 		}

@@ -66,8 +66,6 @@ func (c *cluster) start() {
 	c.t.Helper()
 	config := rest.CopyConfig(c.server.RESTConfig())
 	config.UserAgent = agent
-	clientset, err := kubernetes.NewForConfig(config)
-	c.must(err)
 	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
 	c.must(err)
 	sets, err := informer.For[*appsv1.ReplicaSet](factory)
@@ -76,7 +74,8 @@ func (c *cluster) start() {
 	c.must(err)
 	writer, err := client.New(config, client.Options{Informers: factory})
 	c.must(err)
-	broadcaster := events.New(clientset.CoreV1(), events.Options{})
+	broadcaster, err := events.New(config, events.Options{})
+	c.must(err)
 	controller, err := replicaset.New(replicaset.Config{
 		Client: writer, ReplicaSets: sets, Pods: pods, Recorder: broadcaster.Recorder("replicaset-controller"),
 	}, replicaset.Options{})

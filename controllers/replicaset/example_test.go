@@ -33,7 +33,8 @@ func ExampleNew() {
 	check(err)
 	writer, err := client.New(server.RESTConfig(), client.Options{Informers: informers})
 	check(err)
-	sender := events.New(clientset.CoreV1(), events.Options{})
+	sender, err := events.New(server.RESTConfig(), events.Options{})
+	check(err)
 
 	controller, err := replicaset.New(replicaset.Config{
 		Client: writer, ReplicaSets: sets, Pods: pods, Recorder: sender.Recorder("replicaset-controller"),

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
@@ -38,7 +37,7 @@ type world struct {
 	setLog   []change
 	podCache *cache[*corev1.Pod]
 	setCache *cache[*appsv1.ReplicaSet]
-	server   *fake.Clientset
+	server   *fakeapi.Server
 	failures int // creates to refuse
 	writes   int
 }
@@ -59,7 +58,7 @@ func (w *world) remember() {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, pods: map[string]*corev1.Pod{}, set: newSet(0)}
 	w.setCache, w.podCache = newCache[*appsv1.ReplicaSet](), newCache[*corev1.Pod]()
-	server := fake.NewClientset()
+	server := fakeapi.NewServer()
 	server.PrependReactor("*", "*", w.serve)
 	if err := errors.Join(claim.AddIndex(w.podCache), pods.AddLabelIndex(w.podCache),
 		claim.AddIndex(w.setCache)); err != nil {

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
@@ -49,7 +48,7 @@ type fixture struct {
 	refuse   func(n int) error
 	setCache *cache[*appsv1.ReplicaSet]
 	podCache *cache[*corev1.Pod]
-	server   *fake.Clientset
+	server   *fakeapi.Server
 	recorder *recorder
 }
 
@@ -57,7 +56,7 @@ func newFixture(t *testing.T, set *appsv1.ReplicaSet, list ...*corev1.Pod) *fixt
 	t.Helper()
 	f := &fixture{
 		setCache: newCache(set), podCache: newCache(list...),
-		server: fake.NewClientset(), recorder: &recorder{},
+		server: fakeapi.NewServer(), recorder: &recorder{},
 	}
 	for _, obj := range append([]runtime.Object{set}, asObjects(list)...) {
 		if err := f.server.Tracker().Add(obj); err != nil {

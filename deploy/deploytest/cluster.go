@@ -15,8 +15,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -64,10 +62,8 @@ func newCluster(t *testing.T, objects []manifest.Object, services map[string]str
 	must(t, err)
 	must(t, manifest.Install(t.Context(), c.Admin, objects))
 	find(t, objects, "ServiceAccount", &c.user)
-	accounts := kubernetes.NewForConfigOrDie(c.RESTConfig()).CoreV1().ServiceAccounts(c.user.Namespace)
-	asked, err := accounts.CreateToken(t.Context(), c.user.Name, &authenticationv1.TokenRequest{},
-		metav1.CreateOptions{})
-	must(t, err)
+	asked := &authenticationv1.TokenRequest{}
+	must(t, c.Admin.SubResource("token").Create(t.Context(), &c.user, asked))
 	for name, text := range map[string]string{
 		"token": asked.Status.Token, "ca.crt": string(ca), "namespace": c.user.Namespace,
 	} {

@@ -22,17 +22,22 @@ var replaced = []struct{ path, reason string }{
 	{"k8s.io/client-go/tools/record", "it loses queued events at shutdown, and brings tools/cache"},
 	{"k8s.io/client-go/informers", "it is built on tools/cache"},
 	{"k8s.io/client-go/listers", "it is built on tools/cache"},
-	{"k8s.io/client-go/tools/leaderelection", "it brings tools/cache"},
+	{"k8s.io/client-go/tools/leaderelection", "it brings tools/cache, and its locks the typed clientset"},
+	{
+		"k8s.io/client-go/kubernetes",
+		"it links the clients of all API groups, a tenth of a build: package client and internal/groupclient do not",
+	},
+	{"k8s.io/client-go/applyconfigurations", "they take as long to build as the clientset: callers bring theirs"},
 	{"sigs.k8s.io/controller-runtime", "it is what the framework competes with"},
 }
 
 // allowed are packages below a replaced one that may be used after all.
 var allowed = []struct{ path, reason string }{
-	{"k8s.io/client-go/tools/leaderelection/resourcelock", "the lock's wire format, without the elector"},
+	{"k8s.io/client-go/kubernetes/scheme", "the types of the API, without clients"},
 }
 
-// adapters put our parts behind the interfaces of others, so they import the others.
-var adapters = []string{"workqueue/clientgo", "informer/clientgo"}
+// adapters put our parts behind the interfaces of others, so they import the others. The book shows what others do.
+var adapters = []string{"workqueue/clientgo", "informer/clientgo", "docs/book"}
 
 // framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
 var framework = []string{"workqueue", "informer", "client", "reconcile", "manager", "multicluster", "internal"}
@@ -223,7 +228,13 @@ func TestJudge(t *testing.T) {
 		{"informer", "k8s.io/client-go/tools/cache", true},
 		{"informer/clientgo", "k8s.io/client-go/tools/cache", false},
 		{"manager", "k8s.io/client-go/tools/leaderelection", true},
-		{"manager", "k8s.io/client-go/tools/leaderelection/resourcelock", false},
+		{"manager", "k8s.io/client-go/tools/leaderelection/resourcelock", true},
+		{"manager", "k8s.io/client-go/kubernetes", true},
+		{"client/events", "k8s.io/client-go/kubernetes/typed/core/v1", true},
+		{"controllers/internal/fakeapi", "k8s.io/client-go/kubernetes/fake", true},
+		{"cmd/flyball/demo", "k8s.io/client-go/applyconfigurations/core/v1", true},
+		{"client", "k8s.io/client-go/kubernetes/scheme", false},
+		{"docs/book/programs/chapter01", "k8s.io/client-go/kubernetes/typed/core/v1", false},
 		{"workqueue", "golang.org/x/time/rate", false},
 		{"workqueue", "golang.org/x/sync/errgroup", true},
 		{"workqueue", "github.com/prometheus/client_golang/prometheus", true},

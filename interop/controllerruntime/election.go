@@ -2,10 +2,11 @@ package controllerruntime
 
 import (
 	"cmp"
+	"context"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client/events"
 	own "github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/leader"
 )
 
 // defaultRenewDeadline is the default of controller-runtime and Flyball. The timeout of a request depends on it.
@@ -45,38 +47,60 @@ func (m *Manager) election(config *rest.Config) (own.LeaderElection, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil // A renewal must not wait for other requests.
-	e.NewLock = func(here resourcelock.EventRecorder) (resourcelock.Interface, error) {
+	e.NewLock = func(here events.Recorder) (leader.Lock, error) {
 		if o.LeaderElectionResourceLockInterface != nil {
-			return o.LeaderElectionResourceLockInterface, nil
+			return lock{o.LeaderElectionResourceLockInterface}, nil
 		}
 		to := here
 		if elsewhere != nil {
 			to = elsewhere
 		}
-		return leaderelection.NewResourceLock(config, leaseRecorders{to: to}, leaderelection.Options{
+		made, err := leaderelection.NewResourceLock(config, leaseRecorders{to: to}, leaderelection.Options{
 			LeaderElection: true, LeaderElectionResourceLock: o.LeaderElectionResourceLock,
 			LeaderElectionID:        o.LeaderElectionID,
 			LeaderElectionNamespace: o.LeaderElectionNamespace, LeaderLabels: o.LeaderElectionLabels,
 			RenewDeadline: cmp.Or(e.RenewDeadline, defaultRenewDeadline),
 		})
+		return lock{made}, err
 	}
 	return e, nil
 }
 
+// lock is a lock of client-go as the core sees it.
+type lock struct{ resourcelock.Interface }
+
+// Get implements leader.Lock.
+func (l lock) Get(ctx context.Context) (coordinationv1.LeaseSpec, error) {
+	r, _, err := l.Interface.Get(ctx)
+	if err != nil {
+		return coordinationv1.LeaseSpec{}, err
+	}
+	return resourcelock.LeaderElectionRecordToLeaseSpec(r), nil
+}
+
+// Create implements leader.Lock.
+func (l lock) Create(ctx context.Context, record coordinationv1.LeaseSpec) error {
+	return l.Interface.Create(ctx, *resourcelock.LeaseSpecToLeaderElectionRecord(&record))
+}
+
+// Update implements leader.Lock.
+func (l lock) Update(ctx context.Context, record coordinationv1.LeaseSpec) error {
+	return l.Interface.Update(ctx, *resourcelock.LeaseSpecToLeaderElectionRecord(&record))
+}
+
 // recorderOf returns recorders for the cluster of the lease, which may not be the manager's.
 func (m *Manager) recorderOf(config *rest.Config) (events.Recorder, error) {
-	client, err := kubernetes.NewForConfig(config)
+	sender, err := events.New(config, events.Options{Scheme: m.o.Cache.Scheme})
 	if err != nil {
 		return nil, err
 	}
-	sender := events.New(client.CoreV1(), events.Options{Scheme: m.o.Cache.Scheme})
 	return sender.Recorder(m.o.LeaderElectionID), m.first.add(manager.RunnableFunc(sender.Run), nil)
 }
 
 // leaseRecorders implements controller-runtime's provider of recorders for a lock, which uses only one.
 type leaseRecorders struct {
 	recorder.Provider
-	to resourcelock.EventRecorder
+	to events.Recorder
 }
 
 // GetEventRecorderFor returns the recorder of events about the lease.

@@ -16,7 +16,8 @@ func (m *Manager) GetEventRecorderFor(name string) record.EventRecorder {
 		return m.core.GetEventRecorderFor(name)
 	}
 	m.sink.Do(func() { // The caller stops it.
-		b.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: m.core.Client().CoreV1().Events("")})
+		events := corev1client.NewForConfigOrDie(m.core.GetConfig()).Events("") // The core has made clients of it.
+		b.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: events})
 	})
 	return b.NewRecorder(m.o.Cache.Scheme, corev1.EventSource{Component: name})
 }

@@ -50,7 +50,8 @@ func (w *world) enforce(name, rest, actions string) {
 // put creates a config map with one value.
 func (w *world) put(name, value string) error {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"v": value}}
-	_, err := w.Client().CoreV1().ConfigMaps("default").Create(context.Background(), cm, metav1.CreateOptions{})
+	maps := kubernetes.NewForConfigOrDie(w.RESTConfig()).CoreV1().ConfigMaps("default")
+	_, err := maps.Create(context.Background(), cm, metav1.CreateOptions{})
 	return err
 }
 
@@ -98,7 +99,7 @@ func TestPolicyAuthorizer(t *testing.T) {
 	w := newWorld(t, localapi.Options{CEL: cel.New(), RBAC: true})
 	w.enforce("trusted", `validations: [{expression: "authorizer.group('').resource('secrets').namespace('default')`+
 		`.check('get').allowed()"}]`, "[Deny]")
-	ctx, roles := t.Context(), w.Client().RbacV1()
+	ctx, roles := t.Context(), kubernetes.NewForConfigOrDie(w.RESTConfig()).RbacV1()
 	for user, resources := range map[string][]string{"one": {"configmaps"}, "two": {"configmaps", "secrets"}} {
 		role := &rbacv1.Role{
 			ObjectMeta: metav1.ObjectMeta{Name: user},

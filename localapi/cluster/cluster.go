@@ -9,10 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/informer"
@@ -43,13 +42,9 @@ type part struct {
 
 // New makes the controllers that o asks for. They use the API at config. Nothing runs before [Cluster.Run].
 func New(config *rest.Config, o Options) (*Cluster, error) {
-	client, err := kubernetes.NewForConfig(config)
+	live, err := client.New(config, client.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("new client: %w", err)
-	}
-	objects, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("new metadata client: %w", err)
+		return nil, err
 	}
 	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
 	if err != nil {
@@ -57,9 +52,12 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	}
 	c := &Cluster{parts: []part{{"informers", factory.Run}}}
 	if !o.NoGarbageCollector {
-		broadcaster := events.New(client.CoreV1(), events.Options{})
+		broadcaster, err := events.New(config, events.Options{})
+		if err != nil {
+			return nil, err
+		}
 		gc, err := garbagecollector.New(garbagecollector.Config{
-			Client: client, Metadata: objects, Recorder: broadcaster.Recorder(garbagecollector.Component),
+			Server: config, Recorder: broadcaster.Recorder(garbagecollector.Component),
 		}, o.GarbageCollector)
 		if err != nil {
 			return nil, err
@@ -67,14 +65,14 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 		c.parts = append(c.parts, part{"events", broadcaster.Run}, part{"garbage collector", gc.Run})
 	}
 	if !o.NoNamespaces {
-		controller, err := newNamespaces(namespaces.Config{Client: client, Metadata: objects}, factory)
+		controller, err := newNamespaces(namespaces.Config{Client: live, Server: config}, factory)
 		if err != nil {
 			return nil, err
 		}
 		c.parts = append(c.parts, part{namespaces.Name, controller.Run})
 	}
 	if !o.NoKubelet {
-		if err := c.addKubelet(kubelet.Config{Client: client}, factory, o.Kubelet); err != nil {
+		if err := c.addKubelet(kubelet.Config{Client: live}, factory, o.Kubelet); err != nil {
 			return nil, err
 		}
 	}
@@ -83,11 +81,7 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 
 // AddNamespaces adds the controller of namespaces to a manager.
 func AddNamespaces(m *manager.Manager) error {
-	objects, err := metadata.NewForConfig(m.GetConfig())
-	if err != nil {
-		return fmt.Errorf("new metadata client: %w", err)
-	}
-	controller, err := newNamespaces(namespaces.Config{Client: m.Client(), Metadata: objects}, m.Informers())
+	controller, err := newNamespaces(namespaces.Config{Client: m.GetClient(), Server: m.GetConfig()}, m.Informers())
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestCluster(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- c.Run(ctx) }()
-		core := server.Client().CoreV1()
+		core := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1()
 		settle := func() { time.Sleep(time.Minute) }
 
 		shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
@@ -102,7 +102,7 @@ func TestPodsCanBeSeenToTerminate(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- all.Run(ctx) }()
-			pods := server.Client().CoreV1().Pods("default")
+			pods := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().Pods("default")
 			pod := &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "p"},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}},

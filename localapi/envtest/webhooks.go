@@ -24,11 +24,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	documents "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/internal/certs"
+	"github.com/flyball-dev/flyball/internal/groupclient"
 	"github.com/flyball-dev/flyball/internal/yamlfiles"
 )
 
@@ -84,32 +84,29 @@ func (o *WebhookInstallOptions) Install(config *rest.Config) error {
 			return err
 		}
 	}
-	client, err := kubernetes.NewForConfig(config)
+	server, err := groupclient.New(config, admissionv1.SchemeGroupVersion)
 	if err != nil {
 		return err
 	}
-	hooks, ctx := client.AdmissionregistrationV1(), context.Background()
 	for _, c := range o.MutatingWebhooks {
-		if err := ensure(ctx, hooks.MutatingWebhookConfigurations(), c); err != nil {
+		if err := ensure(server, "mutatingwebhookconfigurations", c); err != nil {
 			return fmt.Errorf("install mutating webhooks %s: %w", c.Name, err)
 		}
 	}
 	for _, c := range o.ValidatingWebhooks {
-		if err := ensure(ctx, hooks.ValidatingWebhookConfigurations(), c); err != nil {
+		if err := ensure(server, "validatingwebhookconfigurations", c); err != nil {
 			return fmt.Errorf("install validating webhooks %s: %w", c.Name, err)
 		}
 	}
 	return nil
 }
 
-// configurations is a client of one kind of configurations.
-type configurations[T metav1.Object] interface {
-	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
-	Create(ctx context.Context, c T, o metav1.CreateOptions) (T, error)
-	Update(ctx context.Context, c T, o metav1.UpdateOptions) (T, error)
-}
-
-func ensure[T metav1.Object](ctx context.Context, client configurations[T], c T) error {
+// ensure creates or updates a configuration.
+func ensure[T interface {
+	runtime.Object
+	metav1.Object
+}](server rest.Interface, resource string, c T) error {
+	ctx, client := context.Background(), groupclient.Resource[T](server, resource, "")
 	there, err := client.Get(ctx, c.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
@@ -22,13 +22,17 @@ func ExampleNew() {
 		return
 	}
 	defer server.Close()
-	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	c, err := client.New(server.RESTConfig(), client.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	config := kubelet.Config{Client: client}
+	config := kubelet.Config{Client: c}
 	config.Pods, _ = informer.For[*corev1.Pod](factory)
 	config.Nodes, _ = informer.For[*corev1.Node](factory)
 	nodes, err := kubelet.New(config, kubelet.Options{Nodes: 1})
@@ -41,16 +45,15 @@ func ExampleNew() {
 	go func() { done <- factory.Run(ctx) }()
 	go func() { done <- nodes.Run(ctx) }()
 
-	pods := client.CoreV1().Pods("default")
 	web := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}},
 	}
-	_, _ = pods.Create(ctx, web, metav1.CreateOptions{})
+	_ = c.Create(ctx, web)
 	for {
-		pod, err := pods.Get(ctx, "web", metav1.GetOptions{})
-		if err == nil && pod.Status.Phase == corev1.PodRunning {
-			fmt.Println(pod.Status.Phase, pod.Spec.NodeName, pod.Status.PodIP)
+		err := c.Get(ctx, client.ObjectKeyFromObject(web), web)
+		if err == nil && web.Status.Phase == corev1.PodRunning {
+			fmt.Println(web.Status.Phase, web.Spec.NodeName, web.Status.PodIP)
 			break
 		}
 		time.Sleep(time.Millisecond)

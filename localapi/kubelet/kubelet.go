@@ -10,8 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/source"
@@ -22,7 +22,7 @@ const Name = "fake-kubelet"
 
 // Config holds the client and the informers that the kubelet uses. All fields are required.
 type Config struct {
-	Client kubernetes.Interface
+	Client client.Client
 	Pods   informer.Informer[*corev1.Pod]
 	Nodes  informer.Informer[*corev1.Node]
 }
@@ -67,7 +67,7 @@ func DefaultPullable(image string) bool {
 //
 // Concurrency: all methods may be called from any goroutine; Run only once.
 type Kubelet struct {
-	client  kubernetes.Interface
+	client  client.Client
 	pods    informer.Informer[*corev1.Pod]
 	nodes   informer.Informer[*corev1.Node]
 	options Options

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
@@ -66,7 +67,11 @@ func (c *cluster) start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.kubelet, err = kubelet.New(kubelet.Config{Client: c.client, Pods: pods, Nodes: nodes}, c.options)
+	writer, err := client.New(c.server.RESTConfig(), client.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.kubelet, err = kubelet.New(kubelet.Config{Client: writer, Pods: pods, Nodes: nodes}, c.options)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -51,8 +51,7 @@ func (k *Kubelet) reconcileNode(ctx context.Context, key reconcile.Request) (rec
 	}
 	node, found := k.nodes.Get("", key.Name)
 	if !found {
-		_, err := k.client.CoreV1().Nodes().Create(ctx, newNode(i, k.options.PodsPerNode, time.Now()),
-			metav1.CreateOptions{})
+		err := k.client.Create(ctx, newNode(i, k.options.PodsPerNode, time.Now()))
 		if apierrors.IsAlreadyExists(err) {
 			return reconcile.Result{}, nil // the node's event will queue it again
 		}
@@ -71,7 +70,7 @@ func (k *Kubelet) reconcileNode(ctx context.Context, key reconcile.Request) (rec
 	}
 	node = node.DeepCopy()
 	node.Status = status
-	if _, err := k.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+	if err := k.client.Status().Update(ctx, node); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return reconcile.Result{}, nil // the event of the change will queue it again
 		}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
@@ -86,10 +87,10 @@ func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
 	if before {
 		return nil // already bound; the event will queue it again
 	}
-	err := k.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
+	err := k.client.SubResource("binding").Create(ctx, pod, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
-	}, metav1.CreateOptions{})
+	})
 	if err != nil {
 		k.records.unplace(pod.UID)
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -189,8 +190,8 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod, status corev
 	if err != nil {
 		return fmt.Errorf("patch status of pod: %w", err)
 	}
-	patched, err := k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body,
-		metav1.PatchOptions{}, "status")
+	patched := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	err = k.client.Status().Patch(ctx, patched, client.RawPatch(types.StrategicMergePatchType, body))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // gone, or replaced by another pod; the event will queue it again
 	}
@@ -215,10 +216,7 @@ func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, 
 	if remaining := k.remaining(pod, "stop", takes); remaining > 0 {
 		return reconcile.Result{RequeueAfter: remaining}, nil
 	}
-	now := int64(0)
-	err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID},
-	})
+	err := k.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.OnlyThis(pod))
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return reconcile.Result{}, fmt.Errorf("delete pod: %w", err)
 	}

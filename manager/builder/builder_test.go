@@ -106,11 +106,10 @@ func configMap(name string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
 
 func create(t *testing.T, m *manager.Manager, cm *corev1.ConfigMap) *corev1.ConfigMap {
 	t.Helper()
-	out, err := m.Client().CoreV1().ConfigMaps(cm.Namespace).Create(t.Context(), cm, metav1.CreateOptions{})
-	if err != nil {
+	if err := m.GetClient().Create(t.Context(), cm); err != nil {
 		t.Fatal(err)
 	}
-	return out
+	return cm
 }
 
 func TestOwnsAsksForTheControllerOnce(t *testing.T) {
@@ -128,8 +127,7 @@ func TestOwnsAsksForTheControllerOnce(t *testing.T) {
 				ownedBy("apps/v1", "Deployment", "db", false)))
 		r.want(t, "create", "default/web")
 		cm.Data = map[string]string{"k": "v"}
-		if _, err := m.Client().CoreV1().ConfigMaps("default").Update(t.Context(), cm,
-			metav1.UpdateOptions{}); err != nil {
+		if err := m.GetClient().Update(t.Context(), cm); err != nil {
 			t.Fatal(err)
 		}
 		r.want(t, "update", "default/web")

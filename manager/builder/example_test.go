@@ -47,10 +47,12 @@ func ExampleControllerManagedBy() {
 	yes := true
 	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "1", Controller: &yes}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web-1", OwnerReferences: []metav1.OwnerReference{owner}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web-1", OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
-	if _, err := mgr.Client().CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+	if err := mgr.GetClient().Create(ctx, pod); err != nil {
 		fmt.Println(err)
 		return
 	}

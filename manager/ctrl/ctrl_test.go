@@ -52,12 +52,13 @@ func ExampleNewManager() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	if err := (&Greeter{Interface: mgr.Client(), greeted: stop}).SetupWithManager(mgr); err != nil {
+	clients := kubernetes.NewForConfigOrDie(mgr.GetConfig())
+	if err := (&Greeter{Interface: clients, greeted: stop}).SetupWithManager(mgr); err != nil {
 		fmt.Println(err)
 		return
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "world"}}
-	if _, err := mgr.Client().CoreV1().ConfigMaps("default").Create(ctx, cm, metav1.CreateOptions{}); err != nil {
+	if _, err := clients.CoreV1().ConfigMaps("default").Create(ctx, cm, metav1.CreateOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -13,7 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 )
 
@@ -85,7 +84,7 @@ var ErrWorkRemains = errors.New("guarded work is still running")
 //
 // Concurrency: Status and Check may be called from any goroutine at any time; one Run at a time.
 type Elector struct {
-	lock    resourcelock.Interface
+	lock    Lock
 	options Options
 
 	mu sync.Mutex
@@ -113,7 +112,7 @@ const maxUnanswered = 8
 // goroutine.
 //
 // Errors: durations that contradict each other; an empty identity.
-func New(lock resourcelock.Interface, o Options) (*Elector, error) {
+func New(lock Lock, o Options) (*Elector, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
@@ -289,22 +288,19 @@ func (e *Elector) noteError(err error) (isNews bool) {
 // because the response to an earlier write was lost.
 func (e *Elector) acquire(ctx context.Context) error {
 	sent := time.Now()
-	record, _, err := e.lock.Get(ctx)
+	record, err := e.read(ctx)
 	isMissing := apierrors.IsNotFound(err)
-	switch {
-	case isMissing:
-		record = &resourcelock.LeaderElectionRecord{}
-	case err != nil:
+	if err != nil && !isMissing {
 		return fmt.Errorf("get lease %s: %w", e.lock.Describe(), err)
 	}
-	e.observe(ctx, *record)
+	e.observe(ctx, record)
 	switch {
 	case e.isHeld():
 		return errHeld
 	case isMissing:
 		return e.create(ctx, sent)
 	}
-	next := *record
+	next := record
 	if record.HolderIdentity != e.lock.Identity() {
 		next.LeaderTransitions = min(next.LeaderTransitions+1, math.MaxInt32) // the server rejects larger values
 		next.AcquireTime = metav1.Now()
@@ -312,10 +308,16 @@ func (e *Elector) acquire(ctx context.Context) error {
 	return e.update(ctx, next)
 }
 
+// read reads the record.
+func (e *Elector) read(ctx context.Context) (leaseRecord, error) {
+	spec, err := e.lock.Get(ctx)
+	return recordOf(spec), err
+}
+
 func (e *Elector) create(ctx context.Context, sent time.Time) error {
-	record := resourcelock.LeaderElectionRecord{AcquireTime: metav1.NewTime(sent)}
+	record := leaseRecord{AcquireTime: metav1.NewTime(sent)}
 	e.sign(&record, sent)
-	if err := e.lock.Create(ctx, record); err != nil {
+	if err := e.lock.Create(ctx, specOf(record)); err != nil {
 		if !apierrors.IsAlreadyExists(err) {
 			e.noteUnanswered(sent)
 		}
@@ -326,10 +328,10 @@ func (e *Elector) create(ctx context.Context, sent time.Time) error {
 }
 
 // update writes the record under our name. The lock rejects it if somebody else has written since the last Get.
-func (e *Elector) update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (e *Elector) update(ctx context.Context, record leaseRecord) error {
 	sent := time.Now()
 	e.sign(&record, sent)
-	if err := e.lock.Update(ctx, record); err != nil {
+	if err := e.lock.Update(ctx, specOf(record)); err != nil {
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			e.noteUnanswered(sent)
 		}
@@ -345,7 +347,7 @@ func (e *Elector) noteUnanswered(sent time.Time) {
 	e.unanswered = append(e.unanswered[max(0, len(e.unanswered)-maxUnanswered+1):], sent)
 }
 
-func (e *Elector) sign(record *resourcelock.LeaderElectionRecord, now time.Time) {
+func (e *Elector) sign(record *leaseRecord, now time.Time) {
 	record.HolderIdentity = e.lock.Identity()
 	record.LeaseDurationSeconds = int(e.options.LeaseDuration / time.Second)
 	record.RenewTime = metav1.NewTime(now)
@@ -353,7 +355,7 @@ func (e *Elector) sign(record *resourcelock.LeaderElectionRecord, now time.Time)
 
 // won records that a write of ours, sent at the given time, was accepted. A response that arrives after the end of the
 // tenure does not revive it: a candidate may have read the lock before the write arrived.
-func (e *Elector) won(record resourcelock.LeaderElectionRecord, sent time.Time) {
+func (e *Elector) won(record leaseRecord, sent time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.observed, e.rival = observation{record: record, at: sent}, observation{}
@@ -366,7 +368,7 @@ func (e *Elector) won(record resourcelock.LeaderElectionRecord, sent time.Time) 
 // observe records the state of the lock, or that it is missing, and since when. After any change, even one not made by
 // the holder, another process may lead that has not noticed the change yet. There are three exceptions: the lock is
 // free when it is seen for the first time, its holder released it, or the change is our own write.
-func (e *Elector) observe(ctx context.Context, record resourcelock.LeaderElectionRecord) {
+func (e *Elector) observe(ctx context.Context, record leaseRecord) {
 	holder, own := record.HolderIdentity, e.lock.Identity()
 	e.mu.Lock()
 	before := e.observed
@@ -394,13 +396,13 @@ func (e *Elector) observe(ctx context.Context, record resourcelock.LeaderElectio
 }
 
 // wroteLocked returns the index of the unanswered write that wrote the record, or -1.
-func (e *Elector) wroteLocked(record resourcelock.LeaderElectionRecord) int {
+func (e *Elector) wroteLocked(record leaseRecord) int {
 	return slices.IndexFunc(e.unanswered, func(sent time.Time) bool { return sameTime(record.RenewTime.Time, sent) })
 }
 
 // arrived records that the lock carries our identity. Only this process writes that. So if the lock also carries the
 // time of an unanswered write, that write was accepted.
-func (e *Elector) arrived(record resourcelock.LeaderElectionRecord) {
+func (e *Elector) arrived(record leaseRecord) {
 	e.mu.Lock()
 	i := e.wroteLocked(record)
 	var sent time.Time

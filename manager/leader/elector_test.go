@@ -13,7 +13,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 )
 
@@ -319,7 +318,7 @@ func TestStolenLeaseEndsTheTenureAtTheNextLook(t *testing.T) {
 		lease := &fakeLease{}
 		a := campaign(t, lease, "a")
 		<-a.elected
-		lease.set(&resourcelock.LeaderElectionRecord{HolderIdentity: "thief", LeaseDurationSeconds: 15})
+		lease.set(&leaseRecord{HolderIdentity: "thief", LeaseDurationSeconds: 15})
 		start := time.Now()
 		err := <-a.result
 		if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), `held by "thief"`) ||
@@ -362,7 +361,7 @@ func TestClockSkewIsHarmless(t *testing.T) {
 				stamp := metav1.NewTime(time.Now().Add(skew))
 				lease := &fakeLease{}
 				lease.set(
-					&resourcelock.LeaderElectionRecord{
+					&leaseRecord{
 						HolderIdentity: "other", LeaseDurationSeconds: 15,
 						RenewTime: stamp,
 					},
@@ -383,7 +382,7 @@ func TestClockSkewIsHarmless(t *testing.T) {
 func TestStopWhileCampaigning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &fakeLease{}
-		lease.set(&resourcelock.LeaderElectionRecord{HolderIdentity: "other", LeaseDurationSeconds: 3600})
+		lease.set(&leaseRecord{HolderIdentity: "other", LeaseDurationSeconds: 3600})
 		a := campaign(t, lease, "a")
 		time.Sleep(time.Minute)
 		if err := a.leave(); err != nil {

@@ -6,20 +6,28 @@ import (
 	"fmt"
 	"net/http"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
 func ExampleNew() {
-	client := fake.NewClientset()
-	lock := &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: "kube-system", Name: "my-controller"},
-		Client:     client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: "host-1"},
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	c, err1 := client.New(server.RESTConfig(), client.Options{})
+	lock, err2 := leader.NewLeaseLock(server.RESTConfig(),
+		metav1.ObjectMeta{Namespace: "kube-system", Name: "my-controller"}, "host-1", nil)
+	if err := errors.Join(err1, err2); err != nil {
+		fmt.Println(err)
+		return
 	}
 	elector, err := leader.New(lock, leader.Options{})
 	if err != nil {
@@ -27,8 +35,11 @@ func ExampleNew() {
 		return
 	}
 	holder := func() string {
-		lease, _ := client.CoordinationV1().Leases("kube-system").Get(context.Background(), "my-controller",
-			metav1.GetOptions{})
+		var lease coordinationv1.Lease
+		if err := c.Get(context.Background(), client.ObjectKey{Namespace: "kube-system", Name: "my-controller"},
+			&lease); err != nil {
+			return err.Error()
+		}
 		return *lease.Spec.HolderIdentity
 	}
 	err = elector.Run(context.Background(), func(tenure context.Context) error {
@@ -42,8 +53,8 @@ func ExampleNew() {
 }
 
 func ExampleNewLeaseLock() {
-	lock, err := leader.NewLeaseLock(&rest.Config{Host: "https://127.0.0.1:6443"}, "kube-system", "my-controller",
-		resourcelock.ResourceLockConfig{Identity: "host-1"})
+	lock, err := leader.NewLeaseLock(&rest.Config{Host: "https://127.0.0.1:6443"},
+		metav1.ObjectMeta{Namespace: "kube-system", Name: "my-controller"}, "host-1", nil)
 	fmt.Println(lock.Describe(), lock.Identity(), err)
 	// Output: kube-system/my-controller host-1 <nil>
 }

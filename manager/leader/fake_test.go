@@ -2,23 +2,21 @@ package leader
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"math"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // fakeLease is the Lease object on the server: a record and its resource version.
 type fakeLease struct {
 	mu      sync.Mutex
-	record  *resourcelock.LeaderElectionRecord // nil: the object does not exist
+	record  *leaseRecord // nil: the object does not exist
 	version int
 	history []string // holders, each as often as it wrote
 }
@@ -51,30 +49,29 @@ func (l *fakeLock) faults(ctx context.Context, verb string) (bool, error) {
 	return true, ctx.Err()
 }
 
-func (l *fakeLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (l *fakeLock) Get(ctx context.Context) (coordinationv1.LeaseSpec, error) {
 	if _, err := l.faults(ctx, "get"); err != nil {
-		return nil, nil, err
+		return coordinationv1.LeaseSpec{}, err
 	}
 	l.lease.mu.Lock()
 	defer l.lease.mu.Unlock()
 	if l.lease.record == nil {
-		return nil, nil, apierrors.NewNotFound(leases, "lock")
+		return coordinationv1.LeaseSpec{}, apierrors.NewNotFound(leases, "lock")
 	}
 	l.seen = l.lease.version
-	record := *l.lease.record
-	raw, err := json.Marshal(record)
-	return &record, raw, err
+	return specOf(*l.lease.record), nil
 }
 
-func (l *fakeLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *fakeLock) Create(ctx context.Context, record coordinationv1.LeaseSpec) error {
 	return l.write(ctx, "create", record)
 }
 
-func (l *fakeLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *fakeLock) Update(ctx context.Context, record coordinationv1.LeaseSpec) error {
 	return l.write(ctx, "update", record)
 }
 
-func (l *fakeLock) write(ctx context.Context, verb string, record resourcelock.LeaderElectionRecord) error {
+func (l *fakeLock) write(ctx context.Context, verb string, spec coordinationv1.LeaseSpec) error {
+	record := recordOf(spec)
 	applied, fault := l.faults(ctx, verb)
 	if fault != nil && !applied {
 		return fault
@@ -87,7 +84,7 @@ func (l *fakeLock) write(ctx context.Context, verb string, record resourcelock.L
 		return apierrors.NewAlreadyExists(leases, "lock")
 	case verb == "update" && !exists:
 		return apierrors.NewNotFound(leases, "lock")
-	case record.LeaderTransitions > math.MaxInt32: // as it is written into the lease
+	case record.LeaderTransitions < 0: // the server's rule; a larger number than fits becomes negative
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Lease"}, "lock", nil)
 	case verb == "update" && l.seen != l.lease.version:
 		return apierrors.NewConflict(leases, "lock", errors.New("version "+strconv.Itoa(l.seen)))
@@ -109,21 +106,21 @@ func (l *fakeLock) Identity() string     { return l.identity }
 func (l *fakeLock) Describe() string     { return "kube-system/lock" }
 
 // set writes the lease as a third party would.
-func (s *fakeLease) set(record *resourcelock.LeaderElectionRecord) {
+func (s *fakeLease) set(record *leaseRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.record = record
 	s.version++
 }
 
-func (s *fakeLease) get() resourcelock.LeaderElectionRecord {
+func (s *fakeLease) get() leaseRecord {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return *s.record
 }
 
 // edit lets a third party change the lease, if it is there.
-func (s *fakeLease) edit(change func(*resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord) {
+func (s *fakeLease) edit(change func(*leaseRecord) *leaseRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.record == nil {

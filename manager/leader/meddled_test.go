@@ -8,48 +8,46 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // edits are what a person may do to a lease that a holds and b waits for. What a gives back looks like none of them.
 var edits = []struct {
 	name  string
 	loses bool // a does, when it looks
-	edit  func(*resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord
+	edit  func(*leaseRecord) *leaseRecord
 }{
-	{"deleted", false, func(*resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord { return nil }},
-	{"without its holder", true, func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
+	{"deleted", false, func(*leaseRecord) *leaseRecord { return nil }},
+	{"without its holder", true, func(r *leaseRecord) *leaseRecord {
 		r.HolderIdentity = ""
 		return r
 	}},
-	{"given to the follower", true, func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
+	{"given to the follower", true, func(r *leaseRecord) *leaseRecord {
 		r.HolderIdentity = "b"
 		return r
 	}},
 	{
 		"given to nobody that there is", true,
-		func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
+		func(r *leaseRecord) *leaseRecord {
 			r.HolderIdentity = "nobody\n[-]"
 			return r
 		},
 	},
-	{"for two seconds", false, func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
+	{"for two seconds", false, func(r *leaseRecord) *leaseRecord {
 		r.LeaseDurationSeconds = 2
 		return r
 	}},
-	{"for no time", false, func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
+	{"for no time", false, func(r *leaseRecord) *leaseRecord {
 		r.LeaseDurationSeconds = 0
 		return r
 	}},
-	{"of another age", false, func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
+	{"of another age", false, func(r *leaseRecord) *leaseRecord {
 		r.RenewTime.Time = r.RenewTime.AddDate(-1000, 0, 0)
 		r.AcquireTime.Time = r.AcquireTime.AddDate(1000, 0, 0)
 		return r
 	}},
 	{
 		"with as many transitions as can be", false,
-		func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
+		func(r *leaseRecord) *leaseRecord {
 			r.LeaderTransitions = math.MaxInt32
 			return r
 		},
@@ -68,7 +66,7 @@ func TestEditedLeaseHasOneLeader(t *testing.T) {
 	}
 }
 
-func editLease(t *testing.T, edit func(*resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord,
+func editLease(t *testing.T, edit func(*leaseRecord) *leaseRecord,
 	loses, cutOff bool,
 ) {
 	lease := &fakeLease{}
@@ -101,7 +99,7 @@ func editLease(t *testing.T, edit func(*resourcelock.LeaderElectionRecord) *reso
 func TestStatusOfALeaseThatNeverExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &fakeLease{}
-		lease.set(&resourcelock.LeaderElectionRecord{HolderIdentity: "gone", LeaseDurationSeconds: math.MaxInt32})
+		lease.set(&leaseRecord{HolderIdentity: "gone", LeaseDurationSeconds: math.MaxInt32})
 		a := campaign(t, lease, "a")
 		time.Sleep(time.Hour)
 		if s := a.Status(); s.Leading || s.Holder != "gone" || s.Patience != math.MaxInt32*time.Second-time.Hour {
@@ -162,7 +160,7 @@ func TestStopDuringAnUnansweredAcquisition(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lease := &fakeLease{}
 				if verb == "update" {
-					lease.set(&resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1})
+					lease.set(&leaseRecord{LeaseDurationSeconds: 1})
 				}
 				lock := &fakeLock{lease: lease, identity: "a"}
 				lock.fail(func(ctx context.Context, called string) (bool, error) {

@@ -95,21 +95,21 @@ func (e *Elector) renew(ctx context.Context) error {
 		return err
 	}
 	sent := time.Now()
-	current, _, err := e.lock.Get(ctx)
+	current, err := e.read(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		return e.create(ctx, sent) // deleted, and not yet taken by another process
 	case err != nil:
 		return fmt.Errorf("get lease %s: %w", e.lock.Describe(), err)
 	case current.HolderIdentity != e.lock.Identity():
-		e.observe(ctx, *current)
+		e.observe(ctx, current)
 		return fmt.Errorf("%w: %s is held by %q", ErrLost, e.lock.Describe(), current.HolderIdentity)
 	}
 	e.mu.Lock()
 	e.slow++
 	e.mu.Unlock()
-	e.arrived(*current)
-	return e.update(ctx, *current)
+	e.arrived(current)
+	return e.update(ctx, current)
 }
 
 // giveUp ends a campaign that was not won, as far as this process knows. If the outcome of a write is unknown, it reads
@@ -124,11 +124,11 @@ func (e *Elector) giveUp(ctx context.Context) error {
 	}
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.RetryPeriod)
 	defer cancel()
-	current, _, err := e.lock.Get(look)
+	current, err := e.read(look)
 	if err != nil || current.HolderIdentity != e.lock.Identity() {
 		return nil
 	}
-	if err := e.lock.Update(look, emptied(*current)); err != nil {
+	if err := e.lock.Update(look, specOf(emptied(current))); err != nil {
 		return fmt.Errorf("release lease %s: %w", e.lock.Describe(), err)
 	}
 	klog.FromContext(ctx).Info("Released the leader lease", "lease", e.lock.Describe())
@@ -150,17 +150,17 @@ func (e *Elector) release(ctx context.Context) error {
 
 	var err error
 	for range releaseTries {
-		if err = e.lock.Update(ctx, emptied(record)); err == nil {
+		if err = e.lock.Update(ctx, specOf(emptied(record))); err == nil {
 			e.observe(ctx, emptied(record))
 			klog.FromContext(ctx).Info("Released the leader lease", "lease", e.lock.Describe())
 			return nil
 		}
-		current, _, getErr := e.lock.Get(ctx)
+		current, getErr := e.read(ctx)
 		if apierrors.IsNotFound(getErr) || getErr == nil && current.HolderIdentity != e.lock.Identity() {
 			return nil // nothing to release: the lease is gone, or an earlier try arrived
 		}
 		if getErr == nil {
-			record = *current
+			record = current
 		}
 	}
 	return fmt.Errorf("release lease %s: %w", e.lock.Describe(), err)

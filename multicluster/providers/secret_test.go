@@ -83,7 +83,7 @@ func inSecrets(t *testing.T, o SecretOptions, test func(w *secrets)) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-		w := &secrets{t: t, ctx: ctx, them: api.Client(), fleet: &recorder{}, p: p}
+		w := &secrets{t: t, ctx: ctx, them: kubernetes.NewForConfigOrDie(api.RESTConfig()), fleet: &recorder{}, p: p}
 		done := make(chan error, 2)
 		go func() { done <- local.Run(ctx) }()
 		go func() { done <- p.Run(ctx, w.fleet) }()

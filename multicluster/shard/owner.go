@@ -9,13 +9,14 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/groupclient"
 	"github.com/flyball-dev/flyball/internal/versions"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/multicluster"
@@ -26,9 +27,9 @@ import (
 // Concurrency: all methods may be called from any goroutine.
 type Owner struct {
 	options  Options
-	lease    string // the name of this replica's lease
-	client   coordinationclient.LeasesGetter
-	leases   coordinationclient.LeaseInterface
+	lease    string       // the name of this replica's lease
+	config   *rest.Config // of the replicas' locks
+	leases   *gentype.Client[*coordinationv1.Lease]
 	limiter  flowcontrol.RateLimiter
 	informer *informer.SharedInformer[*coordinationv1.Lease]
 	replicas *replicas
@@ -63,14 +64,14 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	}
 	own := rest.CopyConfig(config)
 	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent()) + "/shard-owner"
-	own.QPS, own.RateLimiter = -1, nil                  // renewals wait for no other requests
-	client, err := coordinationclient.NewForConfig(own) // not a clientset, which links all kinds
+	own.QPS, own.RateLimiter = -1, nil // renewals wait for no other requests
+	server, err := groupclient.New(own, coordinationv1.SchemeGroupVersion)
 	if err != nil {
 		return nil, fmt.Errorf("shard owner: client for leases: %w", err)
 	}
 	owner := &Owner{
 		options: o, lease: leaseName(o.Fleet, key{replicaLease, o.Identity}),
-		client: client, leases: client.Leases(o.Namespace),
+		config: own, leases: groupclient.Resource[*coordinationv1.Lease](server, "leases", o.Namespace),
 		limiter:  flowcontrol.NewFakeAlwaysRateLimiter(),
 		replicas: newReplicas(o.LeaseDuration),
 		claims:   map[string]*claim{}, written: map[string]*coordinationv1.Lease{}, deletedHeld: map[string]time.Time{},
@@ -82,11 +83,10 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	if o.QPS > 0 {
 		owner.limiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
 	}
-	lw := listwatch.NewRESTListerWatcher[*coordinationv1.Lease](client.RESTClient(),
-		listwatch.RESTOptions{
-			Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease",
-			Namespace: o.Namespace, LabelSelector: FleetLabel + "=" + o.Fleet,
-		})
+	lw := listwatch.NewRESTListerWatcher[*coordinationv1.Lease](server, listwatch.RESTOptions{
+		Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease",
+		Namespace: o.Namespace, LabelSelector: FleetLabel + "=" + o.Fleet,
+	})
 	owner.informer = informer.NewSharedInformer(lw, informer.Options[*coordinationv1.Lease]{
 		Resource: "leases.coordination.k8s.io",
 		Backoff:  informer.Backoff{Min: o.RetryPeriod / 4, Max: o.RetryPeriod},

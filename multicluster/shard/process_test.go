@@ -365,7 +365,7 @@ func writeShared(ctx context.Context, fleet *multicluster.Manager, name, by stri
 	if err != nil {
 		return nil //nolint:nilerr // it has gone
 	}
-	client, err := cluster.Clientset()
+	client, err := kubernetes.NewForConfig(cluster.Config())
 	if err != nil {
 		return err
 	}

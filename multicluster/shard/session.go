@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/manager/leader"
@@ -23,14 +22,16 @@ type session struct {
 	check func() error
 }
 
-// elector returns the elector that makes this replica a member under a session.
+// elector returns the elector that makes this replica a member, under a session.
 func (o *Owner) elector(session string) (*leader.Elector, error) {
-	return leader.New(&resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: o.options.Namespace, Name: o.lease},
-		Client:     o.client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: session},
-		Labels:     map[string]string{FleetLabel: o.options.Fleet, KindLabel: string(replicaLease)},
-	}, o.options.Options)
+	lock, err := leader.NewLeaseLock(o.config, metav1.ObjectMeta{
+		Namespace: o.options.Namespace, Name: o.lease,
+		Labels: map[string]string{FleetLabel: o.options.Fleet, KindLabel: string(replicaLease)},
+	}, session, nil)
+	if err != nil {
+		return nil, err
+	}
+	return leader.New(lock, o.options.Options)
 }
 
 // runSessions makes this replica a member, and again whenever it has lost its membership, until ctx is done.

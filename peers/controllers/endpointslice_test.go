@@ -303,7 +303,8 @@ func (p *pair) ours() string {
 	p.must(err)
 	writer, err := client.New(config, client.Options{Informers: factory})
 	p.must(err)
-	sender := events.New(kubernetes.NewForConfigOrDie(config).CoreV1(), events.Options{})
+	sender, err := events.New(config, events.Options{})
+	p.must(err)
 	c := endpointslice.Config{Client: writer, Recorder: sender.Recorder(endpointslice.Component)}
 	c.Services, err = informer.For[*corev1.Service](factory)
 	p.must(err)

@@ -53,7 +53,7 @@ func startKubelet(t *testing.T, on *upstream.ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := kubelet.New(kubelet.Config{Client: m.Client(), Pods: pods, Nodes: nodes},
+	k, err := kubelet.New(kubelet.Config{Client: m.GetClient(), Pods: pods, Nodes: nodes},
 		kubelet.Options{Delay: 20 * time.Millisecond, PodsPerNode: 10_000})
 	if err != nil {
 		t.Fatal(err)

@@ -366,7 +366,8 @@ func rbacServers(t *testing.T) (real, ours *server) {
 		of: func(u string) http.RoundTripper { return transports[u] },
 	}
 	local := localapi.NewTestWith(t, localapi.Options{RBAC: true})
-	ours = &server{admin: local.Client(), host: local.RESTConfig().Host, of: func(u string) http.RoundTripper {
+	admin := kubernetes.NewForConfigOrDie(local.RESTConfig())
+	ours = &server{admin: admin, host: local.RESTConfig().Host, of: func(u string) http.RoundTripper {
 		if u == "root" {
 			return local.RESTConfigFor(auth.User{Name: "admin", UID: "admin", Groups: []string{auth.Masters}}).Transport
 		}

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/discovery"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	controllerruntime "sigs.k8s.io/controller-runtime"
@@ -116,15 +115,15 @@ var collected = []string{
 func collectGarbage(e *simtest.Env) (simtest.Program, error) {
 	config := e.Config()
 	config.QPS = -1 // A limiter serves goroutines that wait in no order.
-	client, err := kubernetes.NewForConfig(config)
+	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := metadata.NewForConfig(config)
+	sender, err := events.New(config, events.Options{})
 	if err != nil {
 		return nil, err
 	}
-	_, lists, err := client.Discovery().ServerGroupsAndResources()
+	_, lists, err := server.ServerGroupsAndResources()
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +141,6 @@ func collectGarbage(e *simtest.Env) (simtest.Program, error) {
 		}
 	}
 	return garbagecollector.New(garbagecollector.Config{
-		Client: client, Metadata: objects, Recorder: events.New(client.CoreV1(), events.Options{}).Recorder("gc"),
+		Server: config, Recorder: sender.Recorder("gc"),
 	}, garbagecollector.Options{Workers: 1, DiscoveryPeriod: 24 * time.Hour, Ignored: ignored})
 }

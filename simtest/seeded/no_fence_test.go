@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/manager"
@@ -50,7 +50,7 @@ func elected(e *simtest.Env, mended bool) (simtest.Program, error) {
 	if mended || err != nil {
 		return mgr, err
 	}
-	lock, err := leader.NewLeaseLock(e.Config(), "default", "pairs", resourcelock.ResourceLockConfig{Identity: me})
+	lock, err := leader.NewLeaseLock(e.Config(), metav1.ObjectMeta{Namespace: "default", Name: "pairs"}, me, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/utils/ptr"
 
@@ -28,18 +27,17 @@ import (
 func GarbageCollector(of ...schema.GroupResource) func(*simtest.Env) (simtest.Program, error) {
 	return func(e *simtest.Env) (simtest.Program, error) {
 		config := e.Config()
-		server, err1 := kubernetes.NewForConfig(config)
-		objects, err2 := metadata.NewForConfig(config)
+		server, err1 := discovery.NewDiscoveryClientForConfig(config)
+		sender, err2 := events.New(config, events.Options{})
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, err
 		}
-		groups, err := restmapper.GetAPIGroupResources(server.Discovery())
+		groups, err := restmapper.GetAPIGroupResources(server)
 		if err != nil {
 			return nil, fmt.Errorf("discover resources: %w", err)
 		}
-		sender := events.New(server.CoreV1(), events.Options{})
 		gc, err := garbagecollector.New(garbagecollector.Config{
-			Client: server, Metadata: objects, Recorder: sender.Recorder(garbagecollector.Component),
+			Server: config, Recorder: sender.Recorder(garbagecollector.Component),
 			// The mapper that asks when it needs to holds a mutex meanwhile, on which a bubble would wait for ever.
 			Mapper: restmapper.NewDiscoveryRESTMapper(groups),
 		}, garbagecollector.Options{Ignored: others(groups, of), DiscoveryPeriod: 24 * time.Hour})

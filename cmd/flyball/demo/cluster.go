@@ -17,9 +17,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/controllers"
@@ -46,7 +46,7 @@ type cluster struct {
 	inspector *inspect.Inspector
 	tap       *tap.Tap
 
-	client kubernetes.Interface // of the user in the story
+	client client.Client // of the user in the story
 
 	changed chan struct{} // see director
 
@@ -105,7 +105,7 @@ func newCluster(delay time.Duration, page string, step bool) (*cluster, error) {
 func (c *cluster) build(delay time.Duration, page string) error {
 	config := c.config()
 	var err error
-	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+	if c.client, err = client.New(config, client.Options{}); err != nil {
 		return err
 	}
 	if c.nodes, err = manager.New(c.config(), manager.Options{}); err != nil {

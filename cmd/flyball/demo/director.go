@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
+	"github.com/flyball-dev/flyball/client"
 )
 
 // director plays a story on a cluster.
 type director struct {
-	client kubernetes.Interface
+	client client.Client
 	// look reads the caches.
 	look func() state
 	// changed receives a signal when a cache has changed. The caches' handlers send, and drop a signal if one is

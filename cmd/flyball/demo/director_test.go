@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flyball-dev/flyball/client"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // stage is a director whose cluster is a number that the test moves.
@@ -40,7 +40,7 @@ func (s *stage) set(n int64) { s.n.Store(n); s.changes <- struct{}{} }
 func (s *stage) reach(n int64, hold time.Duration) step {
 	return step{
 		title: "reach it", hold: hold,
-		do: func(context.Context, kubernetes.Interface) error { return nil },
+		do: func(context.Context, client.Client) error { return nil },
 		until: func(state) progress {
 			p := progress{have: int(s.n.Load()), want: int(n), text: "moving"}
 			if p.have != p.want {

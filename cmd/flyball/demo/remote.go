@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
@@ -22,38 +22,38 @@ const stillFor = 5 * time.Second
 // runRemote plays the story on a cluster that is already there, in a namespace of its own.
 func runRemote(ctx context.Context, o Options, images [2]string) error {
 	config := nodes.Quiet(rest.AddUserAgent(rest.CopyConfig(o.Cluster), "demo"))
-	client, err := kubernetes.NewForConfig(config)
+	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return err
 	}
-	namespace, err := openNamespace(ctx, client, o.Timeout)
+	namespace, err := openNamespace(ctx, c, o.Timeout)
 	if err != nil {
 		return err
 	}
-	err = playRemote(ctx, o, config, client, newStory(namespace, images, stillFor))
+	err = playRemote(ctx, o, config, c, newStory(namespace, images, stillFor))
 	// The namespace goes even if the user has stopped the demo.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Timeout)
 	defer cancel()
-	if e := client.CoreV1().Namespaces().Delete(ending, namespace, metav1.DeleteOptions{}); e != nil {
+	e := c.Delete(ending, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if e != nil {
 		err = errors.Join(err, fmt.Errorf("delete the namespace %s: %w", namespace, e))
 	}
 	return err
 }
 
 // openNamespace creates a namespace and returns its name.
-func openNamespace(ctx context.Context, client kubernetes.Interface, timeout time.Duration) (string, error) {
+func openNamespace(ctx context.Context, c client.Client, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	n, err := client.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "flyball-demo-"}}, metav1.CreateOptions{})
-	if err != nil {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "flyball-demo-"}}
+	if err := c.Create(ctx, n); err != nil {
 		return "", fmt.Errorf("create a namespace: %w", err)
 	}
 	return n.Name, nil
 }
 
 // playRemote plays s while a manager without controllers fills the caches that the story reads.
-func playRemote(ctx context.Context, o Options, config *rest.Config, client kubernetes.Interface, s story) error {
+func playRemote(ctx context.Context, o Options, config *rest.Config, c client.Client, s story) error {
 	restricted := informer.FactoryOptions{Namespaces: []string{s.namespace}}
 	m, err := manager.New(config, manager.Options{Informers: restricted})
 	if err != nil {
@@ -70,7 +70,7 @@ Behind each step: the watch events that it took.
 
 `, config.Host)
 	d := director{
-		client: client, look: func() state { return caches.look(s.namespace) }, changed: changed,
+		client: c, look: func() state { return caches.look(s.namespace) }, changed: changed,
 		counts: func() counts { return counts{watch: watched(m), watchOnly: true} },
 		screen: newScreen(o.Out), timeout: o.Timeout,
 	}

@@ -10,11 +10,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/client"
 )
 
 const (
@@ -50,7 +50,7 @@ var nginx = [2]string{"nginx:1.28", "nginx:1.29"}
 type step struct {
 	name  string // one word, see [Options.Scenario]
 	title string
-	do    func(ctx context.Context, c kubernetes.Interface) error
+	do    func(ctx context.Context, c client.Client) error
 	until func(s state) progress
 	// hold is how long the outcome must last, for a step whose point is that nothing more happens.
 	hold time.Duration
@@ -116,23 +116,23 @@ func (s story) steps() []step {
 	}
 }
 
-func nothing(context.Context, kubernetes.Interface) error { return nil }
+func nothing(context.Context, client.Client) error { return nil }
 
-func (s story) create(ctx context.Context, c kubernetes.Interface) error {
+func (s story) create(ctx context.Context, c client.Client) error {
 	labels := map[string]string{"app": name}
-	_, err := c.CoreV1().Services(s.namespace).Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+	err := c.Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Labels: labels},
 		Spec: corev1.ServiceSpec{
 			Selector: labels,
 			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(80)}},
 		},
-	}, metav1.CreateOptions{})
+	})
 	if err != nil {
 		return fmt.Errorf("create the Service: %w", err)
 	}
 	replicas := int32(size)
-	_, err = c.AppsV1().Deployments(s.namespace).Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+	err = c.Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -145,7 +145,7 @@ func (s story) create(ctx context.Context, c kubernetes.Interface) error {
 				},
 			},
 		},
-	}, metav1.CreateOptions{})
+	})
 	if err != nil {
 		return fmt.Errorf("create the Deployment: %w", err)
 	}
@@ -153,27 +153,30 @@ func (s story) create(ctx context.Context, c kubernetes.Interface) error {
 }
 
 // setImage sends a strategic merge patch, as kubectl set image does.
-func (s story) setImage(image string) func(context.Context, kubernetes.Interface) error {
-	return func(ctx context.Context, c kubernetes.Interface) error {
+func (s story) setImage(image string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
 		patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, name, image)
 		return s.patch(ctx, c, types.StrategicMergePatchType, []byte(patch))
 	}
 }
 
-func (s story) scale(replicas int) func(context.Context, kubernetes.Interface) error {
-	return func(ctx context.Context, c kubernetes.Interface) error {
+func (s story) scale(replicas int) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
 		return s.patch(ctx, c, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
 	}
 }
 
 // rollBack restores the template of the previous revision, as kubectl rollout undo does.
-func (s story) rollBack(ctx context.Context, c kubernetes.Interface) error {
-	d, err := c.AppsV1().Deployments(s.namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
+func (s story) rollBack(ctx context.Context, c client.Client) error {
+	d, sets := &appsv1.Deployment{}, &appsv1.ReplicaSetList{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, d); err != nil {
 		return fmt.Errorf("read the Deployment: %w", err)
 	}
-	sets, err := c.AppsV1().ReplicaSets(s.namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return fmt.Errorf("read the Deployment's selector: %w", err)
+	}
+	err = c.List(ctx, sets, client.InNamespace(s.namespace), client.MatchingLabelsSelector(selector))
 	if err != nil {
 		return fmt.Errorf("list the ReplicaSets: %w", err)
 	}
@@ -197,21 +200,25 @@ func (s story) rollBack(ctx context.Context, c kubernetes.Interface) error {
 	return s.patch(ctx, c, types.JSONPatchType, patch)
 }
 
-func (s story) patch(ctx context.Context, c kubernetes.Interface, kind types.PatchType, patch []byte) error {
-	if _, err := c.AppsV1().Deployments(s.namespace).Patch(ctx, name, kind, patch, metav1.PatchOptions{}); err != nil {
+// meta returns the name of the Deployment, which is also that of the Service.
+func (s story) meta() metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: s.namespace, Name: name} }
+
+func (s story) patch(ctx context.Context, c client.Client, kind types.PatchType, patch []byte) error {
+	d := &appsv1.Deployment{ObjectMeta: s.meta()}
+	if err := c.Patch(ctx, d, client.RawPatch(kind, patch)); err != nil {
 		return fmt.Errorf("patch the Deployment: %w", err)
 	}
 	return nil
 }
 
-func (s story) remove(ctx context.Context, c kubernetes.Interface) error {
-	background := metav1.DeletePropagationBackground
-	o := metav1.DeleteOptions{PropagationPolicy: &background}
-	if err := c.AppsV1().Deployments(s.namespace).Delete(ctx, name, o); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the Deployment: %w", err)
-	}
-	if err := c.CoreV1().Services(s.namespace).Delete(ctx, name, o); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the Service: %w", err)
+func (s story) remove(ctx context.Context, c client.Client) error {
+	for _, obj := range []client.Object{
+		&appsv1.Deployment{ObjectMeta: s.meta()}, &corev1.Service{ObjectMeta: s.meta()},
+	} {
+		err := c.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %T: %w", obj, err)
+		}
 	}
 	return nil
 }

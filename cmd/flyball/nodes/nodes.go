@@ -30,7 +30,7 @@ func AddKubelet(m *manager.Manager, o kubelet.Options) error {
 	if err != nil {
 		return err
 	}
-	k, err := kubelet.New(kubelet.Config{Client: m.Client(), Pods: pods, Nodes: nodes}, o)
+	k, err := kubelet.New(kubelet.Config{Client: m.GetClient(), Pods: pods, Nodes: nodes}, o)
 	if err != nil {
 		return err
 	}

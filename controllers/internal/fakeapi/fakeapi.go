@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
@@ -26,10 +25,27 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
+// Server is a server whose answers are functions, like client-go's fake clientset. The reactors are asked in order. The
+// last one keeps the objects that are written.
+type Server struct {
+	clienttesting.Fake
+	tracker clienttesting.ObjectTracker
+}
+
+// NewServer returns a server without objects.
+func NewServer() *Server {
+	s := &Server{tracker: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())}
+	s.AddReactor("*", "*", clienttesting.ObjectReaction(s.tracker))
+	return s
+}
+
+// Tracker returns the objects.
+func (s *Server) Tracker() clienttesting.ObjectTracker { return s.tracker }
+
 // NewClient returns a client whose requests the reactors of server answer. If a reactor returns an error that is not an
 // API status, the response is Forbidden with the error's text. If it returns [context.Canceled], the request fails with
 // that.
-func NewClient(server *fake.Clientset) *client.Cluster {
+func NewClient(server *Server) *client.Cluster {
 	config := &rest.Config{Host: "http://fake", QPS: -1, Transport: transport{server}}
 	c, err := client.New(config, client.Options{Mapper: mapper()})
 	if err != nil {
@@ -40,7 +56,7 @@ func NewClient(server *fake.Clientset) *client.Cluster {
 
 func mapper() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme) }
 
-type transport struct{ server *fake.Clientset }
+type transport struct{ server *Server }
 
 // RoundTrip implements [http.RoundTripper].
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -83,7 +99,7 @@ func deleted(d clienttesting.DeleteActionImpl) *metav1.Status {
 	return s
 }
 
-// actionOf converts a request to the action that a fake clientset would see.
+// actionOf converts a request to the action that a reactor sees.
 func actionOf(r *http.Request) (clienttesting.Action, error) {
 	var body []byte
 	if r.Body != nil {

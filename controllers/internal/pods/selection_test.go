@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
@@ -37,19 +38,23 @@ func TestSelected(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- factory.Run(ctx) }()
+		c, err := client.New(server.RESTConfig(), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i := range 24 {
 			pod := &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
-					Name:   fmt.Sprint("p", i),
-					Labels: map[string]string{"app": []string{"web", "api"}[i%2], "tier": fmt.Sprint(i % 3)},
+					Namespace: []string{"default", "kube-system"}[i/12],
+					Name:      fmt.Sprint("p", i),
+					Labels:    map[string]string{"app": []string{"web", "api"}[i%2], "tier": fmt.Sprint(i % 3)},
 				},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 			}
 			if i%4 == 0 {
 				pod.Labels = nil
 			}
-			if _, err := server.Client().CoreV1().Pods([]string{"default", "kube-system"}[i/12]).Create(ctx, pod,
-				metav1.CreateOptions{}); err != nil {
+			if err := c.Create(ctx, pod); err != nil {
 				t.Fatal(err)
 			}
 		}

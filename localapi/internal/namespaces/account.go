@@ -44,13 +44,11 @@ func (c *Controller) reconcileAccounts(ctx context.Context, key reconcile.Reques
 			continue
 		}
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns.Name}}
-		_, err := c.config.Client.CoreV1().ServiceAccounts(ns.Name).Create(ctx, account, metav1.CreateOptions{})
-		switch {
-		case err == nil:
-			c.created.Add(1)
-		case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-			// The cache is behind: nothing to do.
-		default:
+		err := c.config.Client.Create(ctx, account)
+		if apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			continue // the cache is behind
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("create service account %q: %w", name, err))
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/client"
 )
 
 // contents is what one pass of a deletion found out.
@@ -100,7 +102,7 @@ var pods = corev1.SchemeGroupVersion.WithResource("pods")
 // deleteAllContent.
 func (c *Controller) deleteContent(ctx context.Context, ns *corev1.Namespace) contents {
 	found := contents{remaining: map[schema.GroupVersionResource]int{}, finalizers: map[string]int{}}
-	server := discovery.ToDiscoveryInterfaceWithContext(c.config.Client.Discovery())
+	server := discovery.ToDiscoveryInterfaceWithContext(c.server)
 	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(ctx, server)
 	found.discovery = err
 	all, err := deletables(lists)
@@ -153,11 +155,11 @@ func (c *Controller) deleteResource(ctx context.Context, r deletable, ns *corev1
 			left.wait = grace
 		}
 	}
-	client := c.config.Metadata.Resource(r.GroupVersionResource).Namespace(ns.Name)
-	if err := deleteAll(ctx, client, r); err != nil {
+	content := c.content.Resource(r.GroupVersionResource).Namespace(ns.Name)
+	if err := deleteAll(ctx, content, r); err != nil {
 		return left, err
 	}
-	items, listable, err := list(ctx, client, r)
+	items, listable, err := list(ctx, content, r)
 	if err != nil {
 		return left, err
 	}
@@ -180,19 +182,19 @@ func (c *Controller) deleteResource(ctx context.Context, r deletable, ns *corev1
 }
 
 // deleteAll requests the deletion of all objects, with one request if the server supports that.
-func deleteAll(ctx context.Context, client metadata.ResourceInterface, r deletable) error {
+func deleteAll(ctx context.Context, content metadata.ResourceInterface, r deletable) error {
 	o := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 	if r.deleteCollection {
-		if err := client.DeleteCollection(ctx, o, metav1.ListOptions{}); !unsupported(err) {
+		if err := content.DeleteCollection(ctx, o, metav1.ListOptions{}); !unsupported(err) {
 			return err
 		}
 	}
-	items, _, err := list(ctx, client, r)
+	items, _, err := list(ctx, content, r)
 	if err != nil {
 		return err
 	}
 	for i := range items {
-		if err := client.Delete(ctx, items[i].Name, o); err != nil && !unsupported(err) {
+		if err := content.Delete(ctx, items[i].Name, o); err != nil && !unsupported(err) {
 			return err
 		}
 	}
@@ -200,13 +202,13 @@ func deleteAll(ctx context.Context, client metadata.ResourceInterface, r deletab
 }
 
 // list returns the objects. The bool is false if they cannot be listed.
-func list(ctx context.Context, client metadata.ResourceInterface,
+func list(ctx context.Context, content metadata.ResourceInterface,
 	r deletable,
 ) ([]metav1.PartialObjectMetadata, bool, error) {
 	if !r.list {
 		return nil, false, nil
 	}
-	l, err := client.List(ctx, metav1.ListOptions{})
+	l, err := content.List(ctx, metav1.ListOptions{})
 	if unsupported(err) {
 		return nil, false, nil
 	}
@@ -237,8 +239,8 @@ func countFinalizers(items []metav1.PartialObjectMetadata) map[string]int {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
 // estimateGracefulTerminationForPods.
 func (c *Controller) podsGrace(ctx context.Context, namespace string) (time.Duration, error) {
-	list, err := c.config.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
+	var list corev1.PodList
+	if err := c.config.Client.List(ctx, &list, client.InNamespace(namespace), client.Live); err != nil {
 		return 0, err
 	}
 	var longest int64

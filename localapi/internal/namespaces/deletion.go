@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
@@ -56,7 +57,8 @@ func (c *Controller) lastPods() handler.EventHandler[*corev1.Pod, reconcile.Requ
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, Delete.
 func (c *Controller) reconcileDeletion(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
-	ns, err := c.config.Client.CoreV1().Namespaces().Get(ctx, key.Name, metav1.GetOptions{})
+	ns := &corev1.Namespace{}
+	err := c.config.Client.Get(ctx, key.NamespacedName, ns, client.Live)
 	if apierrors.IsNotFound(err) {
 		return reconcile.Result{}, nil
 	}
@@ -69,11 +71,11 @@ func (c *Controller) reconcileDeletion(ctx context.Context, key reconcile.Reques
 	if wait := c.options.DeletionDelay - time.Since(ns.DeletionTimestamp.Time); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if ns, err = c.markTerminating(ctx, ns); ns == nil {
+	if marked, err := c.markTerminating(ctx, ns); !marked {
 		return reconcile.Result{}, err
 	}
 	found := c.deleteContent(ctx, ns)
-	ns = c.report(ctx, ns, found)
+	c.report(ctx, ns, found)
 	if err := found.err(); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -86,50 +88,44 @@ func (c *Controller) reconcileDeletion(ctx context.Context, key reconcile.Reques
 	return reconcile.Result{}, c.finalize(ctx, ns)
 }
 
-// markTerminating sets the phase, for a server that has not done so itself. It returns a nil namespace on an error, and
-// when the pass is over.
-func (c *Controller) markTerminating(ctx context.Context, ns *corev1.Namespace) (*corev1.Namespace, error) {
+// markTerminating sets the phase, for a server that has not done so itself. It returns false on an error, and when the
+// pass is over.
+func (c *Controller) markTerminating(ctx context.Context, ns *corev1.Namespace) (bool, error) {
 	if ns.Status.Phase == corev1.NamespaceTerminating {
-		return ns, nil
+		return true, nil
 	}
 	ns.Status.Phase = corev1.NamespaceTerminating
-	updated, err := c.config.Client.CoreV1().Namespaces().UpdateStatus(ctx, ns, metav1.UpdateOptions{})
+	err := c.config.Client.Status().Update(ctx, ns)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return nil, nil
+		return false, nil
 	case err != nil:
-		return nil, fmt.Errorf("mark namespace as terminating: %w", err)
+		return false, fmt.Errorf("mark namespace as terminating: %w", err)
 	}
-	return updated, nil
+	return true, nil
 }
 
-// report brings the conditions up to date, and returns the resulting namespace. A failure does not stop the pass: the
-// next pass reports again.
-func (c *Controller) report(ctx context.Context, ns *corev1.Namespace, found contents) *corev1.Namespace {
+// report brings the conditions up to date. A failure does not stop the pass: the next pass reports again.
+func (c *Controller) report(ctx context.Context, ns *corev1.Namespace, found contents) {
 	if !setConditions(&ns.Status, found.conditions(), metav1.Now()) {
-		return ns
+		return
 	}
-	updated, err := c.config.Client.CoreV1().Namespaces().UpdateStatus(ctx, ns, metav1.UpdateOptions{})
-	if err != nil {
+	if err := c.config.Client.Status().Update(ctx, ns); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot update the conditions of the namespace", "namespace", ns.Name)
-		return ns
 	}
-	return updated
 }
 
 // finalize removes this controller's finalizer from an empty namespace. If there is no other finalizer, the server then
 // removes the namespace.
 func (c *Controller) finalize(ctx context.Context, ns *corev1.Namespace) error {
-	ns = ns.DeepCopy()
 	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers,
 		func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
-	_, err := c.config.Client.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{})
+	err := c.config.Client.SubResource("finalize").Update(ctx, ns)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("finalize namespace: %w", err)
 	}
-	c.finalized.Add(1)
 	return nil
 }

@@ -8,9 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/internal/namespaces"
@@ -24,13 +23,17 @@ func ExampleNew() {
 		return
 	}
 	defer server.Close()
-	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	c, err := client.New(server.RESTConfig(), client.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	config := namespaces.Config{Client: client, Metadata: metadata.NewForConfigOrDie(server.RESTConfig())}
+	config := namespaces.Config{Client: c, Server: server.RESTConfig()}
 	config.Namespaces, _ = informer.For[*corev1.Namespace](factory)
 	config.ServiceAccounts, _ = informer.For[*corev1.ServiceAccount](factory)
 	config.Pods, _ = informer.For[*corev1.Pod](factory)
@@ -45,16 +48,15 @@ func ExampleNew() {
 	go func() { done <- controller.Run(ctx) }()
 
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	_, _ = client.CoreV1().Namespaces().Create(ctx, shop, metav1.CreateOptions{})
+	_ = c.Create(ctx, shop)
 	until(func() bool {
-		_, err := client.CoreV1().ServiceAccounts("shop").Get(ctx, "default", metav1.GetOptions{})
-		return err == nil
+		account := client.ObjectKey{Namespace: "shop", Name: "default"}
+		return c.Get(ctx, account, &corev1.ServiceAccount{}) == nil
 	})
 	fmt.Println("there is a service account")
-	_ = client.CoreV1().Namespaces().Delete(ctx, "shop", metav1.DeleteOptions{})
+	_ = c.Delete(ctx, shop)
 	until(func() bool {
-		_, err := client.CoreV1().Namespaces().Get(ctx, "shop", metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
+		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(shop), shop))
 	})
 	fmt.Println("the namespace is gone")
 	stop()

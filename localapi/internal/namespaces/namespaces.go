@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/groupclient"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/source"
@@ -26,13 +28,14 @@ const (
 	accountName  = "serviceaccount-controller"
 )
 
-// Config holds the clients and informers that the controller uses. Client and Namespaces are required. Metadata and
-// Pods are required unless KeepContent is set, ServiceAccounts unless NoServiceAccounts is.
+// Config holds the clients and informers that the controller uses. Client and Namespaces are required. Server and Pods
+// are required unless KeepContent is set, ServiceAccounts unless NoServiceAccounts is.
 type Config struct {
-	// Client writes, and discovers the server's resources.
-	Client kubernetes.Interface
-	// Metadata lists and deletes the content, of whatever type.
-	Metadata        metadata.Interface
+	// Client reads namespaces and pods from the server, not from a cache, and writes.
+	Client client.Client
+	// Server is the configuration of the clients that discover the server's resources, and list and delete the content,
+	// of whatever type.
+	Server          *rest.Config
 	Namespaces      informer.Informer[*corev1.Namespace]
 	ServiceAccounts informer.Informer[*corev1.ServiceAccount]
 	// Pods queue a deleted namespace again when its last pod is gone.
@@ -63,12 +66,13 @@ type Options struct {
 type Controller struct {
 	config  Config
 	options Options
+	// server and content are nil if the deletion loop is switched off.
+	server  discovery.DiscoveryInterface
+	content metadata.Interface
 
 	// deletions and accounts are nil if switched off.
 	deletions *reconcile.Controller[reconcile.Request]
 	accounts  *reconcile.Controller[reconcile.Request]
-
-	finalized, created atomic.Int64
 }
 
 // New makes the controller. Nothing runs before [Controller.Run]. The caller runs the informers.
@@ -79,9 +83,9 @@ func New(config Config, o Options) (*Controller, error) {
 	switch {
 	case config.Client == nil || config.Namespaces == nil:
 		return nil, fmt.Errorf("%s: the config lacks the client or the informer of namespaces", Name)
-	case !o.KeepContent && (config.Metadata == nil || config.Pods == nil):
+	case !o.KeepContent && (config.Server == nil || config.Pods == nil):
 		return nil, fmt.Errorf(
-			"%s: the config lacks the metadata client or the informer of pods, and content is to be deleted", Name,
+			"%s: the config lacks the server or the informer of pods, and content is to be deleted", Name,
 		)
 	case !o.NoServiceAccounts && config.ServiceAccounts == nil:
 		return nil, fmt.Errorf("%s: the config lacks the informer of service accounts, and there are some to create",
@@ -103,6 +107,12 @@ const longestRetry = time.Minute
 func (c *Controller) buildDeletions() error {
 	if c.options.KeepContent {
 		return nil
+	}
+	var err1, err2 error
+	c.server, err1 = groupclient.Discovery(c.config.Server)
+	c.content, err2 = metadata.NewForConfig(c.config.Server)
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("%s: new client: %w", Name, err)
 	}
 	c.deletions = reconcile.New(deletionName, reconcile.Func[reconcile.Request](c.reconcileDeletion),
 		reconcile.Options[reconcile.Request]{
@@ -170,25 +180,4 @@ func (c *Controller) Health() error {
 		errs = append(errs, loop.Health())
 	}
 	return errors.Join(errs...)
-}
-
-// Stats counts what the controller did.
-type Stats struct {
-	// Finalized counts the empty namespaces whose finalizer was removed, and Created the service accounts that were
-	// created.
-	Finalized, Created int64
-	// Deletions and Accounts are the counters of the two loops.
-	Deletions, Accounts reconcile.Stats
-}
-
-// Stats returns a snapshot of the counters.
-func (c *Controller) Stats() Stats {
-	s := Stats{Finalized: c.finalized.Load(), Created: c.created.Load()}
-	if c.deletions != nil {
-		s.Deletions = c.deletions.Stats()
-	}
-	if c.accounts != nil {
-		s.Accounts = c.accounts.Stats()
-	}
-	return s
 }

@@ -3,6 +3,7 @@ package serving
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,9 +13,12 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/groupclient"
 )
 
 // Reviewer asks the API server which user sent a request, and whether that user may do with its path what the method
@@ -22,8 +26,9 @@ import (
 //
 // Source: the filter of controller-runtime v0.25.2 pkg/metrics/filters, for what is asked.
 type Reviewer struct {
-	// client has its own rate limit, so that a flood of tokens does not slow down the controllers.
-	client kubernetes.Interface
+	// The clients have their own rate limit, so that a flood of tokens does not slow down the controllers.
+	tokens *gentype.Client[*authenticationv1.TokenReview]
+	access *gentype.Client[*authorizationv1.SubjectAccessReview]
 
 	mu sync.Mutex
 	// allowed holds the time until which each allowed request needs no further review. Invariant: it holds at most
@@ -46,12 +51,18 @@ const (
 // NewReviewer returns a reviewer that asks the API server of config.
 func NewReviewer(config *rest.Config) (*Reviewer, error) {
 	own := rest.AddUserAgent(rest.CopyConfig(config), "review")
-	own.QPS, own.Burst, own.RateLimiter, own.Timeout = 5, 10, nil, reviewTimeout
-	client, err := kubernetes.NewForConfig(own)
-	if err != nil {
+	own.Timeout = reviewTimeout
+	own.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(5, 10) // shared by both kinds of reviews
+	tokens, err1 := groupclient.New(own, authenticationv1.SchemeGroupVersion)
+	access, err2 := groupclient.New(own, authorizationv1.SchemeGroupVersion)
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("client of reviews: %w", err)
 	}
-	return &Reviewer{client: client, allowed: map[grant]time.Time{}}, nil
+	return &Reviewer{
+		tokens:  groupclient.Resource[*authenticationv1.TokenReview](tokens, "tokenreviews", ""),
+		access:  groupclient.Resource[*authorizationv1.SubjectAccessReview](access, "subjectaccessreviews", ""),
+		allowed: map[grant]time.Time{},
+	}, nil
 }
 
 // Guard returns a handler that passes allowed requests to next and refuses the others.
@@ -105,7 +116,7 @@ func (v *Reviewer) decide(r *http.Request) int {
 func (v *Reviewer) review(ctx context.Context, token, path, verb string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	who, err := v.client.AuthenticationV1().TokenReviews().Create(ctx,
+	who, err := v.tokens.Create(ctx,
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return http.StatusInternalServerError, fmt.Errorf("token review: %w", err)
@@ -118,7 +129,7 @@ func (v *Reviewer) review(ctx context.Context, token, path, verb string) (int, e
 	for key, values := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
 	}
-	may, err := v.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+	may, err := v.access.Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},

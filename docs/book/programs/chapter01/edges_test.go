@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/flyball-dev/flyball/docs/book/internal/book"
@@ -35,7 +36,7 @@ func live(t *testing.T, m mishap, start func(l loop) hearer) (count int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := localapi.NewTestWith(t, localapi.Options{Rand: rand.NewPCG(1, 2)})
-		pods := server.Client().CoreV1().Pods("default")
+		pods := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().Pods("default")
 		l := loop{pods: pods, want: 3}
 		w, err := pods.Watch(t.Context(), metav1.ListOptions{})
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/flyball-dev/flyball/docs/book/internal/book"
@@ -27,7 +28,7 @@ func run(t *testing.T, scenario func(t *testing.T, pods corev1client.PodInterfac
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := localapi.NewTestWith(t, localapi.Options{Rand: rand.NewPCG(1, 2)})
-		scenario(t, server.Client().CoreV1().Pods("default"))
+		scenario(t, kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().Pods("default"))
 	})
 }
 
@@ -226,7 +227,7 @@ func TestChapter01Polling(t *testing.T) {
 	table := "| Pods | one answer | a day, asked once a second |\n|---|---|---|\n"
 	synctest.Test(t, func(t *testing.T) {
 		server := localapi.NewTestWith(t, localapi.Options{Rand: rand.NewPCG(1, 2)})
-		pods := server.Client().CoreV1().Pods("default")
+		pods := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().Pods("default")
 		made := 0
 		for _, n := range []int{10, 100, 1000} {
 			for ; made < n; made++ {

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	ours "github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/docs/book/internal/book"
 	"github.com/flyball-dev/flyball/localapi"
 )
@@ -59,6 +60,13 @@ func (w *world) client(resource string) client {
 	}
 }
 
+// writer returns a client that writes objects as the field manager.
+func (w *world) writer() *ours.Cluster {
+	c, err := ours.New(w.RESTConfig(), ours.Options{FieldManager: manager})
+	w.must(err)
+	return c
+}
+
 func (w *world) say(format string, args ...any) { fmt.Fprintf(&w.trace, format+"\n", args...) }
 
 func (w *world) must(err error) {
@@ -71,44 +79,42 @@ func (w *world) must(err error) {
 // create creates a Pod whose label app is the given one, and returns its version.
 func (w *world) create(name, app string) string {
 	w.t.Helper()
-	pod, err := w.Client().CoreV1().Pods("default").Create(w.t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}},
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": app}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx:1.28"}}},
-	}, metav1.CreateOptions{FieldManager: manager})
-	w.must(err)
+	}
+	w.must(w.writer().Create(w.t.Context(), pod))
 	return pod.ResourceVersion
 }
 
 // label sets the label app of a Pod.
 func (w *world) label(name, app string) string {
 	w.t.Helper()
-	pods := w.Client().CoreV1().Pods("default")
-	pod, err := pods.Get(w.t.Context(), name, metav1.GetOptions{})
-	w.must(err)
+	c, pod := w.writer(), &corev1.Pod{}
+	w.must(c.Get(w.t.Context(), ours.ObjectKey{Namespace: "default", Name: name}, pod))
 	pod.Labels["app"] = app
-	pod, err = pods.Update(w.t.Context(), pod, metav1.UpdateOptions{FieldManager: manager})
-	w.must(err)
+	w.must(c.Update(w.t.Context(), pod))
 	return pod.ResourceVersion
 }
 
 func (w *world) delete(name string) {
 	w.t.Helper()
-	w.must(w.Client().CoreV1().Pods("default").Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	w.must(w.writer().Delete(w.t.Context(), pod))
 }
 
 // setting creates or changes the ConfigMap "settings", and returns its version.
 func (w *world) setting(value string) string {
 	w.t.Helper()
-	configMaps := w.Client().CoreV1().ConfigMaps("default")
-	settings := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"colour": value},
+	c, settings := w.writer(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}, Data: map[string]string{"colour": value},
 	}
-	written, err := configMaps.Update(w.t.Context(), settings, metav1.UpdateOptions{FieldManager: manager})
+	err := c.Update(w.t.Context(), settings)
 	if err != nil {
-		written, err = configMaps.Create(w.t.Context(), settings, metav1.CreateOptions{FieldManager: manager})
+		err = c.Create(w.t.Context(), settings)
 	}
 	w.must(err)
-	return written.ResourceVersion
+	return settings.ResourceVersion
 }
 
 // names returns the names of a list.

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/docs/book/internal/book"
@@ -176,7 +177,8 @@ func TestChapter03Restored(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			create := func(s *localapi.Test, names ...string) (version string) {
 				for _, name := range names {
-					pod, err := s.Client().CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
+					pods := kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().Pods("default")
+					pod, err := pods.Create(t.Context(), &corev1.Pod{
 						ObjectMeta: metav1.ObjectMeta{Name: name},
 						Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx:1.28"}}},
 					}, metav1.CreateOptions{})

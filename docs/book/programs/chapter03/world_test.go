@@ -155,7 +155,7 @@ func words(r *gate.Request) string {
 // write changes the Pod "web", or creates it.
 func (w *world) write() {
 	w.t.Helper()
-	pods := w.Client().CoreV1().Pods("default")
+	pods := kubernetes.NewForConfigOrDie(w.RESTConfig()).CoreV1().Pods("default")
 	pod, err := pods.Get(w.t.Context(), "web", metav1.GetOptions{})
 	if err == nil {
 		n, _ := strconv.Atoi(pod.Labels["n"])

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/docs/book/internal/book"
 	"github.com/flyball-dev/flyball/docs/book/internal/figure"
 	"github.com/flyball-dev/flyball/informer"
@@ -513,12 +514,15 @@ func TestChapter05Detector(t *testing.T) {
 func TestChapter05Shared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := localapi.NewTest(t)
+		c, err := client.New(api.RESTConfig(), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for n := range 100 {
 			p := pod(fmt.Sprint("web-", n), "", "", "web")
 			p.Namespace = "default"
 			p.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
-			_, err := api.Client().CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{})
-			if err != nil {
+			if err := c.Create(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -181,7 +181,12 @@ func (s *story) meddle(t *testing.T, api *localapi.Test) {
 	s.mu.Lock()
 	s.note("somebody else deletes a pod")
 	s.mu.Unlock()
-	if err := api.Client().CoreV1().Pods("default").Delete(t.Context(), s.first, metav1.DeleteOptions{}); err != nil {
+	c, err := client.New(api.RESTConfig(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.first}}
+	if err := c.Delete(t.Context(), first); err != nil {
 		t.Error(err)
 	}
 }

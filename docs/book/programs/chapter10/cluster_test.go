@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -212,6 +213,9 @@ func serving(ip string, isReady bool) func(p *corev1.Pod) {
 		}
 	}
 }
+
+// Client returns a client of the server.
+func (c *cluster) Client() kubernetes.Interface { return kubernetes.NewForConfigOrDie(c.RESTConfig()) }
 
 func (c *cluster) must(err error) {
 	c.t.Helper()

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -171,6 +172,9 @@ func web(replicas int, surge, unavailable string) *appsv1.Deployment {
 		},
 	}
 }
+
+// Client returns a client of the server.
+func (c *cluster) Client() kubernetes.Interface { return kubernetes.NewForConfigOrDie(c.RESTConfig()) }
 
 func (c *cluster) must(err error) {
 	c.t.Helper()

@@ -145,7 +145,7 @@ func tell(t *testing.T, design int, trouble trouble) *story {
 
 // elect runs a process with the framework's elector. One that is killed does not release the lease.
 func (s *story) elect(ctx context.Context, t *testing.T, i int, l *lock) {
-	elector, err := leader.New(l, leader.Options{Random: func() float64 { return 0 }})
+	elector, err := leader.New(ours{l}, leader.Options{Random: func() float64 { return 0 }})
 	if err != nil {
 		t.Error(err)
 		return

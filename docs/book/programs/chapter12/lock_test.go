@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,3 +68,22 @@ func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecor
 func (l *lock) RecordEvent(string) {}
 func (l *lock) Identity() string   { return l.name }
 func (l *lock) Describe() string   { return "kube-system/lock" }
+
+// ours is the lock as the framework's elector uses it.
+type ours struct{ *lock }
+
+func (l ours) Get(ctx context.Context) (coordinationv1.LeaseSpec, error) {
+	record, _, err := l.lock.Get(ctx)
+	if err != nil {
+		return coordinationv1.LeaseSpec{}, err
+	}
+	return resourcelock.LeaderElectionRecordToLeaseSpec(record), nil
+}
+
+func (l ours) Create(ctx context.Context, spec coordinationv1.LeaseSpec) error {
+	return l.lock.Create(ctx, *resourcelock.LeaseSpecToLeaderElectionRecord(&spec))
+}
+
+func (l ours) Update(ctx context.Context, spec coordinationv1.LeaseSpec) error {
+	return l.lock.Update(ctx, *resourcelock.LeaseSpecToLeaderElectionRecord(&spec))
+}

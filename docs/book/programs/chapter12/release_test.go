@@ -73,7 +73,7 @@ func TestChapter12Release(t *testing.T) {
 }
 
 func runOurs(ctx context.Context, t *testing.T, l *lock, work func(tenure context.Context)) {
-	elector, err := leader.New(l, leader.Options{Random: func() float64 { return 0 }})
+	elector, err := leader.New(ours{l}, leader.Options{Random: func() float64 { return 0 }})
 	if err != nil {
 		t.Error(err)
 		return

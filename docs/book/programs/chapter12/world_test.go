@@ -59,7 +59,7 @@ func newWorld(t *testing.T) *world {
 			return gate.Verdict{}
 		},
 	}})
-	w.client = w.Client()
+	w.client = kubernetes.NewForConfigOrDie(w.RESTConfig())
 	return w
 }
 

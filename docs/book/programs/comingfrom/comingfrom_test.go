@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/docs/book/internal/book"
@@ -35,7 +36,9 @@ func TestComingFromGreeters(t *testing.T) {
 	}{
 		{
 			"client-go", "clientgo_test.go", "a handler, a queue, a worker, `processNextWorkItem`, and the work",
-			func(ctx context.Context, api *localapi.Test) error { return runClientGo(ctx, api.Client()) },
+			func(ctx context.Context, api *localapi.Test) error {
+				return runClientGo(ctx, kubernetes.NewForConfigOrDie(api.RESTConfig()))
+			},
 		},
 		{
 			"Flyball", "greeter.go", "the work",
@@ -48,7 +51,7 @@ func TestComingFromGreeters(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- p.run(ctx, api) }()
 			time.Sleep(time.Second)
-			maps := api.Client().CoreV1().ConfigMaps("default")
+			maps := kubernetes.NewForConfigOrDie(api.RESTConfig()).CoreV1().ConfigMaps("default")
 			for name, greet := range map[string]string{"asks": "yes", "silent": "no"} {
 				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 					Name: name, Labels: map[string]string{"greet": greet},

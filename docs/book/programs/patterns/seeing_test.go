@@ -61,17 +61,20 @@ func inspected(t *testing.T, o manager.Options, build func(b *builder.Builder),
 		go func() { done <- m.Run(ctx) }()
 		synctest.Wait()
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: settings.Name}}
-		maps := api.Client().CoreV1().ConfigMaps("default")
-		if cm, err = maps.Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		person, err := client.New(api.RESTConfig(), client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := person.Create(t.Context(), cm); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		if cm, err = maps.Get(t.Context(), cm.Name, metav1.GetOptions{}); err != nil {
+		if err := person.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
 			t.Fatal(err)
 		}
 		cm.Labels = map[string]string{"language": "de"}
-		if _, err = maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		if err := person.Update(t.Context(), cm); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)

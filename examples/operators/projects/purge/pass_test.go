@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/examples/operators/projects/purge"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/cluster"
@@ -61,8 +62,12 @@ func TestABareServerIsEmptied(t *testing.T) {
 	if got := strings.Join(found, " "); got != "1+1 1+0 0+0" {
 		t.Errorf("by force, passes found %s", got)
 	}
-	maps, err := server.Client().CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(maps.Items) != 1 {
+	c, err := client.New(server.RESTConfig(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var maps corev1.ConfigMapList
+	if err := c.List(t.Context(), &maps); err != nil || len(maps.Items) != 1 {
 		t.Errorf("config maps are left: %v, %v; want that of the API server", maps.Items, err)
 	}
 }

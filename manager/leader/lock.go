@@ -1,0 +1,135 @@
+package leader
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/internal/groupclient"
+)
+
+// Lock holds a record that a candidate shares with its rivals, in the form that it has in a Lease. [NewLeaseLock]
+// returns one.
+//
+// Concurrency: an [Elector] calls the methods one at a time, except Identity and Describe, which may be called at any
+// time.
+type Lock interface {
+	// Get reads the record.
+	//
+	// Errors: NotFound, as of the API, if there is none yet.
+	Get(ctx context.Context) (coordinationv1.LeaseSpec, error)
+	// Create writes the first record.
+	//
+	// Errors: AlreadyExists.
+	Create(ctx context.Context, record coordinationv1.LeaseSpec) error
+	// Update replaces the record that the last successful call read or wrote.
+	//
+	// Errors: Conflict if somebody else has written since; NotFound.
+	Update(ctx context.Context, record coordinationv1.LeaseSpec) error
+	// RecordEvent records an event about the lock. Its message is the identity and what happened.
+	RecordEvent(happened string)
+	// Identity names this candidate.
+	Identity() string
+	// Describe names the lock, for logs and errors.
+	Describe() string
+}
+
+// NewLeaseLock returns a lock on the Lease object with the namespace and name of lease. It sets the labels of lease
+// with every write, and leaves other labels. identity names this candidate, and must be unique among the candidates;
+// see [Identity]. recorder records events about the Lease; nil records none. The lock has its own client without a rate
+// limit, so that a renewal never waits behind the requests of the controllers.
+//
+// Source: client-go v0.37.2 tools/leaderelection/resourcelock/leaselock.go, for the form of the Lease.
+func NewLeaseLock(config *rest.Config, lease metav1.ObjectMeta, identity string, recorder events.Recorder,
+) (Lock, error) {
+	own := rest.CopyConfig(config)
+	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent()) + "/leader-election"
+	own.QPS, own.RateLimiter = -1, nil
+	server, err := groupclient.New(own, coordinationv1.SchemeGroupVersion)
+	if err != nil {
+		return nil, fmt.Errorf("client for leader election: %w", err)
+	}
+	return &leaseLock{
+		meta: lease, identity: identity, recorder: recorder,
+		client: groupclient.Resource[*coordinationv1.Lease](server, "leases", lease.Namespace),
+	}, nil
+}
+
+// leaseLock is a lock on a Lease object.
+type leaseLock struct {
+	meta     metav1.ObjectMeta // namespace, name and labels
+	identity string
+	recorder events.Recorder
+	client   *gentype.Client[*coordinationv1.Lease]
+	// lease is the Lease as last read or written; nil before that.
+	lease *coordinationv1.Lease
+}
+
+// Get implements [Lock].
+func (l *leaseLock) Get(ctx context.Context) (coordinationv1.LeaseSpec, error) {
+	lease, err := l.client.Get(ctx, l.meta.Name, metav1.GetOptions{})
+	if err != nil {
+		return coordinationv1.LeaseSpec{}, err
+	}
+	l.lease = lease
+	return lease.Spec, nil
+}
+
+// Create implements [Lock].
+func (l *leaseLock) Create(ctx context.Context, record coordinationv1.LeaseSpec) error {
+	lease, err := l.client.Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.meta.Namespace, Name: l.meta.Name, Labels: l.meta.Labels},
+		Spec:       record,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	l.lease = lease
+	return nil
+}
+
+// Update implements [Lock].
+func (l *leaseLock) Update(ctx context.Context, record coordinationv1.LeaseSpec) error {
+	if l.lease == nil {
+		return errors.New("update before the lease was read or created")
+	}
+	next := l.lease.DeepCopy()
+	next.Spec = record
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
+	maps.Copy(next.Labels, l.meta.Labels)
+	lease, err := l.client.Update(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	l.lease = lease
+	return nil
+}
+
+// RecordEvent implements [Lock].
+func (l *leaseLock) RecordEvent(happened string) {
+	if l.recorder == nil || l.lease == nil {
+		return
+	}
+	about := &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: l.lease.ObjectMeta,
+	}
+	l.recorder.Eventf(about, corev1.EventTypeNormal, "LeaderElection", "%s %s", l.identity, happened)
+}
+
+// Identity implements [Lock].
+func (l *leaseLock) Identity() string { return l.identity }
+
+// Describe implements [Lock].
+func (l *leaseLock) Describe() string { return l.meta.Namespace + "/" + l.meta.Name }
