@@ -89,7 +89,8 @@ func TestStaleRestartBeforeDeletionTimestamp(t *testing.T) {
 	if len(c.base.findings) > 0 || doomed < 0 {
 		t.Fatalf("%v, %+v", c.base.findings, c.base.changes)
 	}
-	want := runFault{Kind: staleRestart, At: 2, Of: c.base.ops[atWrite][1], Revision: c.base.changes[doomed].revision - 1}
+	before := c.base.changes[doomed].revision - 1
+	want := runFault{Kind: staleRestart, At: 2, Of: c.base.ops[atWrite][1], Revision: before}
 	if !slices.ContainsFunc(c.staleRestarts().plans, func(p *runPlan) bool { return p.Faults[0] == want }) {
 		t.Errorf("no plan has %v", want)
 	}
