@@ -11,29 +11,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 	"github.com/flyball-dev/flyball/examples/operators/projects/purge"
-	"github.com/flyball-dev/flyball/examples/operators/projects/suite"
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
-
-// TestProjects plays the scenarios of the project operator. Projects are on the real API server, their control planes
-// in the process.
-func TestProjects(t *testing.T) {
-	if err := suite.Prepare(t.Context(), admin(t)); err != nil {
-		t.Fatal(err)
-	}
-	operator := as(t, "project-system", controller.Name)
-	for _, s := range suite.Scenarios() {
-		t.Run(s.Name, func(t *testing.T) {
-			suite.Play(t,
-				suite.Cluster{
-					Admin: admin(t), Operator: operator, Idle: time.Second, Rounds: 3,
-					Soon: 15 * time.Second,
-				}, s)
-		})
-	}
-}
 
 // TestProjectsPurge empties a real kube-apiserver, which has no namespace controller beside it.
 func TestProjectsPurge(t *testing.T) {

@@ -2,9 +2,8 @@
 package main
 
 import (
-	"os"
-
 	"github.com/flyball-dev/flyball/examples/operators/ci/process"
+	"github.com/flyball-dev/flyball/examples/operators/internal/program"
 )
 
-func main() { os.Exit(process.Main(os.Args[1:], os.Stderr)) }
+func main() { program.Main("ci", process.Main) }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/examples/operators/ci/ciconfig"
 	"github.com/flyball-dev/flyball/examples/operators/ci/distributor"
@@ -62,7 +63,7 @@ func namespaces(e *simtest.Env) (simtest.Program, error) {
 // ci returns a scenario on the two clusters.
 func ci(t *testing.T) simtest.Scenario {
 	t.Helper()
-	definitions, err := api.CRDs()
+	definitions, err := manifest.ReadFiles([]string{crds}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func ci(t *testing.T) simtest.Scenario {
 		},
 	}
 	for _, d := range definitions {
-		s.Objects = append(s.Objects, d)
+		s.Objects = append(s.Objects, d.Unstructured)
 	}
 	return s
 }

@@ -13,16 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
-	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/internal/kit"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
@@ -34,6 +33,7 @@ func TestMain(m *testing.M) { optest.Main(m, run, "--show-for=-1s", "--min-inter
 // happens to a second cluster, whose operator is left in peace: after each round both are in the same state.
 // FLYBALL_KILLS is how many rounds.
 func TestKill(t *testing.T) {
+	kit.Guard(t)
 	rounds, seed := optest.Rounds(t, "FLYBALL_KILLS", 2), optest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	harmed, peaceful := newSide(t), newSide(t)
@@ -71,46 +71,29 @@ func TestKill(t *testing.T) {
 
 // side is a cluster.
 type side struct {
-	t *testing.T
-	client.Client
+	*optest.World
 	address string
 }
 
 func newSide(t *testing.T) *side {
 	t.Helper()
 	server := localapi.NewTestWith(t, localapi.Options{NoKubernetesService: true})
-	s := &side{t: t, address: optest.Serve(t, server.Handler())}
-	scheme, err := controller.NewScheme()
-	s.must(err)
-	s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme})
-	s.must(err)
-	s.must(manifests.Install(t.Context(), s))
-	return s
-}
-
-func (s *side) must(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	operator.Install(t, server.RESTConfig())
+	return &side{optest.NewWorld(t, newClient(t, server.RESTConfig())), optest.Serve(t, server.Handler())}
 }
 
 // inProcess runs an operator that is left in peace.
 func (s *side) inProcess() {
-	s.t.Helper()
-	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	s.Helper()
 	o := controller.Defaults()
 	o.ShowFor, o.MinInterval = -1, -1
-	mgr, err := controller.New(ctx, &rest.Config{Host: s.address, QPS: -1}, ctrl.Options{}, o)
-	s.must(err)
-	done := make(chan error, 1)
-	go func() { done <- mgr.Run(ctx) }()
-	s.t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			s.t.Error(err)
+	s.Cleanup(s.Go(func(ctx context.Context) error {
+		mgr, err := controller.New(ctx, &rest.Config{Host: s.address, QPS: -1}, ctrl.Options{}, o)
+		if err != nil {
+			return err
 		}
-	})
+		return mgr.Run(ctx)
+	}))
 }
 
 const killPods, killPools = 30, 3
@@ -118,11 +101,11 @@ const killPods, killPools = 30, 3
 // change does a round of changes, the same on every side: Pods end, go and come, their allocations and reservations
 // with them; a pool goes or comes; a node goes or comes, or the network is cut anew.
 func (s *side) change(round int, seed uint64) {
-	s.t.Helper()
-	ctx, r := s.t.Context(), rand.New(rand.NewPCG(seed, 1))
+	s.Helper()
+	ctx, r := s.Context(), rand.New(rand.NewPCG(seed, 1))
 	if round == 0 { // nothing is harmed yet
 		for n := range 4 {
-			s.must(s.Create(ctx, node(fmt.Sprint("node-", n))))
+			s.Must(s.Create(ctx, node(fmt.Sprint("node-", n))))
 		}
 	}
 	for n := range killPods {
@@ -130,14 +113,14 @@ func (s *side) change(round int, seed uint64) {
 		found := s.Get(ctx, client.ObjectKeyFromObject(p), p) == nil
 		switch action := r.IntN(4); {
 		case !found && action < 3:
-			s.must(s.Create(ctx, p))
+			s.Must(s.Create(ctx, p))
 			p.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodRunning}[action]
-			s.must(s.Status().Update(ctx, p))
+			s.Must(s.Status().Update(ctx, p))
 		case found && action == 0:
 			p.Status.Phase = corev1.PodSucceeded
-			s.must(s.Status().Update(ctx, p))
+			s.Must(s.Status().Update(ctx, p))
 		case found && action == 1:
-			s.must(s.Delete(ctx, p, client.GracePeriodSeconds(0)))
+			s.Must(s.Delete(ctx, p, client.GracePeriodSeconds(0)))
 		}
 	}
 	for n := range killPools {
@@ -152,21 +135,21 @@ func (s *side) change(round int, seed uint64) {
 			)
 			return nil
 		})
-		s.must(err)
+		s.Must(err)
 	case 1:
-		s.must(s.Create(ctx, node(fmt.Sprint("more-", round))))
+		s.Must(s.Create(ctx, node(fmt.Sprint("more-", round))))
 	case 2:
-		s.must(s.Delete(ctx, node(fmt.Sprint("more-", round-1))))
+		s.Must(s.Delete(ctx, node(fmt.Sprint("more-", round-1))))
 	}
 }
 
 // changePool allocates addresses to Pods, whether they exist or not, as a CNI plugin that is slow; or deletes the pool.
 func (s *side) changePool(name, cidr string, round int, r *rand.Rand) {
-	s.t.Helper()
-	ctx := s.t.Context()
+	s.Helper()
+	ctx := s.Context()
 	p := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if r.IntN(6) == 0 {
-		s.must(client.IgnoreNotFound(s.Delete(ctx, p)))
+		s.Must(client.IgnoreNotFound(s.Delete(ctx, p)))
 		return
 	}
 	fresh := map[string]v1alpha1.IPAllocation{}
@@ -183,7 +166,7 @@ func (s *side) changePool(name, cidr string, round int, r *rand.Rand) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ReservationName("", ip)},
 			}
 			o.Spec = v1alpha1.OverlappingRangeIPReservationSpec(a)
-			s.must(client.IgnoreAlreadyExists(s.Create(ctx, o)))
+			s.Must(client.IgnoreAlreadyExists(s.Create(ctx, o)))
 		}
 	}
 	for { // until a pool that is going has gone
@@ -200,8 +183,8 @@ func (s *side) changePool(name, cidr string, round int, r *rand.Rand) {
 			p.Spec.Allocations[key] = a
 		}
 		if err != nil {
-			s.must(client.IgnoreNotFound(err))
-			s.must(s.Create(ctx, p))
+			s.Must(client.IgnoreNotFound(err))
+			s.Must(s.Create(ctx, p))
 			return
 		}
 		if err = s.Update(ctx, p); err == nil {
@@ -212,14 +195,14 @@ func (s *side) changePool(name, cidr string, round int, r *rand.Rand) {
 
 // describe is all that the operator keeps, without times, identities and versions.
 func (s *side) describe() string {
-	s.t.Helper()
-	ctx, in := s.t.Context(), client.InNamespace(namespace)
+	s.Helper()
+	ctx, in := s.Context(), client.InNamespace(namespace)
 	var pools v1alpha1.IPPoolList
 	var reservations v1alpha1.OverlappingRangeIPReservationList
 	var sliced v1alpha1.NodeSlicePoolList
-	s.must(s.List(ctx, &pools, in))
-	s.must(s.List(ctx, &reservations, in))
-	s.must(s.List(ctx, &sliced, in))
+	s.Must(s.List(ctx, &pools, in))
+	s.Must(s.List(ctx, &reservations, in))
+	s.Must(s.List(ctx, &sliced, in))
 	var lines []string
 	for _, p := range pools.Items {
 		st := p.Status

@@ -2,43 +2,23 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/pflag"
 
+	"github.com/flyball-dev/flyball/examples/operators/internal/program"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
-	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/flags"
 	"github.com/flyball-dev/flyball/manager/metrics"
 )
 
-func main() {
-	ctx, release := manager.SetupSignals(context.Background())
-	defer release()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "ipam:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("ipam", run) }
 
 // run is main with its environment passed in.
-func run(ctx context.Context, args []string, out, stderr io.Writer) error {
-	if len(args) == 1 && args[0] == "story" {
-		return tell(ctx, out)
-	}
+func run(ctx context.Context, args []string, stderr io.Writer) error {
 	process, o := flags.New(controller.Name), controller.Defaults()
-	set := pflag.NewFlagSet("ipam", pflag.ContinueOnError)
-	set.SetOutput(stderr)
-	process.AddFlags(set)
-	addFlags(set, &o)
-	if err := set.Parse(args); err != nil {
+	if err := program.Parse(process, func(set *pflag.FlagSet) { addFlags(set, &o) }, args, stderr); err != nil {
 		return err
-	}
-	if set.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", set.Arg(0))
 	}
 	if err := process.Validate(); err != nil {
 		return err

@@ -10,11 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
-	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/multus"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
@@ -31,7 +29,7 @@ func TestSimulatedLife(t *testing.T) {
 	}
 	simtest.Check(t, simtest.Scenario{
 		Scheme:  scheme,
-		Objects: definitions(t),
+		Objects: operator.Definitions(t),
 		Build: func(e *simtest.Env) (simtest.Program, error) {
 			return controller.New(context.Background(), e.Config(), ctrl.Options{}, controller.Defaults())
 		},
@@ -47,21 +45,6 @@ func TestSimulatedLife(t *testing.T) {
 			{Name: "no two nodes share a slice", Check: slicesDisjoint},
 		},
 	})
-}
-
-// definitions returns the definitions of the resources.
-func definitions(t *testing.T) (found []runtime.Object) {
-	t.Helper()
-	all, err := manifests.Objects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, obj := range all {
-		if obj.GetKind() == "CustomResourceDefinition" {
-			found = append(found, obj.Unstructured)
-		}
-	}
-	return found
 }
 
 var simulatedPool = &v1alpha1.IPPool{

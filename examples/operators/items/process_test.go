@@ -22,6 +22,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/examples/operators/items/stock"
+	"github.com/flyball-dev/flyball/internal/kit"
 )
 
 // inside opens the shop's store between two calls.
@@ -118,6 +119,7 @@ func TestInterruptedTwice(t *testing.T) {
 // often. The last call, which is left alone, comes to the same state as one that was never disturbed, and one more
 // has nothing to do.
 func TestKilled(t *testing.T) {
+	kit.Guard(t)
 	t.Parallel()
 	const items = 20
 	rounds := 2

@@ -1,7 +1,4 @@
 // Command projects is an operator that gives every Project an API server of its own. It works on all of these API
 // servers at once, as they come and go, and empties each one before its Project is removed. README.md describes its
 // use.
-//
-//	projects            run the operator on the cluster of --kubeconfig
-//	projects story      play a demo on API servers inside the process
 package main

@@ -11,16 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
-	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
-	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
-	"github.com/flyball-dev/flyball/examples/operators/projects/planes"
+	"github.com/flyball-dev/flyball/internal/kit"
 	"github.com/flyball-dev/flyball/localapi"
 )
 
@@ -31,6 +28,7 @@ func TestMain(m *testing.M) { optest.Main(m, run, "--poll=100ms", "--purge-timeo
 // round Projects come and go; what there has to be afterwards is known, whatever happened in between. FLYBALL_KILLS
 // is how many rounds.
 func TestKill(t *testing.T) {
+	kit.Guard(t)
 	rounds, random := optest.Rounds(t, "FLYBALL_KILLS", 3), rand.New(rand.NewPCG(optest.Seed(t), 0))
 	s := newSide(t)
 	kills, midway := 0, 0
@@ -57,44 +55,29 @@ func TestKill(t *testing.T) {
 
 // side is an API server with Projects and a host of their control planes, on one socket.
 type side struct {
-	t *testing.T
-	client.Client
-	host    *planes.Host
+	*optest.World
+	host    *host
 	address string
 }
 
 func newSide(t *testing.T) *side {
 	t.Helper()
 	server := localapi.NewTestWith(t, localapi.Options{NoKubernetesService: true})
-	s := &side{t: t, host: planes.New()}
-	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
-	done := make(chan error, 1) // what came of the host, from the goroutine below
-	go func() { done <- s.host.Run(ctx, server.RESTConfig()) }()
+	operator.Install(t, server.RESTConfig())
+	s := &side{World: optest.NewWorld(t, newClient(t, server.RESTConfig())), host: newHost()}
+	stop := s.Go(func(ctx context.Context) error { return s.host.Run(ctx, server.RESTConfig()) })
 	t.Cleanup(func() {
 		stop()
-		<-done
-		s.must(s.host.Close())
+		s.Must(s.host.Close())
 	})
 	s.address = optest.Serve(t, s.host.Handler(server.Handler()))
-	scheme, err := controller.NewScheme()
-	s.must(err)
-	s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme})
-	s.must(err)
-	s.must(manifests.Install(t.Context(), s))
 	return s
-}
-
-func (s *side) must(err error) {
-	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // change deletes some Projects, after something was put into them, and creates others.
 func (s *side) change(wanted map[string]bool, r *rand.Rand) {
-	s.t.Helper()
-	ctx := s.t.Context()
+	s.Helper()
+	ctx := s.Context()
 	for n := range 6 {
 		name := fmt.Sprint("p-", n)
 		p := &api.Project{
@@ -103,11 +86,11 @@ func (s *side) change(wanted map[string]bool, r *rand.Rand) {
 		}
 		switch {
 		case !wanted[name] && r.IntN(3) > 0:
-			s.must(s.Create(ctx, p))
+			s.Must(s.Create(ctx, p))
 			wanted[name] = true
 		case wanted[name] && r.IntN(2) == 0:
 			s.fill(name)
-			s.must(s.Delete(ctx, p))
+			s.Must(s.Delete(ctx, p))
 			wanted[name] = false
 		}
 	}
@@ -115,13 +98,12 @@ func (s *side) change(wanted map[string]bool, r *rand.Rand) {
 
 // fill puts things into a control plane.
 func (s *side) fill(name string) {
-	s.t.Helper()
-	ctx := s.t.Context()
-	c, err := client.New(s.host.Server(name).RESTConfig(), client.Options{Scheme: s.Scheme()})
-	s.must(err)
-	s.must(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
+	s.Helper()
+	ctx := s.Context()
+	c := newClient(s.T, s.host.Server(name).RESTConfig())
+	s.Must(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
 	for i := range 20 {
-		s.must(
+		s.Must(
 			c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("s-", i)}}),
 		)
 	}
@@ -142,12 +124,12 @@ func describeWanted(wanted map[string]bool) string {
 
 // describe is all that the operator keeps, without times, identities and versions.
 func (s *side) describe() string {
-	s.t.Helper()
-	ctx := s.t.Context()
+	s.Helper()
+	ctx := s.Context()
 	var projects api.ProjectList
 	var all infrastructure.ProjectControlPlaneList
-	s.must(s.List(ctx, &projects))
-	s.must(s.List(ctx, &all))
+	s.Must(s.List(ctx, &projects))
+	s.Must(s.List(ctx, &all))
 	of := map[string]string{}
 	for _, plane := range all.Items {
 		of[plane.Name] = plane.Labels[api.ProjectUIDLabel]
@@ -176,17 +158,15 @@ func (s *side) describe() string {
 
 // prepared says whether a control plane has what belongs there.
 func (s *side) prepared(p *api.Project) string {
-	s.t.Helper()
+	s.Helper()
 	server := s.host.Server(p.Name)
 	if server == nil {
 		return "not running"
 	}
-	c, err := client.New(server.RESTConfig(), client.Options{Scheme: s.Scheme()})
-	s.must(err)
-	info, n := &corev1.ConfigMap{}, &corev1.Namespace{}
-	err = c.Get(s.t.Context(), client.ObjectKey{Namespace: "default", Name: "project-info"}, info)
+	c, info, n := newClient(s.T, server.RESTConfig()), &corev1.ConfigMap{}, &corev1.Namespace{}
+	err := c.Get(s.Context(), client.ObjectKey{Namespace: "default", Name: "project-info"}, info)
 	if err == nil {
-		err = c.Get(s.t.Context(), client.ObjectKey{Name: "default"}, n)
+		err = c.Get(s.Context(), client.ObjectKey{Name: "default"}, n)
 	}
 	switch {
 	case err != nil: // or it is being closed

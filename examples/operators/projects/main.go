@@ -3,48 +3,26 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/flyball-dev/flyball/examples/operators/internal/program"
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
-	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/flags"
 	"github.com/flyball-dev/flyball/manager/metrics"
 	"github.com/flyball-dev/flyball/multicluster/providers"
 )
 
-func main() {
-	ctx, release := manager.SetupSignals(context.Background())
-	defer release()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "projects:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("projects", run) }
 
 // run is main with its environment passed in.
-func run(ctx context.Context, args []string, out, stderr io.Writer) error {
-	switch {
-	case len(args) == 1 && args[0] == "story":
-		return tell(ctx, out)
-	case len(args) == 2 && args[0] == "onserve":
-		return onServe(ctx, args[1], out)
-	}
+func run(ctx context.Context, args []string, stderr io.Writer) error {
 	process, more := flags.New(controller.Name), extra{}
-	set := pflag.NewFlagSet("projects", pflag.ContinueOnError)
-	set.SetOutput(stderr)
-	process.AddFlags(set)
-	more.addFlags(set)
-	if err := set.Parse(args); err != nil {
+	if err := program.Parse(process, more.addFlags, args, stderr); err != nil {
 		return err
-	}
-	if set.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", set.Arg(0))
 	}
 	o, err := more.options()
 	if err := errors.Join(process.Validate(), err); err != nil {

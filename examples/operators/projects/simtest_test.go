@@ -7,14 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
-	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/simtest"
 	"github.com/flyball-dev/flyball/simtest/simulated"
@@ -45,12 +43,9 @@ func TestSimulatedLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := manifests.Objects()
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := simtest.Scenario{
 		Clusters: []string{"shop", "blog"},
+		Objects:  operator.Definitions(t),
 		Scheme:   scheme,
 		Build: func(e *simtest.Env) (simtest.Program, error) {
 			// After that time a Project goes without its content. A standstill of ten minutes counts.
@@ -75,11 +70,6 @@ func TestSimulatedLife(t *testing.T) {
 		},
 		Budget: 2 * time.Second,
 		Script: liveInProjects,
-	}
-	for _, obj := range all {
-		if obj.GetKind() == "CustomResourceDefinition" {
-			s.Objects = append(s.Objects, runtime.Object(obj.Unstructured))
-		}
 	}
 	simtest.Check(t, s)
 }

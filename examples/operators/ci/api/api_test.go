@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/localapi"
 )
@@ -155,7 +156,7 @@ func valid(o client.Object) {
 
 // Every field of every kind passes its definition, in and out again: none is pruned, none is refused.
 func TestDefinitionsKeepEveryField(t *testing.T) {
-	definitions, err := api.CRDs()
+	definitions, err := manifest.ReadFiles([]string{"crds"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestDefinitionsKeepEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range definitions {
-		if err := c.Create(t.Context(), d); err != nil {
+		if err := c.Create(t.Context(), d.Unstructured); err != nil {
 			t.Fatalf("%s: %v", d.GetName(), err)
 		}
 	}

@@ -1,16 +1,10 @@
 package api
 
 import (
-	"embed"
-	"fmt"
-	"io/fs"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/yaml"
 )
 
 // The groups and versions of the kinds in this package.
@@ -35,28 +29,4 @@ func NewScheme() *runtime.Scheme {
 		metav1.AddToGroupVersion(scheme, g)
 	}
 	return scheme
-}
-
-//go:embed crds/*.demo.io.yaml
-var crds embed.FS
-
-// CRDs returns the definitions of the resources.
-func CRDs() ([]*unstructured.Unstructured, error) {
-	files, err := fs.Glob(crds, "crds/*")
-	if err != nil {
-		return nil, err
-	}
-	var out []*unstructured.Unstructured
-	for _, file := range files {
-		text, err := crds.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		crd := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &crd.Object); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		out = append(out, crd)
-	}
-	return out, nil
 }

@@ -76,9 +76,14 @@ func NewOptions() *Options {
 	}
 }
 
-// AddFlags adds the flags.
+// AddFlags adds all flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Flags.AddFlags(fs)
+	o.addOwnFlags(fs)
+}
+
+// addOwnFlags adds the flags that other programs do not have.
+func (o *Options) addOwnFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "the controllers to run: some of "+
 		strings.Join(known, ", "))
 	fs.BoolVar(&o.DryRun, "dry-run", o.DryRun, "change nothing")

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -16,15 +17,17 @@ import (
 // childServer has the API server's address. If it is set, the process is a child.
 const childServer = "FLYBALL_OPERATOR_SERVER"
 
+// Command is the main function of an operator, with its environment passed in.
+type Command func(ctx context.Context, args []string, stderr io.Writer) error
+
 // Main is for TestMain. It runs the tests; in a process that [Start] has started it runs the operator, with args.
-func Main(m *testing.M, run func(ctx context.Context, args []string, out, stderr io.Writer) error, args ...string) {
-	serveIfFlyball()
+func Main(m *testing.M, run Command, args ...string) {
 	server := os.Getenv(childServer)
 	if server == "" {
 		os.Exit(m.Run())
 	}
 	args = append(args, "--master="+server, "--leader-elect=false", "--port=0", "--kube-api-qps=-1")
-	if err := run(context.Background(), args, os.Stdout, os.Stderr); err != nil {
+	if err := run(context.Background(), args, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -85,4 +88,52 @@ func (p *Process) KillAfter(d time.Duration, do func()) {
 	}()
 	do()
 	<-killed
+}
+
+// Rounds returns how often to repeat something: the value of an environment variable, or otherwise if it is not set.
+func Rounds(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// Seed returns a random seed and logs it, so that a run can be repeated.
+func Seed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return seed
+}
+
+// Await waits until describe returns want, while p runs.
+func Await(t *testing.T, p *Process, want string, describe func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		got := describe()
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the state is\n%s\nwant\n%s\nthe operator printed:\n%s", got, want, p.Kill())
+		}
+	}
+}
+
+// Settled polls describe until its result stays the same for a while, and returns it.
+func Settled(describe func() string) (last string) {
+	for same := 0; same < 15; time.Sleep(20 * time.Millisecond) {
+		if now := describe(); now == last {
+			same++
+		} else {
+			last, same = now, 0
+		}
+	}
+	return last
 }

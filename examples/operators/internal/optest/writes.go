@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"testing"
-	"time"
 )
 
 // Writes records what an operator writes, without events and leases. The zero value is empty and ready to use.
@@ -39,27 +37,12 @@ func (w *Writes) Take() []string {
 	return all
 }
 
-// Settle waits until nothing has been written for some time.
-func (w *Writes) Settle(t *testing.T, quiet time.Duration) {
-	t.Helper()
-	Eventually(t, 2*time.Minute, func() string {
-		w.Take()
-		time.Sleep(quiet)
-		if writes := w.Take(); len(writes) > 0 {
-			return fmt.Sprintf("there are still writes: %q", writes)
-		}
-		return ""
-	})
-}
-
-// Idle waits until writes have stopped, and then fails the test if anything is written.
-func (w *Writes) Idle(t *testing.T, quiet, idle time.Duration) {
-	t.Helper()
-	w.Settle(t, quiet)
-	time.Sleep(idle)
-	if writes := w.Take(); len(writes) > 0 {
-		t.Errorf("idle for %v, and yet: %q", idle, writes)
+// left takes the writes, and describes them; without any it returns "".
+func (w *Writes) left(what string) string {
+	if all := w.Take(); len(all) > 0 {
+		return fmt.Sprintf("%s: %q", what, all)
 	}
+	return ""
 }
 
 // RoundTripper is a function that implements http.RoundTripper.
@@ -67,17 +50,3 @@ type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// Eventually polls ask until it returns "". When the time is over, it fails the test with the last result.
-func Eventually(t *testing.T, within time.Duration, ask func() (missing string)) {
-	t.Helper()
-	for deadline := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
-		missing := ask()
-		switch {
-		case missing == "":
-			return
-		case time.Now().After(deadline):
-			t.Fatal(missing)
-		}
-	}
-}
