@@ -78,7 +78,7 @@ race: ## the same tests with the race detector
 
 .PHONY: test-kit
 test-kit: ## the tests that build programs and projects, and use them as a person does
-	@FLYBALL_KIT=1 go test -vet=off -timeout 30m $$(git grep -l '/internal/kit"' -- '*_test.go' ':!peers' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+	@FLYBALL_KIT=1 go test -vet=off -timeout 30m $$(git grep -l -e '/internal/kit"' -e '/deploy/deploytest"' -- '*_test.go' ':!peers' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: quick
 quick: ## format, vet and test the packages that differ from BASE (HEAD, or its parent on a clean tree), and the rules of the tree
@@ -142,7 +142,7 @@ test-node: ## the manager and the operators on that node, under traffic and faul
 
 .PHONY: test-peers
 test-peers: ## test against the real control plane (builds it first: about 10 minutes)
-	cd peers && go vet ./... && go test -timeout 60m ./...
+	cd peers && go vet ./... && FLYBALL_KIT=1 go test -timeout 60m ./...
 	cd peers/multicluster && go vet ./... && go test ./...
 	cd peers/simulated && go vet ./... && go test ./...
 	cd peers/suites && go vet ./... && go test ./...

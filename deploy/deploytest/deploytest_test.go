@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/flyball-dev/flyball/internal/kit"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/flags"
 	"github.com/flyball-dev/flyball/manager/metrics"
@@ -103,6 +104,7 @@ const defective = "FLYBALL_DEFECT"
 // TestDefects: a deployment with a defect fails its test, and the test names the defect. Without one, it passes. Each
 // deployment is tested in a process of its own, because its test fails.
 func TestDefects(t *testing.T) {
+	kit.Guard(t)
 	for name, d := range defects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
