@@ -13,8 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/kit"
 )
 
-// Render returns the objects of the kustomization in dir, as kubectl apply -k would send them. It builds kustomize, so it
-// skips the test where [kit.Guard] does.
+// Render returns the objects of the kustomization in dir, as kubectl apply -k would send them. It builds kustomize, so
+// it skips the test where [kit.Guard] does.
 func Render(t *testing.T, dir string) []manifest.Object {
 	t.Helper()
 	kit.Guard(t)

@@ -21,13 +21,8 @@ var learningPath = []string{
 	"reconcile/handler", "reconcile/internal/feed",
 }
 
-const (
-	mostLines = 1600
-	mostFiles = 16
-)
-
-// TestLearningPath: a package of the learning path has few lines and files, comments and blanks included, and its
-// doc.go names every file in the order of reading.
+// TestLearningPath: the doc.go of a package of the learning path names every file, in the order of reading. It logs the
+// lines of each, comments and blanks included: about 1,600 are one sitting.
 func TestLearningPath(t *testing.T) {
 	lines, names, docs := map[string]int{}, map[string][]string{}, map[string]string{}
 	for _, s := range sources(t) {
@@ -50,11 +45,9 @@ func TestLearningPath(t *testing.T) {
 	}
 	for _, dir := range path {
 		var wrong []string
-		if n := lines[dir]; n == 0 || n > mostLines {
-			wrong = append(wrong, strconv.Itoa(n)+" lines")
-		}
-		if n := len(names[dir]) + 1; n > mostFiles {
-			wrong = append(wrong, strconv.Itoa(n)+" files")
+		t.Logf("%s: %d lines, %d files", dir, lines[dir], len(names[dir])+1)
+		if lines[dir] == 0 {
+			wrong = append(wrong, "there is no such package")
 		}
 		for _, name := range names[dir] {
 			if !strings.Contains(docs[dir], name) {
