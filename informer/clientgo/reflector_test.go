@@ -154,10 +154,3 @@ func TestReflectorRefusesWhatItWouldIgnore(t *testing.T) {
 	}()
 	NewReflectorWithOptions(&ListWatch{}, nil, &diary{}, ReflectorOptions{Clock: clocktesting.NewFakeClock(time.Now())})
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
