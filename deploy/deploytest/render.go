@@ -32,21 +32,14 @@ func Render(t *testing.T, dir string) []manifest.Object {
 	return objects
 }
 
-// root returns the folder of the repository: the nearest one above that has the module of the tools.
+// root returns the folder of the repository.
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := os.Getwd()
+	dir, err := kit.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "tools", "go.mod")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("there is no tools/go.mod above this folder")
-		}
-	}
+	return dir
 }
 
 // Version returns the version of the images. It is written in deploy/version alone, once for all of them.

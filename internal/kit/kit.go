@@ -56,7 +56,7 @@ func Build(t testing.TB, pkg string) (path string) {
 
 // build builds a program while no other process does.
 func build(pkg string) (path string, err error) {
-	root, err := root()
+	root, err := Root()
 	if err != nil {
 		return "", err
 	}
@@ -84,8 +84,8 @@ func build(pkg string) (path string, err error) {
 	return path, nil
 }
 
-// root returns the folder of the repository: the nearest one above that has the module of the tools.
-func root() (dir string, err error) {
+// Root returns the folder of the repository: the nearest one above that has the module of the tools.
+func Root() (dir string, err error) {
 	if dir, err = os.Getwd(); err != nil {
 		return "", err
 	}
