@@ -39,18 +39,35 @@ type tree struct {
 	value any
 }
 
-// The numbers of places that a decoder may come to have: a few hundred kilobytes, in a cache of that many objects.
-// Tables begin small.
+func (p *part) size() int {
+	if p == nil {
+		return 0
+	}
+	return len(p.wire)
+}
+
+func (t *tree) size() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.text)
+}
+
+// The numbers of places that a decoder may come to have, and of bytes that its parts, and its trees, may have together.
+// In a cache of that many objects they take a few hundred kilobytes. Tables begin small.
 const (
 	mostWords = 1 << 14
 	mostParts = 1 << 16
+	mostBytes = 16 << 20
 )
 
 // NewDecoder returns a decoder that knows nothing yet.
 func NewDecoder() *Decoder {
 	seed := maphash.MakeSeed()
 	return &Decoder{
-		words: words{seed: seed, table: table[string]{most: mostWords}}, parts: table[*part]{most: mostParts},
-		boxes: boxes{seed: seed, table: table[any]{most: mostWords}}, trees: table[*tree]{most: mostParts},
+		words: words{seed: seed, table: table[string]{most: mostWords}},
+		parts: table[*part]{most: mostParts, size: (*part).size},
+		boxes: boxes{seed: seed, table: table[any]{most: mostWords}},
+		trees: table[*tree]{most: mostParts, size: (*tree).size},
 	}
 }

@@ -134,9 +134,7 @@ func (r *reader) shared(at level) (any, error) {
 	}
 	value, err := r.fresh(at)
 	if err == nil {
-		if p := r.trees.find(hash); p != nil { // It may have lost its place meanwhile.
-			p.value = &tree{text: bytes.Clone(text), value: value}
-		}
+		r.trees.keep(hash, &tree{text: bytes.Clone(text), value: value})
 	}
 	return value, err
 }

@@ -189,9 +189,7 @@ func (d *Decoder) shared(f *field, data []byte, count int, into unsafe.Pointer) 
 	if err := d.fresh(f, data, count, into); err != nil {
 		return err
 	}
-	if p := d.parts.find(hash); p != nil { // It may have lost its place meanwhile.
-		p.value = &part{kind: f.kind, wire: string(data), value: f.store(into)}
-	}
+	d.parts.keep(hash, &part{kind: f.kind, wire: string(data), value: f.store(into)})
 	return nil
 }
 

@@ -10,6 +10,11 @@ type table[V any] struct {
 	missed int
 	// most bounds the number of places.
 	most int
+	// size returns how many bytes a value takes; nil if the number of places bounds them well enough. bytes is the sum
+	// over all places, at most mostBytes. hand is the next place that makes room for bytes.
+	size  func(V) int
+	bytes int
+	hand  int
 }
 
 type place[V any] struct {
@@ -61,17 +66,50 @@ func (t *table[V]) put(hash uint64, v V) {
 		t.grow()
 	}
 	a, b := t.pair(hash) // a is the newer, unless it was met.
+	gone := a
 	switch {
 	case a.is(met) && b.is(met):
 		a.hash &^= met
 		b.hash &^= met
 		return
 	case a.is(met):
-		a = b
+		a, gone = b, b
 	case a.is(taken) && !b.is(met) && uint32(t.missed)*0x9E3779B1>>31 == 0:
+		gone = b
+	}
+	t.bytes -= t.sizeOf(gone.value)
+	if gone != a {
 		*b = *a
 	}
 	*a = place[V]{hash: hash&^flags | taken, value: v}
+}
+
+// keep gives the hash a value in the place that it has. It does nothing if the hash has lost its place since put, or if
+// the value is so large that others would have to go for it.
+func (t *table[V]) keep(hash uint64, v V) {
+	size := t.sizeOf(v)
+	if size > mostBytes/8 {
+		return
+	}
+	for ; t.bytes+size > mostBytes; t.hand++ { // second chance: what was met since the hand came by last stays
+		if p := &t.places[t.hand&(len(t.places)-1)]; p.is(met) {
+			p.hash &^= met
+		} else {
+			t.bytes -= t.sizeOf(p.value)
+			*p = place[V]{}
+		}
+	}
+	if p := t.find(hash); p != nil {
+		t.bytes += size - t.sizeOf(p.value)
+		p.value = v
+	}
+}
+
+func (t *table[V]) sizeOf(v V) int {
+	if t.size == nil {
+		return 0
+	}
+	return t.size(v)
 }
 
 // grow doubles the table.

@@ -1,6 +1,14 @@
 package lean
 
-import "testing"
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // TestFieldIsJudgedAgain: the values of a field that do not recur are not looked up for a time. When they have begun
 // to recur, all are looked up again.
@@ -30,5 +38,87 @@ func TestFieldIsJudgedAgain(t *testing.T) {
 		if got := lookUp(step.values, step.recur); got != step.want {
 			t.Errorf("of %d values %d were looked up, want %d", step.values, got, step.want)
 		}
+	}
+}
+
+// heap returns the size of the heap after a collection.
+func heap() int {
+	runtime.GC()
+	runtime.GC() // what the first has found unreachable through pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// TestSharedPartsAreBoundedInBytes: a large object that changes again and again leaves no more parts than mostBytes.
+// Each state is decoded twice, because only what comes twice is kept.
+func TestSharedPartsAreBoundedInBytes(t *testing.T) {
+	state := func(n int) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "large"},
+			Data:       map[string]string{"a": fmt.Sprint(n) + strings.Repeat("x", 1_000_000)},
+		}
+	}
+	for name, decode := range map[string]func(d *Decoder, n int) error{
+		"protobuf": func(d *Decoder, n int) error {
+			data, err := state(n).Marshal()
+			if err != nil {
+				return err
+			}
+			return d.Unmarshal(data, &corev1.ConfigMap{}, true)
+		},
+		"JSON": func(d *Decoder, n int) error {
+			text := fmt.Sprintf(`{"metadata":{"name":"large"},"data":{"a":{"b":"%d%s"}}}`, n,
+				strings.Repeat("x", 1_000_000))
+			v, err := ValueOf([]byte(text))
+			if err != nil {
+				return err
+			}
+			_, err = d.Tree(v, true)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := NewDecoder()
+			before := heap()
+			for n := range 200 {
+				for range 2 {
+					if err := decode(d, n); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			grown := heap() - before
+			if kept := d.parts.bytes + d.trees.bytes; kept == 0 || kept > mostBytes {
+				t.Errorf("the parts have %d bytes, want some and at most %d", kept, mostBytes)
+			}
+			if limit := 48 << 20; grown > limit { // the bytes, and what they were decoded to
+				t.Errorf("the heap has grown by %d MB, want at most %d", grown>>20, limit>>20)
+			}
+			runtime.KeepAlive(d)
+		})
+	}
+}
+
+// TestTableCountsItsBytes: the sum is that of the values that have a place, whatever was replaced.
+func TestTableCountsItsBytes(t *testing.T) {
+	d := NewDecoder()
+	table := &d.trees
+	for n := range 100_000 {
+		hash := uint64(n) * 0x9E3779B97F4A7C15
+		if table.find(hash) == nil {
+			table.put(hash, nil)
+		}
+		table.keep(hash, &tree{text: make([]byte, n%1000)})
+		if p := table.find(hash); p != nil && n%3 == 0 {
+			p.hash |= met
+		}
+	}
+	sum := 0
+	for i := range table.places {
+		sum += table.places[i].value.size()
+	}
+	if table.bytes != sum || sum == 0 || sum > mostBytes {
+		t.Errorf("the table counts %d bytes and has %d, want at most %d", table.bytes, sum, mostBytes)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +25,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/flyball-dev/flyball/internal/jsonpatch"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
@@ -224,21 +224,37 @@ func (x *exchange) jsonPatched(ctx context.Context, t types.PatchType,
 		for i, p := range problems {
 			problems[i] = fmt.Errorf("json patch %w", p)
 		}
-		patch, err := jsonpatch.DecodePatch(x.body)
+		patch, err := jsonpatch.Decode(x.body)
 		if err != nil {
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		}
-		after, err := applyJSONPatch(ctx, patch, before)
-		return after, problems, err
+		after, err = patch.Apply(ctx, before)
+		return after, problems, unapplied(ctx, err)
 	}
 	if problems, err = kjson.UnmarshalStrict(x.body, &map[string]any{}); err != nil {
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
-	after, err = jsonpatch.MergePatch(before, x.body)
-	if errors.Is(err, jsonpatch.ErrBadJSONPatch) {
+	if after, err = jsonpatch.Merge(before, x.body); err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	return after, problems, err
+	return after, problems, nil
+}
+
+// unapplied is the answer for a JSON patch that can be parsed, but not applied.
+func unapplied(ctx context.Context, err error) error {
+	var many jsonpatch.TooManyError
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case errors.As(err, &many):
+		return apierrors.NewRequestEntityTooLargeError(err.Error())
+	}
+	return unprocessable(err)
+}
+
+func unprocessable(err error) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+		err.Error(), 0, false)
 }
 
 // strategic applies a strategic merge patch.

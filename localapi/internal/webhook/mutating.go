@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/flyball-dev/flyball/internal/jsonpatch"
 	"github.com/flyball-dev/flyball/localapi/internal/admission"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 )
@@ -197,7 +197,7 @@ func (m *mutation) call(ctx context.Context, h *hook, as admission.Equivalent, v
 	if err != nil || len(result.patch) == 0 {
 		return false, err
 	}
-	patch, err := jsonpatch.DecodePatch(result.patch)
+	patch, err := jsonpatch.Decode(result.patch)
 	if err != nil {
 		return false, h.failed(fmt.Errorf("received undecodable patch in webhook response: %w", err))
 	}
@@ -211,7 +211,7 @@ func (m *mutation) call(ctx context.Context, h *hook, as admission.Equivalent, v
 	if result.patchType != admissionv1.PatchTypeJSONPatch {
 		return false, h.failed(fmt.Errorf("unsupported patch type %q", result.patchType))
 	}
-	next, err := h.options.patched(v, patch, m.attributes.Server)
+	next, err := h.options.patched(ctx, v, patch, m.attributes.Server)
 	if err != nil {
 		return false, err
 	}
@@ -224,12 +224,14 @@ func (m *mutation) call(ctx context.Context, h *hook, as admission.Equivalent, v
 }
 
 // patched returns the object after a patch.
-func (o *Options) patched(v *versions, patch jsonpatch.Patch, server admission.Server) (runtime.Object, error) {
+func (o *Options) patched(ctx context.Context, v *versions, patch jsonpatch.Patch,
+	server admission.Server,
+) (runtime.Object, error) {
 	var before bytes.Buffer
 	if err := o.Codec.Encode(v.object, &before); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	after, err := patch.Apply(before.Bytes())
+	after, err := patch.Apply(ctx, before.Bytes())
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

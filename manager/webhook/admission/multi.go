@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"net/http"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/flyball-dev/flyball/internal/jsonpatch"
 )
 
 // MultiMutatingHandler returns a handler that calls the handlers one after the other. Each receives the object as those
@@ -29,7 +30,7 @@ func (m multiMutating) Handle(ctx context.Context, r Request) Response {
 		if !response.Allowed {
 			return response
 		}
-		more, err := r.change(&response)
+		more, err := r.change(ctx, &response)
 		if err != nil {
 			return Errored(http.StatusInternalServerError, fmt.Errorf("mutating handler %d: %w", i, err))
 		}
@@ -46,7 +47,7 @@ func (m multiMutating) Handle(ctx context.Context, r Request) Response {
 }
 
 // change applies the patch of a response to the object of the request, and returns the operations of the patch.
-func (r *Request) change(by *Response) ([]json.RawMessage, error) {
+func (r *Request) change(ctx context.Context, by *Response) ([]json.RawMessage, error) {
 	if format := by.PatchType; format != nil && *format != admissionv1.PatchTypeJSONPatch {
 		return nil, fmt.Errorf("its patch is of type %q, want %q", *format, admissionv1.PatchTypeJSONPatch)
 	}
@@ -63,11 +64,11 @@ func (r *Request) change(by *Response) ([]json.RawMessage, error) {
 	if len(r.Object.Raw) == 0 {
 		return operations, nil // no object: nothing to show to the next handler
 	}
-	patch, err := jsonpatch.DecodePatch(by.Patch)
+	patch, err := jsonpatch.Decode(by.Patch)
 	if err != nil {
 		return nil, fmt.Errorf("decode its patch: %w", err)
 	}
-	if r.Object.Raw, err = patch.Apply(r.Object.Raw); err != nil {
+	if r.Object.Raw, err = patch.Apply(ctx, r.Object.Raw); err != nil {
 		return nil, fmt.Errorf("apply its patch: %w", err)
 	}
 	return operations, nil
