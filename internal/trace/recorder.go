@@ -40,6 +40,8 @@ type Recorder struct {
 	root track
 	// number is that of the last step.
 	number uint64
+	// running counts the reconciles that have begun and not ended.
+	running int
 	// evicted counts the tracks that have given way.
 	evicted uint64
 	// handled counts the calls of handlers, and written the writes of reconciles.
@@ -243,16 +245,16 @@ func (r *Recorder) Watch(s Subject) (stop func()) {
 // Stats counts what was recorded.
 type Stats struct {
 	// Steps is the number of all steps, Subjects how many objects and keys have steps now, and Evicted how many others
-	// had some that are forgotten.
-	Steps, Evicted uint64
-	Subjects       int
+	// had some that are forgotten. Running is the number of reconciles that have begun and not ended.
+	Steps, Evicted    uint64
+	Subjects, Running int
 }
 
 // Stats returns a snapshot of the counts.
 func (r *Recorder) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Stats{Steps: r.number, Evicted: r.evicted, Subjects: len(r.tracks)}
+	return Stats{Steps: r.number, Evicted: r.evicted, Subjects: len(r.tracks), Running: r.running}
 }
 
 // Hold calls f before each change of a cache is handed to handlers, and before each reconcile; text says which change

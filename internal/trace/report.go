@@ -125,6 +125,7 @@ func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Du
 	step.Kind, step.Time, step.Run, step.Attempt, step.Queued = Ran, now, number, attempt, queued
 	step.Causes = append(step.Causes, causes...)
 	p.run = number
+	r.running++
 	return p
 }
 
@@ -132,6 +133,7 @@ func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Du
 func (r *Recorder) Ended(p Place, key Subject, outcome string, err error, next time.Duration, began time.Time) {
 	took := time.Since(began)
 	r.mu.Lock()
+	r.running--
 	step := r.atLocked(p)
 	if step == nil { // It logged or wrote so much that its begin is gone.
 		step, _ = r.addLocked(key, r.nextLocked())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flyball-dev/flyball/inspect"
 	steps "github.com/flyball-dev/flyball/internal/trace"
+	"github.com/flyball-dev/flyball/internal/workctx"
 )
 
 // name is the instrumentation scope of the spans.
@@ -65,19 +66,23 @@ func (e *Exporter) Dropped() uint64 { return e.dropped.Load() }
 // NeedLeaderElection reports that an Exporter runs in every process.
 func (e *Exporter) NeedLeaderElection() bool { return false }
 
-// Run makes spans until ctx is done, and then of what is in the buffer. It does not shut the provider down: its owner
-// does, after Run has returned.
+// Run makes spans until ctx is done and the reconciles that were running then have ended. The manager's deadline for work
+// in flight ends it, too. It does not shut the provider down: its owner does, after Run has returned.
 //
 // Errors: when it is called again.
 func (e *Exporter) Run(ctx context.Context) error {
 	if e.ran.Swap(true) {
 		return errors.New("opentelemetry: the exporter was already run, and can run only once")
 	}
-	stop := e.inspector.Recorder().Listen(e.hear)
+	work, release := workctx.From(ctx, e.settle)
+	defer release()
+	recorder := e.inspector.Recorder()
+	stop := recorder.Listen(e.hear)
 	defer e.spans.endAll()
 	waiting := newWaiting(e.settle)
 	defer waiting.timer.Stop()
-	for {
+	stopped := ctx.Done()
+	for stopped != nil || recorder.Stats().Running > 0 && work.Err() == nil {
 		heard := e.buffer
 		if len(waiting.steps) >= cap(e.buffer) {
 			heard = nil
@@ -87,15 +92,18 @@ func (e *Exporter) Run(ctx context.Context) error {
 			waiting.add(t)
 		case <-waiting.timer.C:
 			waiting.each(time.Now(), e.spans.add)
-		case <-ctx.Done():
-			stop()
-			for len(e.buffer) > 0 {
-				waiting.add(<-e.buffer)
-			}
-			waiting.each(time.Time{}, e.spans.add)
-			return nil
+		case <-stopped:
+			stopped = nil
+		case <-work.Done():
+			stopped = nil
 		}
 	}
+	stop()
+	for len(e.buffer) > 0 {
+		waiting.add(<-e.buffer)
+	}
+	waiting.each(time.Time{}, e.spans.add)
+	return nil
 }
 
 // hear is called in the goroutine of the step.

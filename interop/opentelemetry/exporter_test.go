@@ -236,6 +236,22 @@ func TestNothingWaits(t *testing.T) {
 	})
 }
 
+// A reconcile that ends while the manager stops has its span.
+func TestReconcilesThatEndWhileStopping(t *testing.T) {
+	slow := func(context.Context, client.Client, *corev1.ConfigMap) (ctrl.Result, error) {
+		time.Sleep(time.Minute + 5*time.Second) // the manager is asked to stop after a minute
+		return ctrl.Result{}, nil
+	}
+	spans := run(t, nil, slow, func(ctx context.Context, f *fixture) {
+		if err := f.client.Create(ctx, configMap("a")); err != nil {
+			t.Error(err)
+		}
+	})
+	if got, want := roots(spans), "event configmaps\n  change configmaps\n    reconcile web\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("the spans are\n%swant\n%s", got, want)
+	}
+}
+
 // An Exporter runs once, and tells when it is asked to run again.
 func TestRunsOnce(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
