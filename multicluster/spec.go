@@ -19,7 +19,7 @@ type controllerSpec struct {
 	options         reconcile.Options[Request]
 	inputs          []*input
 	forInput        *input // The input of For; nil without it.
-	clusterFilters  []ClusterFilter
+	clusterFilters  []func(ClusterInfo) bool
 	clusterHandlers []ClusterHandler
 	engageLocal     bool
 	leaderless      bool
@@ -73,7 +73,7 @@ func (s *controllerSpec) inputsOf(inc *incarnation) (inputs []*input) {
 
 // innerOptions returns the options of the loop below. FailingAfter is off, because a failure in one cluster must not
 // make the process unready.
-func (s *controllerSpec) innerOptions(order workqueue.Order[key]) reconcile.Options[key] {
+func (s *controllerSpec) innerOptions(order *workqueue.Order[key]) reconcile.Options[key] {
 	o := s.options
 	inner := reconcile.Options[key]{
 		Workers: s.workers(), MaxRetries: o.MaxRetries, Timeout: o.Timeout,

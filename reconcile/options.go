@@ -47,7 +47,7 @@ type Options[K comparable] struct {
 	// RateLimiter sets the backoff of failing keys. Nil means [workqueue.DefaultControllerRateLimiter].
 	RateLimiter workqueue.RateLimiter[K]
 	// Order decides which key is reconciled next; no other controller may use it. Nil means first in, first out.
-	Order workqueue.Order[K]
+	Order *workqueue.Order[K]
 	// Metrics receives the queue's metrics, under the controller's name; nil means none. If it has a method
 	// ReconcileTimes(controller string) func(took time.Duration), workers call what that returns after each reconcile.
 	Metrics workqueue.MetricsProvider

@@ -101,9 +101,7 @@ func ExampleNewExponentialRateLimiter() {
 }
 
 func ExampleNewFastSlowRateLimiter() {
-	limiter := workqueue.NewFastSlowRateLimiter[string](
-		workqueue.FastSlowOptions{Fast: time.Second, Slow: time.Minute, Attempts: 2},
-	)
+	limiter := workqueue.NewFastSlowRateLimiter[string](time.Second, time.Minute, 2)
 	for range 3 {
 		fmt.Println(limiter.When("default/web"))
 	}
@@ -114,9 +112,7 @@ func ExampleNewFastSlowRateLimiter() {
 }
 
 func ExampleNewBucketRateLimiter() {
-	limiter := workqueue.NewBucketRateLimiter[string](
-		workqueue.BucketOptions{Rate: 0.001, Burst: 1, MaxDelay: time.Minute},
-	)
+	limiter := workqueue.NewBucketRateLimiter[string](0.001, 1)
 	fmt.Println(limiter.When("default/web"))
 	fmt.Println(limiter.When("default/db"))
 	// Output:
@@ -127,7 +123,7 @@ func ExampleNewBucketRateLimiter() {
 func ExampleNewMaxOfRateLimiter() {
 	limiter := workqueue.NewMaxOfRateLimiter[string](
 		workqueue.NewExponentialRateLimiter[string](workqueue.ExponentialOptions{Base: time.Second, Max: time.Hour}),
-		workqueue.NewBucketRateLimiter[string](workqueue.BucketOptions{Rate: 10, Burst: 100}),
+		workqueue.NewBucketRateLimiter[string](10, 100),
 	)
 	fmt.Println(limiter.When("default/web"), limiter.When("default/web"))
 	// Output:

@@ -66,7 +66,7 @@ func TestExponentialJitterStaysInBounds(t *testing.T) {
 }
 
 func TestFastSlow(t *testing.T) {
-	l := workqueue.NewFastSlowRateLimiter[string](workqueue.FastSlowOptions{Fast: 1, Slow: 9, Attempts: 2})
+	l := workqueue.NewFastSlowRateLimiter[string](1, 9, 2)
 	if got := waits(l, 4); !slices.Equal(got, []time.Duration{1, 1, 9, 9}) {
 		t.Errorf("got %v", got)
 	}
@@ -75,9 +75,7 @@ func TestFastSlow(t *testing.T) {
 // client-go's bucket is booked without bound: after a storm of 10,000 retries the next waits 990 s.
 func TestBucketDelayIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := workqueue.NewBucketRateLimiter[string](
-			workqueue.BucketOptions{Rate: 10, Burst: 100, MaxDelay: time.Minute},
-		)
+		l := workqueue.NewBucketRateLimiter[string](10, 100)
 		var longest time.Duration
 		for i, wait := range waits(l, 10_000) {
 			if i < 100 && wait != 0 {
@@ -100,8 +98,8 @@ func TestBucketDelayIsBounded(t *testing.T) {
 }
 
 func TestMaxOfAndMaxWait(t *testing.T) {
-	fast := workqueue.NewFastSlowRateLimiter[string](workqueue.FastSlowOptions{Fast: 1, Slow: 9, Attempts: 1})
-	steady := workqueue.NewFastSlowRateLimiter[string](workqueue.FastSlowOptions{Fast: 5, Slow: 5})
+	fast := workqueue.NewFastSlowRateLimiter[string](1, 9, 1)
+	steady := workqueue.NewFastSlowRateLimiter[string](5, 5, 0)
 	l := workqueue.NewMaxOfRateLimiter[string](fast, steady)
 	if got := waits(workqueue.NewMaxWaitRateLimiter[string](l, 7), 3); !slices.Equal(got, []time.Duration{5, 7, 7}) {
 		t.Errorf("got %v", got)

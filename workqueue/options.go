@@ -24,7 +24,7 @@ type Options[K comparable] struct {
 	QueueingTime bool
 	// Order decides which ready key is handed out next. Nil means first in, first out. It must not be shared with
 	// another queue.
-	Order Order[K]
+	Order *Order[K]
 	// MaxCauses is the maximum number of causes kept for one key. Zero means 8; negative means none are kept.
 	MaxCauses int
 }

@@ -8,12 +8,10 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
-// Order decides which ready key is handed out next. [NewPriorityOrder] and [NewFairOrder] make one; first in, first
-// out, the default, is built into [Queue].
-//
-// A queue uses its Order with the queue's lock held, and calls no code of a user then. So there are no other
-// implementations.
-type Order[K comparable] interface{ order.Order[K] }
+// Order decides which ready key is handed out next. [NewPriorityOrder] and [NewFairOrder] return one. There are no
+// others: a queue uses its order with its lock held, when it must not call code of a user. A queue without an Order is
+// first in, first out.
+type Order[K comparable] struct{ ready order.Order[K] }
 
 // PriorityOptions configures a [NewPriorityOrder].
 type PriorityOptions struct {
@@ -25,8 +23,8 @@ type PriorityOptions struct {
 // in, first out. Keys age: a key of priority p that became ready at t comes before all keys of priority p+n that
 // become ready after t + n·Age. So a key of high priority overtakes keys of low priority, but the time by which it
 // delays them is bounded.
-func NewPriorityOrder[K comparable](o PriorityOptions) Order[K] {
-	return order.NewPriority[K](cmp.Or(o.Age, 100*time.Millisecond))
+func NewPriorityOrder[K comparable](o PriorityOptions) *Order[K] {
+	return &Order[K]{order.NewPriority[K](cmp.Or(o.Age, 100*time.Millisecond))}
 }
 
 // FairOptions configures a [NewFairOrder].
@@ -46,12 +44,12 @@ type FairOptions[K comparable] struct {
 
 // NewFairOrder returns an Order that takes one key of each group in turn, so that one group's storm does not delay
 // another group's single key: with g groups waiting, a group's first key is handed out after at most g-1 others.
-func NewFairOrder[K comparable](o FairOptions[K]) Order[K] {
+func NewFairOrder[K comparable](o FairOptions[K]) *Order[K] {
 	var within func() order.Order[K]
 	if o.Within != nil {
-		within = func() order.Order[K] { return NewPriorityOrder[K](*o.Within) }
+		within = func() order.Order[K] { return NewPriorityOrder[K](*o.Within).ready }
 	}
-	return order.NewFair(o.Group, within, order.Limits{PerGroup: o.GroupLimit, All: o.Limit})
+	return &Order[K]{order.NewFair(o.Group, within, order.Limits{PerGroup: o.GroupLimit, All: o.Limit})}
 }
 
 // Release frees the slot that a key being processed takes of FairOptions.Limit, so that another key may be processed

@@ -127,10 +127,9 @@ func TestWithoutGroupAllKeysAreOneGroup(t *testing.T) {
 }
 
 // fairly makes a queue with limits.
-func fairly(o workqueue.FairOptions[string]) (*workqueue.Queue[string], workqueue.Order[string]) {
+func fairly(o workqueue.FairOptions[string]) *workqueue.Queue[string] {
 	o.Group = namespace
-	order := workqueue.NewFairOrder(o)
-	return workqueue.New(workqueue.Options[string]{Order: order}), order
+	return workqueue.New(workqueue.Options[string]{Order: workqueue.NewFairOrder(o)})
 }
 
 // take gets n keys, without Done.
@@ -155,7 +154,7 @@ func wantNothing(t *testing.T, q *workqueue.Queue[string]) {
 // A group at its limit keeps its keys back, and nobody else's.
 func TestFairOrderLimitsGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, _ := fairly(workqueue.FairOptions[string]{GroupLimit: 2})
+		q := fairly(workqueue.FairOptions[string]{GroupLimit: 2})
 		for i := range 4 {
 			q.Add(fmt.Sprint("storm/", i))
 		}
@@ -186,7 +185,7 @@ func TestFairOrderLimitsGroups(t *testing.T) {
 // A key whose slot is released gives its place to another, but not in its own group.
 func TestFairOrderReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, _ := fairly(workqueue.FairOptions[string]{GroupLimit: 1, Limit: 1})
+		q := fairly(workqueue.FairOptions[string]{GroupLimit: 1, Limit: 1})
 		for _, key := range []string{"dead/0", "dead/1", "a/0", "b/0"} {
 			q.Add(key)
 		}
@@ -217,7 +216,7 @@ func TestFairOrderReleases(t *testing.T) {
 // At the end everything that was held back is handed out, and who waits for it is told when there is no more.
 func TestShutDownHandsOutWhatIsHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, _ := fairly(workqueue.FairOptions[string]{GroupLimit: 1})
+		q := fairly(workqueue.FairOptions[string]{GroupLimit: 1})
 		for i := range 5 {
 			q.Add(fmt.Sprint("a/", i))
 		}
@@ -256,7 +255,7 @@ func TestFairOrderModel(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		groupLimit, limit := random.IntN(3), random.IntN(4)
-		q, order := fairly(workqueue.FairOptions[string]{GroupLimit: groupLimit, Limit: limit})
+		q := fairly(workqueue.FairOptions[string]{GroupLimit: groupLimit, Limit: limit})
 		ready, running, released := map[string]bool{}, map[string]bool{}, map[string]bool{}
 		count := func(group string) (n int) {
 			for key := range running {
@@ -291,7 +290,7 @@ func TestFairOrderModel(t *testing.T) {
 					}
 					delete(ready, got)
 					running[got] = true
-				} else if order.(interface{ Open() bool }).Open() {
+				} else if q.Open() {
 					t.Fatalf("seed %d: a key would be handed out, with %v ready and %v worked on", seed, ready, running)
 				}
 			case 3:
@@ -337,7 +336,7 @@ func TestGroupIsAskedWithoutALock(t *testing.T) {
 // A key that runs while an add of it is scheduled is of its group when that add comes.
 func TestScheduledAddKeepsItsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, _ := fairly(workqueue.FairOptions[string]{GroupLimit: 1})
+		q := fairly(workqueue.FairOptions[string]{GroupLimit: 1})
 		defer q.ShutDown()
 		q.AddAfter("a/0", time.Minute)
 		q.Add("a/0")

@@ -39,7 +39,7 @@ type Queue[K comparable] struct {
 	//
 	// Invariant: a key is in ready (or order) exactly once if it is dirty and not processing, and not at all otherwise.
 	ready ring.Ring[uint32]
-	order Order[K]
+	order order.Order[K]
 	// limits is order, if order can hold keys back; otherwise nil.
 	limits order.Limiter[K]
 	// group names the group of a key; nil if order has no groups. It is called without the lock.
@@ -81,14 +81,16 @@ func New[K comparable](o Options[K]) *Queue[K] {
 		limiter:   o.RateLimiter,
 		keepsTime: o.QueueingTime || o.Metrics != nil || o.Order != nil,
 		maxCauses: cmp.Or(o.MaxCauses, 8),
-		order:     o.Order,
 		start:     time.Now(),
 		entries:   newTable[K](),
 	}
 	q.mu.Do = q.executeLocked
 	q.delayed = delays{heap: delayheap.New(q.placeDelay), fires: never}
-	q.limits, _ = o.Order.(order.Limiter[K])
-	if groups, ok := o.Order.(order.Grouper[K]); ok {
+	if o.Order != nil {
+		q.order = o.Order.ready
+	}
+	q.limits, _ = q.order.(order.Limiter[K])
+	if groups, ok := q.order.(order.Grouper[K]); ok {
 		q.group = groups.GroupOf()
 	}
 	if q.limiter == nil {

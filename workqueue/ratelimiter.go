@@ -31,7 +31,7 @@ type RateLimiter[K comparable] interface {
 // Source: client-go v0.37.2 util/workqueue, DefaultTypedControllerRateLimiter.
 func DefaultControllerRateLimiter[K comparable]() RateLimiter[K] {
 	return NewMaxOfRateLimiter(
-		NewExponentialRateLimiter[K](ExponentialOptions{}), NewBucketRateLimiter[K](BucketOptions{}),
+		NewExponentialRateLimiter[K](ExponentialOptions{}), NewBucketRateLimiter[K](10, 100),
 	)
 }
 
@@ -59,36 +59,17 @@ func NewExponentialRateLimiter[K comparable](o ExponentialOptions) RateLimiter[K
 	}
 }
 
-// FastSlowOptions configures [NewFastSlowRateLimiter].
-type FastSlowOptions struct {
-	// Fast is the wait after each of the first Attempts failures, Slow the wait after all later ones.
-	Fast, Slow time.Duration
-	// Attempts is the number of fast retries.
-	Attempts int
+// NewFastSlowRateLimiter returns a limiter that retries a key quickly a few times, then slowly: the wait is fast after
+// each of the first attempts failures, and slow after all later ones.
+func NewFastSlowRateLimiter[K comparable](fast, slow time.Duration, attempts int) RateLimiter[K] {
+	return &ratelimit.FastSlow[K]{Fast: fast, Slow: slow, Attempts: attempts}
 }
 
-// NewFastSlowRateLimiter returns a limiter that retries a key quickly a few times, then slowly.
-func NewFastSlowRateLimiter[K comparable](o FastSlowOptions) RateLimiter[K] {
-	return &ratelimit.FastSlow[K]{Fast: o.Fast, Slow: o.Slow, Attempts: o.Attempts}
-}
-
-// BucketOptions configures [NewBucketRateLimiter].
-type BucketOptions struct {
-	// Rate is the number of tokens added to the bucket per second; each retry takes one. Zero means 10.
-	Rate float64
-	// Burst is the bucket's size. Zero means 100.
-	Burst int
-	// MaxDelay bounds how far ahead tokens are reserved, and so how long a key waits. Zero means one minute.
-	MaxDelay time.Duration
-}
-
-// NewBucketRateLimiter returns a limiter that limits the retries of all keys together by one token bucket, which is
-// full at the beginning. It counts no failures.
-func NewBucketRateLimiter[K comparable](o BucketOptions) RateLimiter[K] {
-	return &ratelimit.Bucket[K]{
-		Limiter:  rate.NewLimiter(rate.Limit(cmp.Or(o.Rate, 10)), cmp.Or(o.Burst, 100)),
-		MaxDelay: cmp.Or(o.MaxDelay, time.Minute),
-	}
+// NewBucketRateLimiter returns a limiter that limits the retries of all keys together by one token bucket. perSecond
+// tokens are added to it per second, burst is its size, and it is full at the beginning. Each retry takes a token, and
+// waits for it a minute at most. The limiter counts no failures.
+func NewBucketRateLimiter[K comparable](perSecond float64, burst int) RateLimiter[K] {
+	return &ratelimit.Bucket[K]{Limiter: rate.NewLimiter(rate.Limit(perSecond), burst), MaxDelay: time.Minute}
 }
 
 // NewMaxOfRateLimiter returns a limiter that counts a failure with every given limiter and waits for the longest of

@@ -156,6 +156,6 @@ func retries() workqueue.RateLimiter[reconcile.Request] {
 		workqueue.NewExponentialRateLimiter[reconcile.Request](
 			workqueue.ExponentialOptions{Base: firstRetry, Max: lastRetry},
 		),
-		workqueue.NewBucketRateLimiter[reconcile.Request](workqueue.BucketOptions{Rate: 10, Burst: 100}),
+		workqueue.NewBucketRateLimiter[reconcile.Request](10, 100),
 	)
 }

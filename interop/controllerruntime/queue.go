@@ -18,13 +18,12 @@ import (
 //
 //	controller.Options{NewQueue: controllerruntime.NewQueue[reconcile.Request]}
 func NewQueue[T comparable](name string, limiter peer.TypedRateLimiter[T]) peer.TypedRateLimitingInterface[T] {
-	return NewQueueWithOrder(name, limiter,
-		workqueue.Order[T](workqueue.NewPriorityOrder[T](workqueue.PriorityOptions{})))
+	return NewQueueWithOrder(name, limiter, workqueue.NewPriorityOrder[T](workqueue.PriorityOptions{}))
 }
 
 // NewQueueWithOrder is NewQueue with an order of the caller's: [workqueue.NewFairOrder] by namespace, say.
 func NewQueueWithOrder[T comparable](name string, limiter peer.TypedRateLimiter[T],
-	order workqueue.Order[T],
+	order *workqueue.Order[T],
 ) priorityqueue.PriorityQueue[T] {
 	return newQueue(limiter, workqueue.Options[T]{Name: name, Order: order, MaxCauses: -1})
 }

@@ -220,7 +220,7 @@ func TestQueueMetrics(t *testing.T) {
 			return priorityqueue.New[string](name)
 		},
 		"flyball": func(name string) priorityqueue.PriorityQueue[string] {
-			return controllerruntime.NewQueueWithOrder(name, nil, workqueue.Order[string](nil))
+			return controllerruntime.NewQueueWithOrder[string](name, nil, nil)
 		},
 	} {
 		t.Run(make, func(t *testing.T) {

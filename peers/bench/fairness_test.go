@@ -29,7 +29,7 @@ type contendedQueue struct {
 	stop        func()
 }
 
-func contendedFlyball(order func() workqueue.Order[string], priority int) func() contendedQueue {
+func contendedFlyball(order func() *workqueue.Order[string], priority int) func() contendedQueue {
 	return func() contendedQueue {
 		q := workqueue.New(workqueue.Options[string]{Order: order()})
 		return contendedQueue{
@@ -62,14 +62,14 @@ var contendedQueues = []contended{
 		q := peer.NewTyped[string]()
 		return contendedPeer(q, q.Add)
 	}},
-	{"Flyball", contendedFlyball(func() workqueue.Order[string] { return nil }, 0)},
-	{"Flyball, fair by namespace", contendedFlyball(func() workqueue.Order[string] {
+	{"Flyball", contendedFlyball(func() *workqueue.Order[string] { return nil }, 0)},
+	{"Flyball, fair by namespace", contendedFlyball(func() *workqueue.Order[string] {
 		return workqueue.NewFairOrder(workqueue.FairOptions[string]{Group: func(key string) string {
 			group, _, _ := strings.Cut(key, "/")
 			return group
 		}})
 	}, 0)},
-	{"Flyball, priority 10", contendedFlyball(func() workqueue.Order[string] {
+	{"Flyball, priority 10", contendedFlyball(func() *workqueue.Order[string] {
 		return workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})
 	}, 10)},
 	{"controller-runtime", contendedControllerRuntime(0)},

@@ -14,5 +14,6 @@
 //   - Done ignores a key that is not being processed; it cannot put a key into the queue twice.
 //   - A Clock other than the real one causes a panic, because the queue would never read it. Use testing/synctest
 //     instead, which controls the time of every package.
+//   - A Queue in the config of a queue without delays causes a panic: it would be called under the queue's lock.
 //   - [SetProvider] affects only the queues of this package.
 package clientgo

@@ -48,9 +48,7 @@ func DefaultTypedItemBasedRateLimiter[T comparable]() TypedRateLimiter[T] {
 func NewTypedItemFastSlowRateLimiter[T comparable](fastDelay, slowDelay time.Duration,
 	maxFastAttempts int,
 ) TypedRateLimiter[T] {
-	return workqueue.NewFastSlowRateLimiter[T](
-		workqueue.FastSlowOptions{Fast: fastDelay, Slow: slowDelay, Attempts: maxFastAttempts},
-	)
+	return workqueue.NewFastSlowRateLimiter[T](fastDelay, slowDelay, maxFastAttempts)
 }
 
 // NewTypedMaxOfRateLimiter returns a limiter that waits as long as the slowest of several.

@@ -22,10 +22,11 @@ func NewTyped[T comparable]() *Typed[T] { return NewTypedWithConfig(TypedQueueCo
 // NewTypedWithConfig returns a queue. If it has a name and metrics, a goroutine refreshes the metrics until ShutDown.
 func NewTypedWithConfig[T comparable](config TypedQueueConfig[T]) *Typed[T] {
 	refuseClock(config.Clock)
-	o := workqueue.Options[T]{Name: config.Name, MaxCauses: -1}
 	if config.Queue != nil {
-		o.Order = newStorage(config.Queue)
+		panic("workqueue/clientgo: Queue is not supported: it would be called under the lock; " +
+			"use workqueue.New with an Order instead")
 	}
+	o := workqueue.Options[T]{Name: config.Name, MaxCauses: -1}
 	q := &Typed[T]{gauges: newGauges(config.Name, config.MetricsProvider)}
 	if q.gauges != nil {
 		o.Metrics = q.gauges

@@ -102,39 +102,6 @@ func TestAddLeavesAddAfterAlone(t *testing.T) {
 	})
 }
 
-// lifo is a custom storage that counts what it is told.
-type lifo struct {
-	keys    []string
-	touched int
-}
-
-func (l *lifo) Touch(string)    { l.touched++ }
-func (l *lifo) Push(key string) { l.keys = append(l.keys, key) }
-func (l *lifo) Len() int        { return len(l.keys) }
-
-func (l *lifo) Pop() string {
-	key := l.keys[len(l.keys)-1]
-	l.keys = l.keys[:len(l.keys)-1]
-	return key
-}
-
-func TestCustomStorage(t *testing.T) {
-	storage := &lifo{}
-	q := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Queue: storage})
-	for _, key := range []string{"a", "b", "c", "a"} {
-		q.Add(key)
-	}
-	var got []string
-	for q.Len() > 0 {
-		key, _ := q.Get()
-		q.Done(key)
-		got = append(got, key)
-	}
-	if !slices.Equal(got, []string{"c", "b", "a"}) || storage.touched != 1 {
-		t.Errorf("got %q, touched %d times", got, storage.touched)
-	}
-}
-
 func TestDelaysOverAForeignQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := peer.NewTyped[string]()
@@ -160,15 +127,22 @@ func TestDelaysOverAForeignQueue(t *testing.T) {
 	})
 }
 
-func TestOtherClocksAreRefused(t *testing.T) {
+// otherStorage is a storage of a program's own.
+type otherStorage struct{ peer.Queue[string] }
+
+func TestOtherClocksAndStoragesAreRefused(t *testing.T) {
 	workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: clock.RealClock{}})
-	defer func() {
-		if recover() == nil {
-			t.Error("a clock that would never be read was accepted")
-		}
-	}()
 	type otherClock struct{ clock.RealClock }
-	workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Clock: otherClock{}})
+	for _, config := range []workqueue.TypedQueueConfig[string]{{Clock: otherClock{}}, {Queue: otherStorage{}}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("accepted: %+v", config)
+				}
+			}()
+			workqueue.NewTypedWithConfig(config)
+		}()
+	}
 }
 
 // recorder is a MetricsProvider whose metrics are numbers.
