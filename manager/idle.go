@@ -162,7 +162,7 @@ func (m *Manager) Trigger(controllers []string, requests ...reconcile.Request) e
 }
 
 // FailedError lists the keys that still failed when RunUntilIdle stopped waiting for them.
-type FailedError struct{ Keys []FailedKey }
+type FailedError struct{ Keys []Key }
 
 func (e *FailedError) Error() string {
 	texts := make([]string, 0, len(e.Keys))
@@ -191,16 +191,16 @@ func (m *Manager) summarize(started time.Time) Summary {
 		s.addLeft(loop)
 		for _, d := range w.Delayed {
 			if d.Why != reconcile.WhyRetry && d.Why != reconcile.WhyStale {
-				s.DueLater = append(s.DueLater, DueKey{Controller: loop.Name(), Key: d.Key, Due: now.Add(d.In)})
+				s.DueLater = append(s.DueLater, Key{Controller: loop.Name(), Key: d.Key, Due: now.Add(d.In)})
 			}
 		}
 		for _, f := range w.Failing {
 			s.Failed = append(s.Failed,
-				FailedKey{Controller: loop.Name(), Key: f.Key, Err: f.Err, Attempts: f.Attempts, Causes: f.Causes})
+				Key{Controller: loop.Name(), Key: f.Key, Err: f.Err, Attempts: f.Attempts, Causes: f.Causes})
 		}
 	}
-	slices.SortStableFunc(s.DueLater, func(a, b DueKey) int { return a.Due.Compare(b.Due) })
+	slices.SortStableFunc(s.DueLater, func(a, b Key) int { return a.Due.Compare(b.Due) })
 	slices.SortFunc(s.Failed,
-		func(a, b FailedKey) int { return strings.Compare(a.Controller+" "+a.Key, b.Controller+" "+b.Key) })
+		func(a, b Key) int { return strings.Compare(a.Controller+" "+a.Key, b.Controller+" "+b.Key) })
 	return s
 }

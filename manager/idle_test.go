@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -404,10 +404,10 @@ func TestRunUntilIdleDeadline(t *testing.T) {
 		if s.Processed != 2 || s.Errors != 0 || s.Pending != 2 || len(s.DueLater) != 1 || s.Duration < 5*time.Second {
 			t.Errorf("summary %+v", s)
 		}
-		if want := []manager.LeftKey{
+		if want := []manager.Key{
 			{Controller: "slow", Key: "default/c"},
 			{Controller: "slow", Key: "default/d"},
-		}; !slices.Equal(s.Left, want) {
+		}; !reflect.DeepEqual(s.Left, want) {
 			t.Errorf("left: %v, want %v", s.Left, want)
 		}
 	})

@@ -16,13 +16,13 @@ type Summary struct {
 	Processed, Errors uint64
 	Peak              int
 	// Failed are the keys whose last reconcile failed.
-	Failed []FailedKey
+	Failed []Key
 	// DueLater are the keys that are to be reconciled later, earliest first.
-	DueLater []DueKey
+	DueLater []Key
 	// Pending counts the keys that were still queued or in flight; it is 0 unless the run was cut short. Left names the
 	// first hundred of each controller.
 	Pending int
-	Left    []LeftKey
+	Left    []Key
 	// Duration is how long the run took.
 	Duration time.Duration
 }
@@ -34,26 +34,20 @@ type ControllerSummary struct {
 	Peak              int
 }
 
-// FailedKey is a key whose last reconcile failed.
-type FailedKey struct {
+// Key is a key that is left to be reconciled.
+type Key struct {
 	Controller, Key string
-	Err             error
-	// Attempts is how often the key failed in a row. Causes are the reasons for its last run.
+	// Err is why the last reconcile failed, Attempts how often the key failed in a row, and Causes are the reasons for
+	// its last run. They are zero for a key that did not fail.
+	Err      error
 	Attempts int
 	Causes   []workqueue.Cause
+	// Due is when a key of DueLater is to be reconciled.
+	Due time.Time
 }
-
-// LeftKey is a key that was waiting to be reconciled when the run ended.
-type LeftKey struct{ Controller, Key string }
 
 // mostLeft is the maximum number of keys listed for one controller.
 const mostLeft = 100
-
-// DueKey is a key that is to be reconciled later.
-type DueKey struct {
-	Controller, Key string
-	Due             time.Time
-}
 
 // Progress is an interim report of [Manager.RunUntilIdle].
 type Progress struct {
@@ -80,7 +74,7 @@ func (s *Summary) addLeft(loop reconcile.Loop) {
 		return
 	}
 	for _, key := range l.Left(mostLeft) {
-		s.Left = append(s.Left, LeftKey{Controller: loop.Name(), Key: key})
+		s.Left = append(s.Left, Key{Controller: loop.Name(), Key: key})
 	}
 }
 

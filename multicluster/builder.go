@@ -106,7 +106,9 @@ func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
 
 // WithClusterFilter restricts the controller to the clusters that f selects by their current names and labels; see
 // [MatchLabels]. After several calls a cluster must pass all filters. The filters do not apply to the local cluster.
-func (b *Builder) WithClusterFilter(f ClusterFilter) *Builder {
+//
+// Concurrency: f is called at any time, with no lock held. It must be a function of its argument alone.
+func (b *Builder) WithClusterFilter(f func(c ClusterInfo) bool) *Builder {
 	if b.calls.Given("WithClusterFilter", "filter", f) {
 		b.spec.clusterFilters = append(b.spec.clusterFilters, f)
 	}

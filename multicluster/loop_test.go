@@ -180,7 +180,7 @@ func TestOtherClustersOfAReconcileStay(t *testing.T) {
 			return reconcile.Result{}, nil
 		}}
 		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithClusterFilter(
-			multicluster.MatchNames("eu"),
+			func(c multicluster.ClusterInfo) bool { return c.Name == "eu" },
 		)
 		if err := b.Complete(r); err != nil {
 			t.Fatal(err)

@@ -68,7 +68,9 @@ func TestMisuse(t *testing.T) {
 			misusetest.Constructs(func() *multicluster.Cluster { return multicluster.ClusterOf(nil) }),
 			"the manager is nil"),
 		misusetest.Of("MatchSelector",
-			misusetest.Constructs(func() multicluster.ClusterFilter { return multicluster.MatchSelector(nil) }),
+			misusetest.Constructs(func() func(multicluster.ClusterInfo) bool {
+				return multicluster.MatchSelector(nil)
+			}),
 			"labels.Everything means all"),
 	})
 }

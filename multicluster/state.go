@@ -70,31 +70,17 @@ type ClusterStatus struct {
 	InFlight int
 }
 
-// ClusterFilter reports whether a controller works on a cluster.
-//
-// Concurrency: called at any time, with no lock held. It must be a function of its argument alone.
-type ClusterFilter func(c ClusterInfo) bool
-
 // MatchLabels returns a filter that selects the clusters that have all these labels.
-func MatchLabels(want map[string]string) ClusterFilter {
+func MatchLabels(want map[string]string) func(ClusterInfo) bool {
 	return MatchSelector(labels.SelectorFromSet(maps.Clone(want)))
 }
 
 // MatchSelector returns a filter that selects the clusters whose labels match s.
-func MatchSelector(s labels.Selector) ClusterFilter {
+func MatchSelector(s labels.Selector) func(ClusterInfo) bool {
 	if misuse.IsNil(s) {
 		panic("multicluster: MatchSelector: the selector is nil; labels.Everything means all clusters")
 	}
 	return func(c ClusterInfo) bool { return s.Matches(labels.Set(c.Labels)) }
-}
-
-// MatchNames returns a filter that selects the clusters with these names.
-func MatchNames(names ...string) ClusterFilter {
-	wanted := map[string]bool{}
-	for _, n := range names {
-		wanted[n] = true
-	}
-	return func(c ClusterInfo) bool { return wanted[c.Name] }
 }
 
 // The reasons why a cluster cannot be used.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 // DefaultQuiet is the default of [Scenario.Quiet].
@@ -21,11 +22,8 @@ const DefaultQuiet = 3 * time.Minute
 // DefaultBudget is the default of [Scenario.Budget].
 const DefaultBudget = 10 * time.Second
 
-// Program is a controller process.
-type Program interface {
-	// Run works until ctx is done. It returns after everything that it started has ended.
-	Run(ctx context.Context) error
-}
+// Program is a controller process. Run returns after everything that it started has ended.
+type Program = manager.Runnable
 
 // ProgramFunc is a function that is a [Program], for example the method Start of controller-runtime's manager.
 type ProgramFunc func(ctx context.Context) error

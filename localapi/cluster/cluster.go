@@ -31,8 +31,8 @@ type Options struct {
 	Kubelet          kubelet.Options
 }
 
-// Cluster runs the controllers of a cluster.
-type Cluster struct{ parts []part }
+// controllers are those of a cluster.
+type controllers struct{ parts []part }
 
 // part is one of the things that run together.
 type part struct {
@@ -40,8 +40,9 @@ type part struct {
 	run  func(context.Context) error
 }
 
-// New makes the controllers that o asks for. They use the API at config. Nothing runs before [Cluster.Run].
-func New(config *rest.Config, o Options) (*Cluster, error) {
+// New makes the controllers that o asks for. They use the API at config. Nothing runs before Run, which runs all until
+// its context is done or one of them fails; then it stops the others. It may be called once.
+func New(config *rest.Config, o Options) (manager.Runnable, error) {
 	live, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new informers: %w", err)
 	}
-	c := &Cluster{parts: []part{{"informers", factory.Run}}}
+	c := &controllers{parts: []part{{"informers", factory.Run}}}
 	if !o.NoGarbageCollector {
 		broadcaster, err := events.New(config, events.Options{})
 		if err != nil {
@@ -100,7 +101,7 @@ func newNamespaces(config namespaces.Config, factory *informer.Factory) (*namesp
 	return namespaces.New(config, namespaces.Options{})
 }
 
-func (c *Cluster) addKubelet(config kubelet.Config, factory *informer.Factory, o kubelet.Options) error {
+func (c *controllers) addKubelet(config kubelet.Config, factory *informer.Factory, o kubelet.Options) error {
 	var errs [2]error
 	config.Pods, errs[0] = informer.For[*corev1.Pod](factory)
 	config.Nodes, errs[1] = informer.For[*corev1.Node](factory)
@@ -116,8 +117,8 @@ func (c *Cluster) addKubelet(config kubelet.Config, factory *informer.Factory, o
 	return nil
 }
 
-// Run runs all parts until ctx is done or one of them fails. If one fails, Run stops the others. It may be called once.
-func (c *Cluster) Run(ctx context.Context) error {
+// Run implements [manager.Runnable].
+func (c *controllers) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	errs := make([]error, len(c.parts))

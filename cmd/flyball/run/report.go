@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/flyball-dev/flyball/localapi/storage"
 	flyball "github.com/flyball-dev/flyball/manager"
 )
 
@@ -26,7 +25,7 @@ const (
 // report is the output at the end of a run.
 type report struct {
 	objects []applied
-	changes storage.Changes
+	changes string
 	// skipped lists the objects that were not applied because their kinds are unknown; unhandled lists those whose
 	// kinds no controller handles.
 	skipped, unhandled []string
@@ -106,7 +105,7 @@ func conditions(o *unstructured.Unstructured) string {
 const mostLater = 10
 
 func (r report) writeSummary(out io.Writer) {
-	fmt.Fprintf(out, "\n%s.\n", upper(r.changes.String()))
+	fmt.Fprintf(out, "\n%s.\n", upper(r.changes))
 	for _, line := range r.skipped {
 		fmt.Fprintf(out, "Skipped, of a kind that is not known: %s\n", line)
 	}

@@ -17,14 +17,13 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
-	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/manager"
 )
 
 // outcome is the result of a run.
 type outcome struct {
 	summary manager.Summary
-	changes storage.Changes
+	changes string
 }
 
 // inventory is the whole stock, sorted by name.
@@ -121,8 +120,7 @@ func (d *outcome) write(out io.Writer) error {
 	s := d.summary
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
-	said := d.changes.String()
-	line("\n%s%s.", strings.ToUpper(said[:1]), said[1:])
+	line("\n%s%s.", strings.ToUpper(d.changes[:1]), d.changes[1:])
 	var controllers []string
 	for _, c := range s.Controllers {
 		controllers = append(controllers, fmt.Sprintf("%s %d", c.Name, c.Processed))

@@ -10,8 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// Store is an in-memory [storage.Storage].
-type Store struct {
+// store is an in-memory [storage.Storage].
+type store struct {
 	// current is the revision of the last write, and closed is true once Close was called. Both change under mu and may
 	// be read without it.
 	current atomic.Int64
@@ -41,17 +41,15 @@ type version struct {
 	deleted bool
 }
 
-var _ storage.Storage = (*Store)(nil)
-
-// New returns an empty store.
-func New() *Store {
-	s := &Store{}
+// New returns an empty store in memory.
+func New() storage.Storage {
+	s := &store{}
 	s.current.Store(storage.FirstRevision)
 	return s
 }
 
 // Get implements [storage.Storage].
-func (s *Store) Get(_ context.Context, key string) (storage.Record, error) {
+func (s *store) Get(_ context.Context, key string) (storage.Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed.Load() {
@@ -65,7 +63,7 @@ func (s *Store) Get(_ context.Context, key string) (storage.Record, error) {
 }
 
 // List implements [storage.Storage].
-func (s *Store) List(_ context.Context, prefix string, o storage.ListOptions) (storage.Page, error) {
+func (s *store) List(_ context.Context, prefix string, o storage.ListOptions) (storage.Page, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed.Load() {
@@ -98,7 +96,7 @@ func (s *Store) List(_ context.Context, prefix string, o storage.ListOptions) (s
 }
 
 // Put implements [storage.Storage].
-func (s *Store) Put(_ context.Context, w storage.Write) (int64, error) {
+func (s *store) Put(_ context.Context, w storage.Write) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed.Load() {
@@ -114,7 +112,7 @@ func (s *Store) Put(_ context.Context, w storage.Write) (int64, error) {
 }
 
 // Delete implements [storage.Storage].
-func (s *Store) Delete(_ context.Context, key string, expected int64) (int64, error) {
+func (s *store) Delete(_ context.Context, key string, expected int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed.Load() {
@@ -133,14 +131,14 @@ func (s *Store) Delete(_ context.Context, key string, expected int64) (int64, er
 }
 
 // Revision implements [storage.Storage].
-func (s *Store) Revision() (current, compacted int64) {
+func (s *store) Revision() (current, compacted int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.current.Load(), s.compacted
 }
 
 // Compact implements [storage.Storage]. Its cost is proportional to the number of writes it forgets.
-func (s *Store) Compact(_ context.Context, revision int64) error {
+func (s *store) Compact(_ context.Context, revision int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed.Load() {
@@ -163,7 +161,7 @@ func (s *Store) Compact(_ context.Context, revision int64) error {
 }
 
 // Close implements [storage.Storage].
-func (s *Store) Close() error {
+func (s *store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed.Store(true)
@@ -172,10 +170,10 @@ func (s *Store) Close() error {
 }
 
 // baseLocked returns the revision just before the first event of the log.
-func (s *Store) baseLocked() int64 { return max(s.compacted, storage.FirstRevision) }
+func (s *store) baseLocked() int64 { return max(s.compacted, storage.FirstRevision) }
 
 // latestLocked returns the current state of key, or a zero record.
-func (s *Store) latestLocked(key string) (storage.Record, bool) {
+func (s *store) latestLocked(key string) (storage.Record, bool) {
 	vs, ok := s.keys.Get(key)
 	if !ok {
 		return storage.Record{}, false
@@ -187,7 +185,7 @@ func (s *Store) latestLocked(key string) (storage.Record, bool) {
 	return last.Record, true
 }
 
-func (s *Store) appendLocked(e storage.Event) {
+func (s *store) appendLocked(e storage.Event) {
 	s.log = append(s.log, e)
 	vs, ok := s.keys.Get(e.Key)
 	if !ok {
@@ -200,7 +198,7 @@ func (s *Store) appendLocked(e storage.Event) {
 }
 
 // forgetLocked drops the versions of key that no list at or after revision can see.
-func (s *Store) forgetLocked(key string, revision int64) {
+func (s *store) forgetLocked(key string, revision int64) {
 	vs, ok := s.keys.Get(key)
 	if !ok {
 		return

@@ -9,14 +9,14 @@ import (
 
 // watch is a position in the log.
 type watch struct {
-	store  *Store
+	store  *store
 	prefix string
 	after  int64 // the revision up to which the log has been read
 	closed bool
 }
 
 // Watch implements [storage.Storage].
-func (s *Store) Watch(_ context.Context, prefix string, after int64) (storage.Watch, error) {
+func (s *store) Watch(_ context.Context, prefix string, after int64) (storage.Watch, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	switch {
@@ -86,7 +86,7 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, int64, error) {
 func (w *watch) Close() { w.closed = true }
 
 // wakeLocked wakes every watch that waits for the log to grow.
-func (s *Store) wakeLocked() {
+func (s *store) wakeLocked() {
 	if s.appended != nil {
 		close(s.appended)
 		s.appended = nil
