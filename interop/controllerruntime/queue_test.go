@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/flyball-dev/flyball/interop/controllerruntime"
-	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // bothQueues runs test with controller-runtime's priority queue and with ours.
