@@ -85,6 +85,7 @@ func TestAllControllersRunOnAManager(t *testing.T) {
 			`workqueue_adds_total{name="endpoints-controller"}`, `workqueue_depth{name="deployment-controller"}`,
 			`workqueue_depth{name="replicaset-controller"}`,
 			`workqueue_depth{name="garbage_collector_attempt_to_delete"}`,
+			`garbage_collector_unresolved_objects 0`,
 			`informer_objects{resource="services"} 2`,
 		} {
 			if !strings.Contains(w.Body.String(), line) {

@@ -1,15 +1,16 @@
 package garbagecollector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/reconcile"
@@ -19,12 +20,13 @@ import (
 func (c *Collector) follow(ctx context.Context, e effects) {
 	for _, r := range e.invalidOwnerRefs {
 		klog.FromContext(ctx).V(2).Info("Owner reference names an object in another namespace", "object", r.dependent,
-			"owner", r.owner)
+			"owner", ownerIdentity(r.owner, r.dependent.namespace))
 		c.recorder.Eventf(&corev1.ObjectReference{
-			APIVersion: r.dependent.apiVersion, Kind: r.dependent.kind,
+			APIVersion: r.apiVersion, Kind: r.dependent.kind.Kind,
 			Namespace: r.dependent.namespace, Name: r.dependent.name, UID: r.dependent.uid,
-		}, corev1.EventTypeWarning, "OwnerRefInvalidNamespace", "ownerRef %s does not exist in namespace %q", r.owner,
-			r.dependent.namespace)
+		}, corev1.EventTypeWarning, "OwnerRefInvalidNamespace",
+			"ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q", r.owner.APIVersion,
+			r.owner.Kind, r.dependent.namespace, r.owner.Name, r.owner.UID, r.dependent.namespace)
 	}
 	for _, key := range e.deletes {
 		c.deletes.Enqueue(key)
@@ -33,25 +35,19 @@ func (c *Collector) follow(ctx context.Context, e effects) {
 		c.deletes.EnqueueAfter(key, c.graph.nextCheck(key.uid))
 	}
 	for _, uid := range e.orphans {
-		c.orphans.Enqueue(uid)
+		c.orphans.Enqueue(key{uid: uid, orphan: true})
 	}
 }
 
 // attemptToDelete reads an object and its owners from the API server, and then deletes it, patches it or leaves it.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteWorker
-func (c *Collector) attemptToDelete(ctx context.Context, key deleteKey) (reconcile.Result, error) {
-	v, found := c.graph.view(key.uid)
-	switch {
-	case !found, key.virtual && !v.virtual:
-		return reconcile.Result{}, nil
-	case v.deleting && !v.deletingDependents:
-		return reconcile.Result{}, nil // its dependents are queued when it is gone
+func (c *Collector) attemptToDelete(ctx context.Context, k key) (reconcile.Result, error) {
+	v, found := c.graph.view(k)
+	if !found || v.deleting && !v.deletingDependents {
+		return reconcile.Result{}, nil // If it is being deleted, its dependents are queued when it is gone.
 	}
 	latest, err := c.remote.get(ctx, v.id)
-	if errors.Is(err, errNoNamespace) {
-		return reconcile.Result{}, nil // no retry would help
-	}
 	if apierrors.IsNotFound(err) || (err == nil && latest.UID != v.id.uid) {
 		c.follow(ctx, c.graph.virtualDelete(v.id))
 		return reconcile.Result{}, nil
@@ -64,7 +60,7 @@ func (c *Collector) attemptToDelete(ctx context.Context, key deleteKey) (reconci
 	}
 	if v.virtual {
 		// It exists, so its watch event should come. It does not if the object is deleted before the watch begins.
-		return reconcile.Result{RequeueAfter: c.graph.nextCheck(key.uid)}, nil
+		return reconcile.Result{RequeueAfter: c.graph.nextCheck(k.uid)}, nil
 	}
 	return reconcile.Result{}, nil
 }
@@ -75,13 +71,13 @@ func (c *Collector) planAndApply(ctx context.Context, v view, latest *metav1.Par
 		return c.apply(ctx, v, latest, planWaiting(v))
 	}
 	owners, err := c.classify(ctx, v.id, latest.OwnerReferences)
-	if errors.Is(err, errNoNamespace) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
-	return c.apply(ctx, v, latest, plan(v, latest, owners))
+	if err := c.apply(ctx, v, latest, plan(v, latest, owners)); err != nil || len(owners.solid) > 0 {
+		return err
+	}
+	return owners.unresolved
 }
 
 // classify asks the API server about each owner.
@@ -91,9 +87,14 @@ func (c *Collector) classify(ctx context.Context, dependent identity, refs []met
 	var o ownership
 	for _, ref := range refs {
 		owner, err := c.owner(ctx, dependent, ref)
+		if err != nil {
+			err = fmt.Errorf("get owner %s: %w", ownerIdentity(ref, dependent.namespace), err)
+		}
 		switch {
+		case isUnresolved(err):
+			o.unresolved = err
 		case err != nil:
-			return ownership{}, fmt.Errorf("get owner %s: %w", ownerIdentity(ref, dependent.namespace), err)
+			return ownership{}, err
 		case owner == nil:
 			o.dangling = append(o.dangling, ref)
 		case isWaiting(owner):
@@ -113,7 +114,7 @@ func (c *Collector) owner(ctx context.Context, dependent identity,
 	if c.graph.isAbsent(inCluster) || c.graph.isAbsent(inNamespace) {
 		return nil, nil
 	}
-	_, namespaced, err := c.remote.resource(ref.APIVersion, ref.Kind, dependent.namespace)
+	_, namespaced, err := c.remote.resource(inCluster.kind, dependent.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +156,7 @@ func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObj
 		}
 	}
 	for _, d := range s.enqueue {
-		c.deletes.Enqueue(deleteKey{uid: d.uid})
+		c.deletes.Enqueue(key{uid: d.uid})
 	}
 	return nil
 }
@@ -182,8 +183,8 @@ const orphanParallelism = 20
 // attemptToOrphan removes the references to an owner from all of its dependents, and then the owner's finalizer.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToOrphanWorker
-func (c *Collector) attemptToOrphan(ctx context.Context, uid types.UID) (reconcile.Result, error) {
-	v, found := c.graph.view(uid)
+func (c *Collector) attemptToOrphan(ctx context.Context, k key) (reconcile.Result, error) {
+	v, found := c.graph.view(k)
 	if !found {
 		return reconcile.Result{}, nil
 	}
@@ -192,14 +193,15 @@ func (c *Collector) attemptToOrphan(ctx context.Context, uid types.UID) (reconci
 	patches.SetLimit(orphanParallelism)
 	for i, d := range v.dependents {
 		patches.Go(func() error {
-			if err := c.remote.disown(ctx, d.id, uid); err != nil && !apierrors.IsNotFound(err) {
+			if err := c.remote.disown(ctx, d.id, k.uid); err != nil && !apierrors.IsNotFound(err) {
 				errs[i] = fmt.Errorf("orphan %s: %w", d.id, err)
 			}
 			return nil // all are tried
 		})
 	}
 	_ = patches.Wait()
-	if err := errors.Join(errs...); err != nil {
+	mendable := slices.DeleteFunc(slices.Clone(errs), isUnresolved) // They come first, because a retry may help.
+	if err := cmp.Or(errors.Join(mendable...), cmp.Or(errs...)); err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := c.remote.finish(ctx, v.id, metav1.FinalizerOrphanDependents); err != nil {

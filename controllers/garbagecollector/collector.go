@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
@@ -59,7 +58,8 @@ type Options struct {
 	// Ignored are resources that are not watched. Their objects are not collected, and the server is asked about them
 	// when they are owners. Nil means events.
 	Ignored []schema.GroupResource
-	// Metrics receives the queues' metrics. Nil: none.
+	// Metrics receives the queues' metrics. If it has the method Gauge of package manager/metrics, it also receives the
+	// number of objects that [Collector.Note] names. Nil: none.
 	Metrics workqueue.MetricsProvider
 }
 
@@ -74,8 +74,8 @@ type Collector struct {
 	graph     *graph
 	monitors  *monitors
 	// deletes works on objects that may have to be deleted, orphans on owners whose dependents are to be orphaned.
-	deletes *reconcile.Controller[deleteKey]
-	orphans *reconcile.Controller[types.UID]
+	deletes, orphans *reconcile.Controller[key]
+	unresolved       unresolved
 
 	started       atomic.Bool
 	lastDiscovery atomic.Pointer[discoveryResult] // nil before the first
@@ -113,13 +113,28 @@ func New(c Config, o Options) (*Collector, error) {
 	gc.monitors = &monitors{
 		server: c.Informers,
 		client: resources.RESTClient(),
-		see:    func(ctx context.Context, o object) { gc.follow(ctx, gc.graph.see(o)) },
-		gone:   func(ctx context.Context, id identity) { gc.follow(ctx, gc.graph.forget(id)) },
+		see: func(ctx context.Context, o object) {
+			gc.follow(ctx, gc.graph.see(o))
+			gc.retry(gc.unresolved.of(o.id.uid)...)
+		},
+		gone: func(ctx context.Context, id identity) { gc.follow(ctx, gc.graph.forget(id)) },
+		lost: func(ctx context.Context, stopped []int64) { gc.follow(ctx, gc.graph.lose(stopped)) },
 	}
-	gc.deletes = reconcile.New("garbage_collector_attempt_to_delete", reconcile.Func[deleteKey](gc.attemptToDelete),
-		reconcile.Options[deleteKey]{Workers: o.Workers, Metrics: o.Metrics})
-	gc.orphans = reconcile.New("garbage_collector_attempt_to_orphan", reconcile.Func[types.UID](gc.attemptToOrphan),
-		reconcile.Options[types.UID]{Workers: o.Workers, Metrics: o.Metrics})
+	queue := func(name string, attempt reconcile.Func[key]) *reconcile.Controller[key] {
+		return reconcile.New(name, reconcile.Func[key](func(ctx context.Context, k key) (reconcile.Result, error) {
+			result, err := attempt(ctx, k)
+			return result, gc.unresolved.record(k, err)
+		}), reconcile.Options[key]{Workers: o.Workers, Metrics: o.Metrics})
+	}
+	gc.deletes = queue("garbage_collector_attempt_to_delete", gc.attemptToDelete)
+	gc.orphans = queue("garbage_collector_attempt_to_orphan", gc.attemptToOrphan)
+	if m, ok := o.Metrics.(interface {
+		Gauge(name, help string, value func() float64)
+	}); ok {
+		m.Gauge("garbage_collector_unresolved_objects",
+			"Current number of objects that the garbage collector leaves alone because they or their owners cannot be "+
+				"looked for", func() float64 { return float64(gc.unresolved.count()) })
+	}
 	return gc, nil
 }
 
@@ -163,7 +178,7 @@ func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 	}
 	for _, one := range c.monitors.waitForSync(ctx) {
 		logger.Info("Starting workers before all objects are known",
-			"resource", one.resource.GroupResource(), "err", one.err())
+			"resource", one.resource, "err", one.err())
 	}
 }
 

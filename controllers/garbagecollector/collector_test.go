@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/client/events"
@@ -26,9 +27,11 @@ import (
 type cluster struct {
 	t      *testing.T
 	ctx    context.Context
+	config *rest.Config
 	client kubernetes.Interface
 	gc     *garbagecollector.Collector
 	log    *audit.Log
+	gauges gauges
 }
 
 // inCluster runs f in a bubble with a server and a collector that has synced.
@@ -49,14 +52,15 @@ func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		measured := gauges{}
 		gc, err := garbagecollector.New(garbagecollector.Config{
 			Server: server.RESTConfig(), Recorder: broadcaster.Recorder(garbagecollector.Component),
-		}, garbagecollector.Options{})
+		}, garbagecollector.Options{Metrics: measured})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		c := &cluster{t, ctx, client, gc, log}
+		c := &cluster{t, ctx, server.RESTConfig(), client, gc, log, measured}
 		before(c)
 		done := make(chan error, 2)
 		go func() { done <- gc.Run(ctx) }()

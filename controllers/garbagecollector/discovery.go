@@ -19,8 +19,8 @@ import (
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, ignoredResources
 var defaultIgnored = []schema.GroupResource{{Resource: "events"}, {Group: "events.k8s.io", Resource: "events"}}
 
-// kinds has the kind of each resource that can be collected.
-type kinds = map[schema.GroupVersionResource]schema.GroupVersionKind
+// kinds has the kind of each resource that can be collected, in the version that the server prefers.
+type kinds = map[schema.GroupResource]schema.GroupVersionKind
 
 // deletable returns the resources that can be listed, watched and deleted, without the ignored ones.
 //
@@ -34,18 +34,16 @@ func deletable(lists []*metav1.APIResourceList, ignored []schema.GroupResource) 
 			continue // not a group version that any client could use
 		}
 		for _, r := range list.APIResources {
-			found[gv.WithResource(r.Name)] = gv.WithKind(r.Kind)
+			found[gv.WithResource(r.Name).GroupResource()] = gv.WithKind(r.Kind)
 		}
 	}
-	for _, gr := range ignored {
-		maps.DeleteFunc(found, func(gvr schema.GroupVersionResource, _ schema.GroupVersionKind) bool {
-			return gvr.GroupResource() == gr
-		})
+	for _, resource := range ignored {
+		delete(found, resource)
 	}
 	return found
 }
 
-// merge returns the resources in now. For groups that could not be asked, it keeps those in before: if an aggregated
+// merge returns the resources in now. For versions that could not be asked, it keeps those in before: if an aggregated
 // API is down, its objects may still exist.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, Sync
@@ -56,7 +54,8 @@ func merge(before, now kinds, err error) kinds {
 	}
 	merged := maps.Clone(now)
 	for resource, kind := range before {
-		if _, unknown := failed[resource.GroupVersion()]; unknown {
+		_, unknown := failed[kind.GroupVersion()]
+		if _, found := now[resource]; unknown && !found {
 			merged[resource] = kind
 		}
 	}
@@ -100,7 +99,7 @@ func (c *Collector) discover(ctx context.Context, found func()) {
 // discoveryResult is the outcome of the last attempt.
 type discoveryResult struct{ err error }
 
-// discoverOnce asks the server, and sets the monitors if the resources have changed.
+// discoverOnce asks the server, and sets the monitors if the resources have changed. It retries what waits for a kind.
 func (c *Collector) discoverOnce(ctx context.Context, known kinds) (kinds, error) {
 	lists, err := discovery.ToServerResourcesInterfaceWithContext(c.discovery).ServerPreferredResourcesWithContext(ctx)
 	now := deletable(lists, c.options.Ignored)
@@ -111,15 +110,16 @@ func (c *Collector) discoverOnce(ctx context.Context, known kinds) (kinds, error
 	if err != nil {
 		klog.FromContext(ctx).Info("Discovery failed for some groups", "err", err)
 	}
-	if maps.Equal(known, now) {
-		return now, nil
-	}
-	klog.FromContext(ctx).V(2).Info("Deletable resources changed", "count", len(now), "before", len(known))
-	if mapper, ok := c.remote.mapper.(meta.ResettableRESTMapper); ok {
+	changed := !maps.Equal(known, now)
+	if mapper, ok := c.remote.mapper.(meta.ResettableRESTMapper); ok && (changed || c.unresolved.count() > 0) {
 		mapper.Reset()
 	}
-	if err := c.monitors.set(ctx, now); err != nil {
-		return nil, fmt.Errorf("start monitors: %w", err)
+	if changed {
+		klog.FromContext(ctx).V(2).Info("Deletable resources changed", "count", len(now), "before", len(known))
+		if err := c.monitors.set(ctx, now); err != nil {
+			return nil, fmt.Errorf("start monitors: %w", err)
+		}
 	}
+	c.retryUnresolved()
 	return now, nil
 }

@@ -15,8 +15,8 @@ import (
 
 func resourceNames(k kinds) string {
 	var names []string
-	for gvr := range maps.Keys(k) {
-		names = append(names, gvr.GroupResource().String())
+	for resource := range maps.Keys(k) {
+		names = append(names, resource.String())
 	}
 	slices.Sort(names)
 	return strings.Join(names, " ")
@@ -46,10 +46,8 @@ func TestDeletable(t *testing.T) {
 	if names := resourceNames(got); names != "deployments.apps pods" {
 		t.Errorf("deletable: %s", names)
 	}
-	if kind := got[schema.GroupVersionResource{
-		Group: "apps", Version: "v1",
-		Resource: "deployments",
-	}]; kind.Kind != "Deployment" || kind.Group != "apps" {
+	if kind := got[schema.GroupResource{Group: "apps", Resource: "deployments"}]; kind.Version != "v1" ||
+		kind.Kind != "Deployment" || kind.Group != "apps" {
 		t.Errorf("kind %v", kind)
 	}
 	if names := resourceNames(
@@ -64,10 +62,9 @@ func TestMerge(t *testing.T) {
 	of := func(groups ...string) kinds {
 		k := make(kinds)
 		for _, g := range groups {
-			k[schema.GroupVersionResource{
-				Group: g, Version: "v1",
-				Resource: "things",
-			}] = schema.GroupVersionKind{Group: g, Version: "v1", Kind: "Thing"}
+			k[schema.GroupResource{Group: g, Resource: "things"}] = schema.GroupVersionKind{
+				Group: g, Version: "v1", Kind: "Thing",
+			}
 		}
 		return k
 	}
@@ -86,6 +83,13 @@ func TestMerge(t *testing.T) {
 		if got := resourceNames(merge(before, of("up", "new"), tt.err)); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
+	}
+	now := of("down")
+	now[schema.GroupResource{Group: "down", Resource: "things"}] = schema.GroupVersionKind{
+		Group: "down", Version: "v2", Kind: "Thing",
+	}
+	if got := merge(before, now, failed); !maps.Equal(got, now) {
+		t.Errorf("one version could not be asked, another serves the resource: %v, want %v", got, now)
 	}
 }
 

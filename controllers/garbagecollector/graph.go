@@ -1,6 +1,7 @@
 package garbagecollector
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,17 +31,17 @@ func newGraph() *graph {
 	return &graph{nodes: make(map[types.UID]*node), absentOwners: lru.New(absentOwnersSize)}
 }
 
-// deleteKey is a key of the delete queue. A virtual node has a key of its own, which needs no work once the object is
-// seen.
-type deleteKey struct {
-	uid     types.UID
-	virtual bool
+// key is a key of both queues. In the delete queue, a virtual node has a key of its own, which needs no work once the
+// object is seen. In the orphan queue, orphan is set.
+type key struct {
+	uid             types.UID
+	virtual, orphan bool
 }
 
 // effects is the work that follows from a change of the graph.
 type effects struct {
 	// deletes are to be added to the delete queue, and delayedDeletes after a delay.
-	deletes, delayedDeletes []deleteKey
+	deletes, delayedDeletes []key
 	// orphans are to be added to the orphan queue: owners whose dependents are to be orphaned.
 	orphans []types.UID
 	// invalidOwnerRefs are references to owners in another namespace.
@@ -49,30 +50,30 @@ type effects struct {
 
 // invalidOwnerRef is a reference to an owner that is not in the namespace of the dependent.
 type invalidOwnerRef struct {
-	dependent identity
-	owner     identity // as the reference names it
+	dependent  identity
+	apiVersion string // of the dependent
+	owner      metav1.OwnerReference
 }
 
 func (e *effects) enqueueDelete(n *node) {
-	e.deletes = append(e.deletes, deleteKey{uid: n.id.uid, virtual: n.virtual})
+	e.deletes = append(e.deletes, key{uid: n.id.uid, virtual: n.virtual})
 }
 
 func (e *effects) reportInvalidOwnerRef(dependent *node, owner types.UID) {
 	for _, ref := range dependent.owners {
 		if ref.UID == owner {
-			e.invalidOwnerRefs = append(e.invalidOwnerRefs,
-				invalidOwnerRef{dependent: dependent.id, owner: ownerIdentity(ref, dependent.id.namespace)})
+			e.invalidOwnerRefs = append(e.invalidOwnerRefs, invalidOwnerRef{dependent.id, dependent.apiVersion, ref})
 			return
 		}
 	}
 }
 
-// view returns what the graph knows of an object.
-func (g *graph) view(uid types.UID) (view, bool) {
+// view returns what the graph knows of an object. It returns false if the key needs no work any more.
+func (g *graph) view(k key) (view, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n, found := g.nodes[uid]
-	if !found {
+	n, found := g.nodes[k.uid]
+	if !found || k.virtual && !n.virtual {
 		return view{}, false
 	}
 	return n.view(), true
@@ -122,13 +123,12 @@ func (g *graph) see(o object) effects {
 	var e effects
 	n, found := g.nodes[o.id.uid]
 	if !found {
-		n = &node{id: o.id, owners: o.owners, dependents: make(map[types.UID]*node)}
+		n = &node{id: o.id, dependents: make(map[types.UID]*node)}
 		g.nodes[o.id.uid] = n
-		g.linkLocked(n, o.owners, &e)
-	} else {
-		g.realizeLocked(n, o.id, &e)
-		g.relinkLocked(n, o.owners, &e)
 	}
+	n.apiVersion, n.monitor = o.apiVersion, o.monitor
+	g.realizeLocked(n, o.id, &e)
+	g.relinkLocked(n, o.owners, &e)
 	transition(n, o, &e)
 	return e
 }
@@ -158,17 +158,31 @@ func (g *graph) relinkLocked(n *node, owners []metav1.OwnerReference, e *effects
 	added, removed, changed := diffOwners(n.owners, owners)
 	for _, ref := range removed {
 		g.unblockedLocked(ref, e)
-		if owner, found := g.nodes[ref.UID]; found {
-			delete(owner.dependents, n.id.uid)
-		}
+		g.unlinkLocked(ref, n)
 	}
 	for _, c := range changed {
 		if !blocking(c.now) {
 			g.unblockedLocked(c.before, e)
 		}
+		if ownerIdentity(c.before, "") != ownerIdentity(c.now, "") {
+			added = append(added, c.now)
+		}
 	}
 	n.owners = owners
 	g.linkLocked(n, added, e)
+}
+
+// unlinkLocked makes n no dependent of the owner in ref, and returns the owner. A virtual node without dependents goes.
+func (g *graph) unlinkLocked(ref metav1.OwnerReference, n *node) (owner *node) {
+	owner, found := g.nodes[ref.UID]
+	if !found {
+		return nil
+	}
+	delete(owner.dependents, n.id.uid)
+	if owner.virtual && len(owner.dependents) == 0 {
+		delete(g.nodes, ref.UID)
+	}
+	return owner
 }
 
 // unblockedLocked queues an owner whose deletion was blocked by the reference: the deletion may go on now.
@@ -204,6 +218,10 @@ func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) 
 			unverified = true
 		case !owner.id.namedBy(ref):
 			unverified = true
+			if matching, _ := partition(owner.sortedDependents(), owner.id); owner.virtual && len(matching) == 0 {
+				owner.id = ownerIdentity(ref, n.id.namespace) // The references that named it differently are corrected.
+				e.enqueueDelete(owner)
+			}
 		case elsewhere && owner.virtual:
 			// A cluster-scoped dependent has named this owner before, perhaps wrongly: the owner may be namespaced.
 			unverified = true
@@ -250,16 +268,41 @@ func (g *graph) removeLocked(n *node, id identity, e *effects) {
 	for _, d := range n.sortedDependents() {
 		e.enqueueDelete(d)
 	}
+	g.leaveOwnersLocked(n, e)
+}
+
+// leaveOwnersLocked makes n the dependent of nothing, and queues owners that may have waited for n.
+func (g *graph) leaveOwnersLocked(n *node, e *effects) {
 	for _, ref := range n.owners {
-		owner, found := g.nodes[ref.UID]
-		if !found {
-			continue
-		}
-		delete(owner.dependents, n.id.uid)
-		if owner.deletingDependents {
+		if owner := g.unlinkLocked(ref, n); owner != nil && owner.deletingDependents {
 			e.enqueueDelete(owner)
 		}
 	}
+	n.owners = nil
+}
+
+// lose forgets what monitors that have stopped have read, if no other monitor has read the object since. The graph then
+// knows of such an object what it knows of all objects without a watch: which objects name it as an owner. It may be
+// gone, so it is verified.
+func (g *graph) lose(stopped []int64) effects {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var e effects
+	for _, uid := range slices.Sorted(maps.Keys(g.nodes)) {
+		n := g.nodes[uid]
+		if n == nil || n.virtual || !slices.Contains(stopped, n.monitor) {
+			continue
+		}
+		g.leaveOwnersLocked(n, &e)
+		if len(n.dependents) == 0 {
+			delete(g.nodes, uid)
+			continue
+		}
+		n.virtual, n.checks = true, 0
+		n.deleting, n.deletingDependents, n.orphaningDependents = false, false, false
+		e.enqueueDelete(n)
+	}
+	return e
 }
 
 // virtualDelete records that the API server has no object of that identity. It does not remove an object that was seen
@@ -287,7 +330,7 @@ func (g *graph) virtualDelete(id identity) effects {
 	if contested && n.id == id {
 		if next, ok := alternative(others, id); ok {
 			n.id = next
-			e.delayedDeletes = append(e.delayedDeletes, deleteKey{uid: id.uid, virtual: true})
+			e.delayedDeletes = append(e.delayedDeletes, key{uid: id.uid, virtual: true})
 		}
 	}
 	return e

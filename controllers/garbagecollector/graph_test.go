@@ -8,22 +8,23 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
-// id parses "Kind namespace/name uid", of version v1; the namespace may be empty.
+// id parses "Kind namespace/name uid", of the core group; the namespace may be empty.
 func id(s string) identity {
 	f := strings.Fields(s)
 	namespace, name, _ := strings.Cut(f[1], "/")
-	return identity{apiVersion: "v1", kind: f[0], namespace: namespace, name: name, uid: types.UID(f[2])}
+	return identity{kind: schema.GroupKind{Kind: f[0]}, namespace: namespace, name: name, uid: types.UID(f[2])}
 }
 
 // ref returns a reference to an owner; with "!" in front, the reference blocks the owner.
 func ref(s string) metav1.OwnerReference {
 	blocks := strings.HasPrefix(s, "!")
 	owner := id(strings.TrimPrefix(s, "!"))
-	r := metav1.OwnerReference{APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid}
+	r := metav1.OwnerReference{APIVersion: "v1", Kind: owner.kind.Kind, Name: owner.name, UID: owner.uid}
 	if blocks {
 		r.BlockOwnerDeletion = ptr.To(true)
 	}
@@ -46,10 +47,16 @@ func deletingObj(finalizer string, s string, owners ...string) object {
 	return o
 }
 
+// by is an object that the monitor with that number shows.
+func by(monitor int64, o object) object {
+	o.monitor = monitor
+	return o
+}
+
 // String is "delete a v:b retry v:c orphan d invalid e->f": uids, v: for virtual ones.
 func (e effects) String() string {
 	var parts []string
-	list := func(verb string, keys []deleteKey) {
+	list := func(verb string, keys []key) {
 		if len(keys) == 0 {
 			return
 		}
@@ -64,7 +71,7 @@ func (e effects) String() string {
 		parts = append(parts, "orphan "+string(uid))
 	}
 	for _, s := range e.invalidOwnerRefs {
-		parts = append(parts, fmt.Sprintf("invalid %s->%s", s.dependent.uid, s.owner.uid))
+		parts = append(parts, fmt.Sprintf("invalid %s->%s", s.dependent.uid, s.owner.UID))
 	}
 	return strings.Join(parts, " ")
 }
@@ -96,6 +103,7 @@ type event func(g *graph) effects
 
 func see(o object) event           { return func(g *graph) effects { return g.see(o) } }
 func forget(s string) event        { return func(g *graph) effects { return g.forget(id(s)) } }
+func lose(monitors ...int64) event { return func(g *graph) effects { return g.lose(monitors) } }
 func virtualDelete(s string) event { return func(g *graph) effects { return g.virtualDelete(id(s)) } }
 
 // turn is an event, its effects, and the graph after it.
@@ -204,6 +212,20 @@ func TestGraph(t *testing.T) {
 			{see(obj(rs)), "delete p1", "p1 p2 r1(p1,p2)"},
 			{virtualDelete(rsGuess), "delete p1", "p1 p2 r1(p1,p2)"},
 		}, []string{rsGuess}},
+		{"a wrong kind is corrected, then the reference goes", []turn{
+			{see(obj(pod1, "Wrong ns1/rs r1")), "delete v:r1", "p1 v:Wrong:ns1/rs:r1(p1)"},
+			{see(obj(pod1, rs)), "delete v:r1 p1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{see(obj(pod1)), "", "p1"},
+		}, nil},
+		{"a kind is not watched any more", []turn{
+			{see(obj(rs)), "", "r1"},
+			{see(by(1, obj(pod1, "!"+rs))), "", "p1 r1(p1)"},
+			{see(deletingObj("foreground", rs)), "delete p1 r1", "p1 r1(p1)"},
+			{see(obj(pod2, pod1)), "", "p1(p2) p2 r1(p1)"},
+			{lose(1, 2), "delete r1 v:p1", "v:Pod:ns1/pod1:p1(p2) p2 r1"},
+			{see(by(3, obj(pod1, "!"+rs))), "", "p1(p2) p2 r1(p1)"},
+			{lose(1, 2), "", "p1(p2) p2 r1(p1)"},
+		}, nil},
 		{"a cluster-scoped and a namespaced dependent of a missing owner", []turn{
 			{see(obj(node1, pod1)), "delete v:p1", "n1 v:Pod:/pod1:p1(n1)"},
 			{see(obj(pod2, pod1)), "delete p2", "n1 v:Pod:/pod1:p1(n1,p2) p2"},
@@ -289,8 +311,11 @@ func TestNextCheck(t *testing.T) {
 }
 
 func TestIdentityString(t *testing.T) {
-	if got, want := id("Pod ns1/podname2 poduid2").String(),
-		"[v1/Pod, namespace: ns1, name: podname2, uid: poduid2]"; got != want {
-		t.Errorf("got %s", got)
+	for of, want := range map[string]string{
+		"Pod ns1/podname2 poduid2": "Pod ns1/podname2 (UID poduid2)", "Node /n u": "Node n (UID u)",
+	} {
+		if got := id(of).String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -22,82 +23,119 @@ type monitors struct {
 	client rest.Interface
 	// server is a factory of other informers of the same server, or nil.
 	server *informer.Factory
-	// see and gone are called for the objects of each resource, in the order of the events, with no lock held.
+	// see and gone are called for the objects of each resource, in the order of the events.
 	see  func(ctx context.Context, o object)
 	gone func(ctx context.Context, id identity)
+	// lost is called with the numbers of monitors of one resource that have stopped: at once if the resource is not
+	// followed any more, otherwise when the next monitor has synced.
+	lost func(ctx context.Context, stopped []int64)
 
 	mu sync.Mutex
-	// running has the monitors of the resources that the last call of set named.
-	running map[schema.GroupVersionResource]*monitor
+	// running has the monitors of the resources that the last call of set named. started is how many were started.
+	running map[schema.GroupResource]*monitor
+	started int64
 	// wg counts the goroutines of all monitors, including those that were stopped and have not ended.
 	wg sync.WaitGroup
 }
 
-// monitor is the informer of one resource.
+// monitor is the informer of one resource, in one version.
 type monitor struct {
-	resource schema.GroupVersionResource
+	number   int64   // differs from that of all other monitors
+	replaced []int64 // the numbers of all monitors of the resource that were stopped before
+	resource schema.GroupResource
 	kind     schema.GroupVersionKind
 	informer informer.Informer[*metav1.PartialObjectMetadata]
 	handler  *informer.Registration
 	stop     context.CancelFunc
+	ended    chan struct{} // closed when the informer has ended; nobody sends
 }
 
 // set starts and stops monitors so that exactly the resources of kinds are followed, until ctx is done or the next
 // call of set.
-func (m *monitors) set(ctx context.Context, kinds map[schema.GroupVersionResource]schema.GroupVersionKind) error {
+//
+// A resource whose version or kind changes gets another monitor. It starts when the old one has ended, so that the
+// events of an object stay in order. What happens in between is in neither's events: lost is what makes up for it.
+func (m *monitors) set(ctx context.Context, kinds kinds) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.running == nil {
-		m.running = make(map[schema.GroupVersionResource]*monitor)
+		m.running = make(map[schema.GroupResource]*monitor)
 	}
-	for resource, old := range m.running {
-		if kinds[resource] != old.kind {
-			old.stop()
-			delete(m.running, resource)
+	replaced := make(map[schema.GroupResource][]int64)
+	for _, resource := range sortedResources(m.running) {
+		old := m.running[resource]
+		if kinds[resource] == old.kind {
+			continue
+		}
+		old.stop()
+		<-old.ended
+		delete(m.running, resource)
+		stopped := append(old.replaced, old.number)
+		if _, served := kinds[resource]; served {
+			replaced[resource] = stopped
+		} else {
+			m.lost(ctx, stopped)
 		}
 	}
 	for _, resource := range sortedResources(kinds) {
 		if m.running[resource] != nil {
 			continue
 		}
-		started, err := m.start(ctx, resource, kinds[resource])
+		started, err := m.start(ctx, resource, kinds[resource], replaced[resource])
 		if err != nil {
-			return fmt.Errorf("watch %s: %w", resource.GroupResource(), err)
+			return fmt.Errorf("watch %s: %w", resource, err)
 		}
 		m.running[resource] = started
 	}
 	return nil
 }
 
-func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResource,
-	kind schema.GroupVersionKind,
+// start starts a monitor in place of those with the given numbers.
+func (m *monitors) start(ctx context.Context, resource schema.GroupResource, kind schema.GroupVersionKind,
+	replaced []int64,
 ) (*monitor, error) {
 	ctx, stop := context.WithCancel(ctx)
 	lw := listwatch.NewRESTListerWatcher[*metav1.PartialObjectMetadata](m.client,
-		listwatch.RESTOptions{Resource: resource, Kind: kind.Kind})
+		listwatch.RESTOptions{Resource: resource.WithVersion(kind.Version), Kind: kind.Kind})
 	inf := informer.NewSharedInformer(lw, informer.Options[*metav1.PartialObjectMetadata]{
-		Resource: resource.GroupResource().String(), Transform: strip, Server: m.server,
+		Resource: resource.String(), Transform: strip, Server: m.server,
 	})
-	id := func(o *metav1.PartialObjectMetadata) identity {
-		version, name := kind.ToAPIVersionAndKind()
-		return identity{apiVersion: version, kind: name, namespace: o.Namespace, name: o.Name, uid: o.UID}
+	m.started++
+	one := &monitor{
+		number: m.started, replaced: replaced, resource: resource, kind: kind, informer: inf, stop: stop,
+		ended: make(chan struct{}),
 	}
-	see := func(o *metav1.PartialObjectMetadata) { m.see(ctx, objectOf(id(o), o)) }
+	see := func(o *metav1.PartialObjectMetadata) { m.see(ctx, objectOf(one, o)) }
 	handler, err := inf.AddHandler(informer.Handler[*metav1.PartialObjectMetadata]{
 		OnAdd:    func(o *metav1.PartialObjectMetadata, _ bool) { see(o) },
 		OnUpdate: func(_, o *metav1.PartialObjectMetadata) { see(o) },
-		OnDelete: func(d informer.Deleted[*metav1.PartialObjectMetadata]) { m.gone(ctx, id(d.Object)) },
+		OnDelete: func(d informer.Deleted[*metav1.PartialObjectMetadata]) { m.gone(ctx, one.identify(d.Object)) },
 	}, informer.HandlerOptions{Name: Name})
 	if err != nil {
 		stop()
 		return nil, err
 	}
+	one.handler = handler
 	m.wg.Go(func() {
+		defer close(one.ended)
 		if err := inf.Run(ctx); err != nil {
-			klog.FromContext(ctx).Error(err, "Monitor ended", "resource", resource.GroupResource())
+			klog.FromContext(ctx).Error(err, "Monitor ended", "resource", resource)
 		}
 	})
-	return &monitor{resource: resource, kind: kind, informer: inf, handler: handler, stop: stop}, nil
+	if len(replaced) > 0 {
+		m.wg.Go(func() {
+			select {
+			case <-handler.Synced():
+				m.lost(ctx, replaced)
+			case <-ctx.Done():
+			}
+		})
+	}
+	return one, nil
+}
+
+func (m *monitor) identify(o metav1.Object) identity {
+	return identity{kind: m.kind.GroupKind(), namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID()}
 }
 
 // list returns the monitors, sorted by resource.
@@ -131,7 +169,7 @@ func (m *monitor) err() error {
 	if h := m.informer.Health(); h.Err != nil {
 		return h.Err
 	}
-	return fmt.Errorf("%s: the cache has not synced", m.resource.GroupResource())
+	return fmt.Errorf("%s: the cache has not synced", m.resource)
 }
 
 // strip returns a new object with the metadata that the graph needs, so that the old one can be freed.
@@ -147,14 +185,8 @@ func strip(o *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, erro
 	}}, nil
 }
 
-func sortedResources[V any](of map[schema.GroupVersionResource]V) []schema.GroupVersionResource {
-	list := make([]schema.GroupVersionResource, 0, len(of))
-	for resource := range of {
-		list = append(list, resource)
-	}
-	slices.SortFunc(list, func(a, b schema.GroupVersionResource) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version),
-			cmp.Compare(a.Resource, b.Resource))
+func sortedResources[V any](of map[schema.GroupResource]V) []schema.GroupResource {
+	return slices.SortedFunc(maps.Keys(of), func(a, b schema.GroupResource) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 	})
-	return list
 }

@@ -4,57 +4,65 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// identity names an object as an owner reference does, and adds its namespace.
+// identity names an object. It has no version: an object is the same in all versions of its kind, and a version that an
+// owner reference names may not be served any more.
 type identity struct {
-	apiVersion, kind string
-	namespace        string // "" for a cluster-scoped object, or if it is not known
-	name             string
-	uid              types.UID
+	kind      schema.GroupKind
+	namespace string // "" for a cluster-scoped object, or if it is not known
+	name      string
+	uid       types.UID
 }
 
-// String returns the form in which events name an object.
+// String returns the form in which logs and readyz name an object, for example
+// "Deployment.apps default/web (UID 1234)".
 func (id identity) String() string {
-	return fmt.Sprintf("[%s/%s, namespace: %s, name: %s, uid: %s]", id.apiVersion, id.kind, id.namespace, id.name,
-		id.uid)
+	return fmt.Sprintf("%s %s (UID %s)", id.kind, path.Join(id.namespace, id.name), id.uid)
 }
 
 // ownerIdentity returns the owner that a dependent in the namespace means by ref.
 func ownerIdentity(ref metav1.OwnerReference, namespace string) identity {
-	return identity{apiVersion: ref.APIVersion, kind: ref.Kind, namespace: namespace, name: ref.Name, uid: ref.UID}
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+	return identity{kind: kind, namespace: namespace, name: ref.Name, uid: ref.UID}
 }
 
 // namedBy reports whether ref names this object, in whatever namespace it is.
 func (id identity) namedBy(ref metav1.OwnerReference) bool {
-	return id.uid == ref.UID && id.name == ref.Name && id.kind == ref.Kind && id.apiVersion == ref.APIVersion
+	return id == ownerIdentity(ref, id.namespace)
 }
 
-// compareIdentities orders by kind, version, namespace, name and UID. The kind comes first, so that the order of
+// compareIdentities orders by kind, group, namespace, name and UID. The kind comes first, so that the order of
 // kinds does not depend on whether they are namespaced.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, referenceLessThan
 func compareIdentities(a, b identity) int {
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion),
+	return cmp.Or(cmp.Compare(a.kind.Kind, b.kind.Kind), cmp.Compare(a.kind.Group, b.kind.Group),
 		cmp.Compare(a.namespace, b.namespace),
 		cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid))
 }
 
 // object is what the graph needs to know of an object that the watch has shown.
 type object struct {
-	id     identity
-	owners []metav1.OwnerReference
+	id         identity
+	apiVersion string // the version in which the monitor reads the object
+	monitor    int64
+	owners     []metav1.OwnerReference
 	// deleting means that the object has a deletion timestamp; foreground and orphan, that it has that finalizer.
 	deleting, foreground, orphan bool
 }
 
-func objectOf(id identity, m metav1.Object) object {
+func objectOf(one *monitor, m metav1.Object) object {
 	return object{
-		id:         id,
+		id:         one.identify(m),
+		apiVersion: one.kind.GroupVersion().String(),
+		monitor:    one.number,
 		owners:     m.GetOwnerReferences(),
 		deleting:   m.GetDeletionTimestamp() != nil,
 		foreground: slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
@@ -65,8 +73,11 @@ func objectOf(id identity, m metav1.Object) object {
 // node is an object in the graph. It is guarded by the graph's lock.
 type node struct {
 	id identity
-	// virtual means that the object was named as an owner but has not been seen. Its id is then a guess: dependents may
-	// name the same UID differently.
+	// apiVersion is the version in which the object was last read, and monitor the number of the monitor that read it.
+	apiVersion string
+	monitor    int64
+	// virtual means that the object was named as an owner, but no watch shows it. If none ever did, its id is a guess:
+	// dependents may name the same UID differently.
 	virtual bool
 	// deleting means that the object is being deleted, which cannot be undone.
 	deleting bool
@@ -163,7 +174,7 @@ func alternative(dependents []*node, absent identity) (identity, bool) {
 				continue
 			}
 			id := ownerIdentity(ref, d.id.namespace)
-			if absent.namespace == "" && id.apiVersion == absent.apiVersion && id.kind == absent.kind {
+			if absent.namespace == "" && id.kind == absent.kind {
 				id.namespace = "" // the kind is known to be cluster-scoped
 			}
 			if id != absent {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ownership divides the owners that an object names by what the API server says of them.
+// ownership divides the owners that an object names by what the API server answers about them.
 type ownership struct {
 	// solid owners exist and keep the object.
 	solid []metav1.OwnerReference
@@ -15,6 +15,8 @@ type ownership struct {
 	dangling []metav1.OwnerReference
 	// waiting ones exist, but are being deleted in the foreground, and wait for the object to be deleted first.
 	waiting []metav1.OwnerReference
+	// unresolved is nil, or says of an owner why the server could not be asked about it.
+	unresolved error
 }
 
 // step is what to do with an object. At most one field is set, but unblock goes with remove. If none is set, there is
@@ -55,8 +57,8 @@ func planWaiting(v view) step {
 // plan decides about an object that is not being deleted, from its latest state and the state of its owners.
 //
 // A solid owner keeps the object. plan then removes the references to all others, even to owners that wait for the
-// object: they would wait in vain. Without a solid owner the object is deleted as its own finalizers ask. If an owner
-// waits for it and it has dependents, they are deleted first.
+// object: they would wait in vain. Without a solid owner the object is deleted as its own finalizers ask, unless an
+// unresolved owner may be solid. If an owner waits for it and it has dependents, they are deleted first.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem
 func plan(v view, latest *metav1.PartialObjectMetadata, owners ownership) step {
@@ -65,6 +67,8 @@ func plan(v view, latest *metav1.PartialObjectMetadata, owners ownership) step {
 		return step{}
 	case len(owners.solid) > 0:
 		return step{disown: uidsOf(owners.dangling, owners.waiting)}
+	case owners.unresolved != nil:
+		return step{}
 	case len(owners.waiting) > 0 && len(v.dependents) > 0:
 		cycle := slices.ContainsFunc(v.dependents, func(d dependentView) bool { return d.deletingDependents })
 		return step{remove: policy(metav1.DeletePropagationForeground), unblock: cycle}

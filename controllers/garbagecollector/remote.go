@@ -15,9 +15,23 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
+// unresolvedError means that an object cannot be looked for, so that it is not known whether it exists. A retry helps
+// only after something else has changed.
+type unresolvedError struct {
+	why string
+	// kind is what the server serves in no version; zero if that is not the reason.
+	kind schema.GroupKind
+}
+
+func (e *unresolvedError) Error() string { return e.why }
+
 // errNoNamespace means that a cluster-scoped object names an owner of a namespaced kind. There is no namespace to look
-// in, so a retry does not help.
-var errNoNamespace = errors.New("a cluster-scoped object names a namespaced owner")
+// in.
+var errNoNamespace = &unresolvedError{why: "a cluster-scoped object names an owner of a namespaced kind"}
+
+func errNotServed(kind schema.GroupKind) error {
+	return &unresolvedError{why: "the API server serves no version of the kind " + kind.String(), kind: kind}
+}
 
 // remote reads and writes the metadata of objects of any kind.
 type remote struct {
@@ -27,24 +41,64 @@ type remote struct {
 
 // resource returns the client for objects of the kind in the namespace, and reports whether the kind is namespaced. It
 // ignores the namespace if the kind is cluster-scoped.
-func (r *remote) resource(apiVersion, kind, namespace string) (metadata.ResourceInterface, bool, error) {
-	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
-	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+//
+// Errors: an unresolvedError.
+func (r *remote) resource(kind schema.GroupKind, namespace string) (metadata.ResourceInterface, bool, error) {
+	mapping, err := r.mapper.RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, false, errNotServed(kind)
+	}
 	if err != nil {
-		return nil, false, fmt.Errorf("find the resource of %s/%s: %w", apiVersion, kind, err)
+		return nil, false, fmt.Errorf("find the resource of %s: %w", kind, err)
 	}
 	client := r.client.Resource(mapping.Resource)
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return client, false, nil
+		return served{client, kind}, false, nil
 	}
-	return client.Namespace(namespace), true, nil
+	return served{client.Namespace(namespace), kind}, true, nil
+}
+
+// served tells two answers with the code 404 apart: that the object does not exist, and that the server does not serve
+// the version any more. The second comes between the change of a definition and the next discovery.
+type served struct {
+	metadata.ResourceInterface
+	kind schema.GroupKind
+}
+
+func (s served) check(err error) error {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return err
+	}
+	details, unexpected := status.Status().Details, metav1.CauseTypeUnexpectedServerResponse
+	if details == nil || details.Name == "" || apierrors.HasStatusCause(err, unexpected) {
+		return errNotServed(s.kind)
+	}
+	return err
+}
+
+func (s served) Get(ctx context.Context, name string, o metav1.GetOptions, subresources ...string,
+) (*metav1.PartialObjectMetadata, error) {
+	obj, err := s.ResourceInterface.Get(ctx, name, o, subresources...)
+	return obj, s.check(err)
+}
+
+func (s served) Delete(ctx context.Context, name string, o metav1.DeleteOptions, subresources ...string) error {
+	return s.check(s.ResourceInterface.Delete(ctx, name, o, subresources...))
+}
+
+func (s served) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions,
+	subresources ...string,
+) (*metav1.PartialObjectMetadata, error) {
+	obj, err := s.ResourceInterface.Patch(ctx, name, kind, data, o, subresources...)
+	return obj, s.check(err)
 }
 
 // get reads the object of that name, whatever its UID.
 //
-// Errors: [errNoNamespace]; NotFound.
+// Errors: an unresolvedError; NotFound.
 func (r *remote) get(ctx context.Context, id identity) (*metav1.PartialObjectMetadata, error) {
-	client, namespaced, err := r.resource(id.apiVersion, id.kind, id.namespace)
+	client, namespaced, err := r.resource(id.kind, id.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +117,7 @@ func (r *remote) get(ctx context.Context, id identity) (*metav1.PartialObjectMet
 func (r *remote) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata,
 	policy *metav1.DeletionPropagation,
 ) error {
-	client, _, err := r.resource(id.apiVersion, id.kind, id.namespace)
+	client, _, err := r.resource(id.kind, id.namespace)
 	if err != nil {
 		return err
 	}
@@ -113,7 +167,7 @@ func (r *remote) unblock(ctx context.Context, id identity,
 func (r *remote) patch(ctx context.Context, id identity, strategic []byte,
 	merge func(*metav1.PartialObjectMetadata) ([]byte, error),
 ) (patched *metav1.PartialObjectMetadata, err error) {
-	client, _, err := r.resource(id.apiVersion, id.kind, id.namespace)
+	client, _, err := r.resource(id.kind, id.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +181,7 @@ func (r *remote) patch(ctx context.Context, id identity, strategic []byte,
 			return err
 		}
 		if latest.UID != id.uid {
-			return apierrors.NewNotFound(schema.GroupResource{Resource: id.kind}, id.name)
+			return apierrors.NewNotFound(schema.GroupResource{Group: id.kind.Group, Resource: id.kind.Kind}, id.name)
 		}
 		body, err := merge(latest)
 		if err != nil {
@@ -143,7 +197,7 @@ func (r *remote) patch(ctx context.Context, id identity, strategic []byte,
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, removeFinalizer
 func (r *remote) finish(ctx context.Context, id identity, finalizer string) error {
-	client, _, err := r.resource(id.apiVersion, id.kind, id.namespace)
+	client, _, err := r.resource(id.kind, id.namespace)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func scripted(t *testing.T, answers ...answer) (*remote, *script) {
 	client := fake.NewSimpleMetadataClient(scheme)
 	s := &script{t: t, answers: answers}
 	client.PrependReactor("*", "*", s.react)
-	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Node"}, meta.RESTScopeRoot)
 	return &remote{client: client, mapper: mapper}, s
@@ -232,8 +232,8 @@ func TestRemoteNamespaces(t *testing.T) {
 	if _, err := r.get(t.Context(), id("Node ns/n u")); err != nil || len(s.asked) != 1 {
 		t.Errorf("a node with namespace: %v, asked %v", err, s.asked)
 	}
-	if _, err := r.get(t.Context(), id("Unknown ns/n u")); !meta.IsNoMatchError(err) &&
-		!strings.Contains(err.Error(), "v1/Unknown") {
+	if _, err := r.get(t.Context(), id("Unknown ns/n u")); !isUnresolved(err) ||
+		!strings.Contains(err.Error(), "Unknown") {
 		t.Errorf("an unknown kind: %v", err)
 	}
 }

@@ -17,12 +17,15 @@ func (c collector) Describe(chan<- *prometheus.Desc) {}
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	r := c.registry
 	r.mu.Lock()
-	controllers, leaders := maps.Clone(r.controllers), maps.Clone(r.leaders)
+	controllers, leaders, gauges := maps.Clone(r.controllers), maps.Clone(r.leaders), maps.Clone(r.gauges)
 	client, events, loads := r.client, r.events, r.loads
 	r.mu.Unlock()
 
 	for name, stats := range controllers {
 		collectController(out, name, stats())
+	}
+	for _, g := range gauges {
+		g.gauge(out, g.value())
 	}
 	if client != nil {
 		collectClient(out, client())
@@ -46,6 +49,12 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 
 // family is a metric's name, help and labels.
 type family struct{ desc *prometheus.Desc }
+
+// gauge is what [Registry.Gauge] adds.
+type gauge struct {
+	family
+	value func() float64
+}
 
 func newFamily(name, help string, labels ...string) family {
 	return family{prometheus.NewDesc(name, help, labels, nil)}

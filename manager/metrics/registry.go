@@ -37,6 +37,7 @@ type Registry struct {
 	// controller replaces the one that ended.
 	controllers map[string]func() reconcile.Stats
 	leaders     map[string]func() leader.Status
+	gauges      map[string]gauge
 	informers   func() map[string]informer.Stats
 	client      func() client.Stats
 	events      func() events.Stats
@@ -59,6 +60,7 @@ func New() *Registry {
 		webhooks:    newWebhooks(),
 		controllers: map[string]func() reconcile.Stats{},
 		leaders:     map[string]func() leader.Status{},
+		gauges:      map[string]gauge{},
 	}
 	r.handler = promhttp.HandlerFor(r.prometheus, promhttp.HandlerOpts{Registry: r.prometheus})
 	r.prometheus.MustRegister(
@@ -141,6 +143,13 @@ func (r *Registry) Leader(lease string, status func() leader.Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leaders[lease] = status
+}
+
+// Gauge adds a gauge without labels. Each scrape calls value.
+func (r *Registry) Gauge(name, help string, value func() float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gauges[name] = gauge{newFamily(name, help), value}
 }
 
 // Request implements manager.Metrics.

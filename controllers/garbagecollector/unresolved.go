@@ -1,0 +1,126 @@
+package garbagecollector
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// unresolved are the keys whose last attempt ended because an object cannot be looked for: the server serves no version
+// of its kind, or it has no namespace. Nothing is deleted on a guess, so the key waits until the kind is served or the
+// object changes.
+//
+// Concurrency: safe for concurrent use. The zero value is empty.
+type unresolved struct {
+	mu   sync.Mutex
+	keys map[key]error
+}
+
+func isUnresolved(err error) bool {
+	var u *unresolvedError
+	return errors.As(err, &u)
+}
+
+// record remembers how an attempt ended. It returns err if a retry may help.
+func (u *unresolved) record(k key, err error) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !isUnresolved(err) {
+		delete(u.keys, k)
+		return err
+	}
+	if u.keys == nil {
+		u.keys = make(map[key]error)
+	}
+	u.keys[k] = err
+	return nil
+}
+
+func (u *unresolved) count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.keys)
+}
+
+// of returns the keys of one object.
+func (u *unresolved) of(uid types.UID) (keys []key) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, k := range []key{{uid: uid}, {uid: uid, virtual: true}, {uid: uid, orphan: true}} {
+		if _, found := u.keys[k]; found {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func (u *unresolved) all() map[key]error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return maps.Clone(u.keys)
+}
+
+// retry queues keys again.
+func (c *Collector) retry(keys ...key) {
+	for _, k := range keys {
+		if k.orphan {
+			c.orphans.Enqueue(k)
+		} else {
+			c.deletes.Enqueue(k)
+		}
+	}
+}
+
+// retryUnresolved queues the keys that may be resolved by now, and those that need no work any more.
+func (c *Collector) retryUnresolved() {
+	for k, err := range c.unresolved.all() {
+		var u *unresolvedError
+		errors.As(err, &u)
+		_, wanted := c.graph.view(k)
+		if wanted && u.kind == (schema.GroupKind{}) {
+			continue
+		}
+		if _, _, err := c.remote.resource(u.kind, ""); !wanted || err == nil {
+			c.retry(k)
+		}
+	}
+}
+
+// mostNamed is the most objects that Note names.
+const mostNamed = 5
+
+// Note names the objects that the collector leaves alone because they or their owners cannot be looked for. It is empty
+// if there are none. The manager shows it in /readyz: the process does its work, but somebody has to mend the
+// references.
+func (c *Collector) Note() string {
+	var notes []string
+	for k, err := range c.unresolved.all() {
+		v, wanted := c.graph.view(k)
+		if !wanted {
+			continue
+		}
+		note := fmt.Sprintf("%s: %v", v.id, err)
+		if k.virtual && len(v.dependents) > 0 {
+			note = fmt.Sprintf("%s, owner of %s", note, v.dependents[0].id)
+			if more := len(v.dependents) - 1; more > 0 {
+				note += fmt.Sprintf(" and %d more", more)
+			}
+		}
+		notes = append(notes, note)
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	slices.Sort(notes)
+	if more := len(notes) - mostNamed; more > 0 {
+		notes = append(notes[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	return "left alone, because they cannot be looked for: " + strings.Join(notes, "; ") +
+		"; correct the owner references, or serve the kind"
+}
