@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,11 +21,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/examples/internal/roletest"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
-	"github.com/flyball-dev/flyball/manager/rbac"
 )
 
 //go:embed batch.examples.flyball.dev_cronjobs.yaml
@@ -34,11 +31,6 @@ var crd []byte
 
 //go:embed sample.yaml
 var sample []byte
-
-// requests records what the controller asks the server for.
-var requests = rbac.NewRecorder()
-
-func TestMain(m *testing.M) { os.Exit(roletest.Main(m, "role.yaml", requests, os.Stdout)) }
 
 // world is a server whose watches lag, somebody who works at it, and, while it runs, the manager.
 type world struct {
