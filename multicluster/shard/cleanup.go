@@ -122,7 +122,7 @@ func (o *Owner) collectGarbage(ctx context.Context) {
 	}
 	unused := slices.DeleteFunc(leases, func(l *coordinationv1.Lease) bool {
 		held := holderOf(l) != "" && o.replicas.state(holderOf(l), 0) != dead
-		return held || o.claims[l.Name] != nil || keyOf(l).kind == splitLease || l.Spec.RenewTime == nil ||
+		return held || o.claims[l.Name] != nil || l.Spec.RenewTime == nil ||
 			time.Since(l.Spec.RenewTime.Time) < unusedLeaseAge
 	})
 	o.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package shard spreads a fleet's clusters over the replicas of a process. It can also spread the objects of one big
-// cluster. docs/sharding.md has the promises, the bounds and the load.
+// Package shard spreads a fleet's clusters over the replicas of a process. docs/sharding.md has the promises, the
+// bounds and the load.
 //
 //	fleet := multicluster.Options{Owner: owner, …}      // owner, err := shard.New(mgr.GetConfig(), shard.Options{Identity: podName})
 //
@@ -28,6 +28,5 @@
 //
 // options.go; names.go, the leases and the sessions that they name; replicas.go, which sessions are alive; decision.go,
 // what to do about a lease; owner.go, the events of leases; claim.go, how a lease is awaited; tenure.go, how it is
-// taken and released; session.go, the membership; cleanup.go, what is retried and deleted. Then objects.go, part.go and
-// view.go: the objects of one cluster.
+// taken and released; session.go, the membership; cleanup.go, what is retried and deleted.
 package shard

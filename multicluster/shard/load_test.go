@@ -3,6 +3,7 @@ package shard_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,22 +23,21 @@ func (w *world) idleFleet(t *testing.T, name string, clusters int) (owner *shard
 	}
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	done := make(chan error, 1)
+	// The owner outlives the clusters, so that it can release their leases.
+	owning, endOwner := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { done <- owner.Run(owning) }()
 	go func() {
-		done <- owner.RunAround(ctx, func(ctx context.Context) error {
-			left := make(chan struct{}) // each cluster's goroutine sends once
-			for i := range clusters {
-				go func() {
-					defer func() { left <- struct{}{} }()
-					for ctx.Err() == nil {
-						hold(ctx, owner, fmt.Sprintf("cluster-%d", i))
-					}
-				}()
-			}
-			for range clusters {
-				<-left
-			}
-			return nil
-		})
+		defer endOwner()
+		defer context.AfterFunc(ctx, owner.Leave)()
+		var held sync.WaitGroup
+		for i := range clusters {
+			held.Go(func() {
+				for ctx.Err() == nil {
+					hold(ctx, owner, fmt.Sprintf("cluster-%d", i))
+				}
+			})
+		}
+		held.Wait()
 	}()
 	return owner, func() {
 		stop()

@@ -15,19 +15,17 @@ import (
 // kind is what a lease is for.
 type kind string
 
-// The kinds of leases. Nobody holds a splitLease: it records how objects are split.
+// The kinds of leases.
 const (
 	replicaLease kind = "replica"
 	clusterLease kind = "cluster"
-	partLease    kind = "part"
-	splitLease   kind = "split"
 )
 
 // Labels and annotations of the leases.
 const (
 	// FleetLabel is on every lease of a fleet, with its name.
 	FleetLabel = "multicluster.flyball.dev/fleet"
-	// KindLabel is what the lease is for: replica, cluster, or part (of the objects of one cluster).
+	// KindLabel is what the lease is for: replica or cluster.
 	KindLabel = "multicluster.flyball.dev/lease"
 	// NameAnnotation is the full name of what the lease is for: the name of the cluster, say.
 	NameAnnotation = "multicluster.flyball.dev/name"
@@ -36,8 +34,6 @@ const (
 	// LeavingAnnotation is on the lease of a replica that hands over all its clusters. Its value is the replica's
 	// session.
 	LeavingAnnotation = "multicluster.flyball.dev/leaving"
-	// SplitAnnotation is on the Lease that records how objects are split. All replicas must split them alike.
-	SplitAnnotation = "multicluster.flyball.dev/split"
 )
 
 // key is what a lease is for.

@@ -26,7 +26,7 @@ func TestNamesOfLeases(t *testing.T) {
 	}
 	seen := map[string]key{}
 	for _, fleet := range fleets {
-		for _, kind := range []kind{replicaLease, clusterLease, partLease} {
+		for _, kind := range []kind{replicaLease, clusterLease} {
 			for _, name := range names {
 				k := key{kind, name}
 				lease := leaseName(fleet, k)
