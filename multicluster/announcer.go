@@ -26,11 +26,7 @@ type announcer struct {
 }
 
 func newAnnouncer(m *Manager, p Provider) *announcer {
-	a := &announcer{fleet: m, provider: p, name: fmt.Sprintf("%T", p)}
-	if n, ok := p.(interface{ Name() string }); ok {
-		a.name = n.Name()
-	}
-	return a
+	return &announcer{fleet: m, provider: p, name: p.Name()}
 }
 
 // run runs the provider until ctx is done, or the provider returns nil.

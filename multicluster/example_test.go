@@ -16,6 +16,10 @@ import (
 // announced is a provider of fixed clusters.
 type announced []multicluster.Announcement
 
+func (announced) Name() string { return "announced" }
+
+func (announced) Health() error { return nil }
+
 func (a announced) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	for _, cluster := range a {
 		if err := fleet.Join(cluster); err != nil {

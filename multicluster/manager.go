@@ -218,8 +218,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	m.stopStarting()
-	if o, leaves := m.options.Owner.(interface{ Leave() }); leaves {
-		o.Leave()
+	if m.options.Owner != nil {
+		m.options.Owner.Leave()
 	}
 	endServing()
 	providers.Wait()

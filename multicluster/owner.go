@@ -8,9 +8,6 @@ import (
 // Owner decides which clusters this replica serves when several replicas share a fleet. Without an Owner each replica
 // serves all.
 //
-// An Owner may also have a method Leave(). It is called when the process stops, before clusters drain, so that the
-// other replicas can prepare to take the clusters that will be released. It must not wait.
-//
 // An Owner is never asked about the local cluster. Package shard has an Owner.
 type Owner interface {
 	// Run does the work that concerns all clusters until ctx is done, such as finding the other replicas. ctx outlives
@@ -23,6 +20,9 @@ type Owner interface {
 	//
 	// Errors: after a failure without ctx being done it is called again, with backoff.
 	Acquire(ctx context.Context, cluster ClusterInfo, report func(reason string)) (Tenure, error)
+	// Leave is called when the process stops, before clusters drain, so that the other replicas can prepare to take the
+	// clusters that will be released. It must not wait.
+	Leave()
 }
 
 // Tenure is a time in which this replica serves a cluster. Between two tenures of one cluster, by any replicas, no work

@@ -10,9 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Provider tells a fleet which clusters there are. It may also have the methods Name() string, for logs and metrics
-// (the default is its type), and Health() error, which is shown in the readiness of the process without making it
-// unready.
+// Provider tells a fleet which clusters there are.
 type Provider interface {
 	// Run announces clusters to fleet until ctx is done, and returns after everything that it started has ended.
 	//
@@ -21,6 +19,11 @@ type Provider interface {
 	// clusters from the start. Nil means that the provider has no more to announce. When Run calls Synced, the clusters
 	// leave that an earlier Run announced and this one did not.
 	Run(ctx context.Context, fleet Fleet) error
+	// Name names the provider in logs and metrics.
+	Name() string
+	// Health returns what the provider cannot announce, and why. It is shown in the readiness of the process without
+	// making it unready.
+	Health() error
 }
 
 // Fleet receives the announcements of a [Provider].

@@ -185,10 +185,13 @@ func TestStopDrains(t *testing.T) {
 // teller is a provider that takes its runs from a list of functions.
 type teller struct {
 	mu   sync.Mutex
+	sick error // what Health returns
 	runs []func(ctx context.Context, fleet multicluster.Fleet) error
 }
 
 func (*teller) Name() string { return "teller" }
+
+func (p *teller) Health() error { return p.sick }
 
 func (p *teller) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	p.mu.Lock()
@@ -238,6 +241,9 @@ func TestProviderIsRunAgain(t *testing.T) {
 		w.complete(t, r)
 		w.start(t)
 		w.wantStates(t, "failed", "a Live")
+		if p.sick = errors.New("b: no kubeconfig"); !strings.HasSuffix(w.Note(), "; provider teller: b: no kubeconfig") {
+			t.Errorf("note %q does not show what the provider cannot announce", w.Note())
+		}
 		if err := w.local.Ready(); err == nil ||
 			!strings.Contains(err.Error(), "provider teller: cannot list projects") {
 			t.Errorf("ready: %v", err)

@@ -227,8 +227,8 @@ func (m *Manager) Health() error {
 // maxNoted is how many clusters are named in a note.
 const maxNoted = 3
 
-// Note describes the clusters in one line for people: "48 of 50 clusters are live; a: Joining, connection refused; b:
-// …". /readyz shows it.
+// Note describes the clusters, and what the providers cannot announce, in one line for people: "48 of 50 clusters are
+// live; a: Joining, connection refused; b: …". /readyz shows it.
 func (m *Manager) Note() string {
 	all := m.Clusters()
 	live, problems := 0, []string{}
@@ -238,6 +238,11 @@ func (m *Manager) Note() string {
 		}
 		if c.State != Live || c.Reason != "" {
 			problems = append(problems, c.describe())
+		}
+	}
+	for _, a := range m.announcers {
+		if err := a.provider.Health(); err != nil {
+			problems = append(problems, fmt.Sprintf("provider %s: %v", a.name, err))
 		}
 	}
 	if more := len(problems) - maxNoted; more > 0 {

@@ -133,6 +133,8 @@ func newHand() *hand { return &hand{fleet: make(chan multicluster.Fleet, 1)} }
 
 func (*hand) Name() string { return "hand" }
 
+func (*hand) Health() error { return nil }
+
 func (h *hand) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	fleet.Synced()
 	h.fleet <- fleet

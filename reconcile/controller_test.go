@@ -28,6 +28,7 @@ type script struct {
 }
 
 func (s *script) String() string { return "script" }
+func (s *script) Repeats() bool  { return false }
 func (s *script) Health() error  { return errors.New("script: cannot list scripts") }
 
 func (s *script) Run(ctx context.Context, out *Sink[string], synced func()) error {

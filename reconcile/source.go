@@ -12,10 +12,6 @@ import (
 )
 
 // Source feeds keys into a controller. Package source has implementations.
-//
-// It may also have a method Repeats() bool. True means that the source feeds everything anew when it is run again, as
-// a source of a cache does. Such a source also runs before the controller does ([Controller.Warmup]), and what it fed
-// then may be forgotten.
 type Source[K comparable] interface {
 	// Run feeds out until ctx is done. It calls synced once, when everything that was there at the start
 	// has been fed, and before it returns it removes whatever it has registered elsewhere. Returning
@@ -25,6 +21,9 @@ type Source[K comparable] interface {
 	Health() error
 	// String names the source in logs and causes, for example "pods".
 	String() string
+	// Repeats reports whether the source feeds everything anew when it is run again, as a source of a cache does. Such
+	// a source also runs before the controller does ([Controller.Warmup]), and what it fed then may be forgotten.
+	Repeats() bool
 }
 
 // Enqueuer puts keys into a controller's queue, each with the cause of the event being handled.
@@ -69,11 +68,6 @@ func (c *engine[K]) Watch(s Source[K]) error {
 type fed[K comparable] struct {
 	Source[K]
 	controller *engine[K]
-}
-
-func (f fed[K]) Repeats() bool {
-	r, ok := f.Source.(interface{ Repeats() bool })
-	return ok && r.Repeats()
 }
 
 func (f fed[K]) Run(ctx context.Context, held *backlog.Backlog[K, workqueue.Cause], synced func()) error {

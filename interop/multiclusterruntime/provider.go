@@ -39,6 +39,12 @@ type provider struct {
 	failed bool
 }
 
+// Name implements [multicluster.Provider]. It is the type of the wrapped provider.
+func (p *provider) Name() string { return fmt.Sprintf("%T", p.peer) }
+
+// Health implements [multicluster.Provider].
+func (p *provider) Health() error { return nil }
+
 // Run implements [multicluster.Provider].
 func (p *provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	a := &aware{fleet: fleet, stopping: ctx.Done(), engaged: map[string]*engagement{}}

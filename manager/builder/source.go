@@ -165,14 +165,6 @@ func (s *owned) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request],
 	return s.Source.Run(ctx, out, synced)
 }
 
-// Repeats passes on what the source says; see reconcile.Source.
-func (s *owned) Repeats() bool { return repeats(s.Source) }
-
-func repeats(s reconcile.Source[reconcile.Request]) bool {
-	r, ok := s.(interface{ Repeats() bool })
-	return ok && r.Repeats()
-}
-
 // Health implements reconcile.Source.
 func (s *owned) Health() error {
 	s.owner.mu.Lock()
@@ -189,9 +181,6 @@ type timed struct {
 	reconcile.Source[reconcile.Request]
 	timeout time.Duration
 }
-
-// Repeats passes on what the source says.
-func (s *timed) Repeats() bool { return repeats(s.Source) }
 
 // Run implements reconcile.Source.
 func (s *timed) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request], synced func()) error {

@@ -17,6 +17,10 @@ import (
 // unready announces a cluster that is not ready.
 type unready struct{ announced chan struct{} }
 
+func (unready) Name() string { return "unready" }
+
+func (unready) Health() error { return nil }
+
 func (u unready) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	if err := fleet.Join(multicluster.Announcement{Name: "eu", NotReady: "being provisioned"}); err != nil {
 		return err

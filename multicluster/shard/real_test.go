@@ -71,6 +71,10 @@ func (w *world) startManager(name string, seed uint64) *replica {
 // announced is a provider of a fixed list of clusters.
 type announced []multicluster.Announcement
 
+func (announced) Name() string { return "announced" }
+
+func (announced) Health() error { return nil }
+
 func (a announced) Run(_ context.Context, fleet multicluster.Fleet) error {
 	for _, cluster := range a {
 		if err := fleet.Join(cluster); err != nil {

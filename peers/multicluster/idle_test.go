@@ -242,6 +242,10 @@ func runFlyball(ctx context.Context, hub string, urls []string, reconciled func(
 // announced returns announcements of clusters at these addresses.
 type announced []string
 
+func (announced) Name() string { return "announced" }
+
+func (announced) Health() error { return nil }
+
 func (a announced) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	for i, url := range a {
 		if err := fleet.Join(

@@ -42,7 +42,7 @@ type kind[T informer.Object, K comparable] struct {
 
 func (k *kind[T, K]) String() string { return k.name }
 
-// Repeats is the method that reconcile.Source speaks of: an informer hands all that it holds to a new handler.
+// Repeats implements reconcile.Source: an informer hands all that it holds to a new handler.
 func (k *kind[T, K]) Repeats() bool { return true }
 
 func (k *kind[T, K]) Health() error {

@@ -17,13 +17,16 @@ func Chan[K comparable](name string, keys <-chan K) reconcile.Source[K] {
 	return &channel[K]{always: always(name), keys: keys}
 }
 
-// always is a source's name, and its health: there is nothing to wait for.
+// always is the name of a source that has nothing to wait for.
 type always string
 
 func (a always) String() string { return string(a) }
 
 // Health is nil.
 func (a always) Health() error { return nil }
+
+// Repeats returns false: what was fed is not fed again.
+func (a always) Repeats() bool { return false }
 
 type channel[K comparable] struct {
 	always

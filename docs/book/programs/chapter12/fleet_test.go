@@ -57,6 +57,10 @@ func newCluster(t *testing.T, dead bool) *localapi.Test {
 // provider hands its fleet to the test, which announces clusters.
 type provider chan multicluster.Fleet
 
+func (provider) Name() string { return "provider" }
+
+func (provider) Health() error { return nil }
+
 func (p provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	fleet.Synced()
 	p <- fleet

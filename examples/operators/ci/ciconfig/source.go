@@ -68,6 +68,9 @@ func (f *feed[K]) String() string { return string(f.source.index) }
 // Health implements reconcile.Source.
 func (f *feed[K]) Health() error { return nil }
 
+// Repeats implements reconcile.Source.
+func (f *feed[K]) Repeats() bool { return false }
+
 // Run implements reconcile.Source.
 func (f *feed[K]) Run(ctx context.Context, out *reconcile.Sink[K], synced func()) error {
 	f.agent.subscribe(f.source)
