@@ -14,10 +14,9 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/controllerutil"
-	"github.com/flyball-dev/flyball/client/interceptor"
 )
 
-func writes(r *interceptor.Recording) string {
+func writes(r *Recording) string {
 	var all []string
 	for _, c := range r.Writes() {
 		all = append(all, c.String())
@@ -48,7 +47,7 @@ func TestPatchHelperCalls(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, client.Options{}, func(w *world) {
-				r := interceptor.Record(w.Cluster)
+				r := record(w.Cluster)
 				var pod corev1.Pod
 				w.must(r.Get(w.ctx, keyOf(namespaced("p")), &pod))
 				helper, err := controllerutil.NewPatchHelper(r, &pod)
@@ -137,8 +136,8 @@ func TestPatchHelperKeepsWhatOthersAddToLists(t *testing.T) {
 
 // 2⁵³ and 2⁵³+1 are one float64.
 func TestPatchHelperTellsLargeIntegersApart(t *testing.T) {
-	inWorld(t, client.Options{}, func(w *world) {
-		r := interceptor.Record(interceptor.DryRun(w.Cluster))
+	inWorld(t, client.Options{DryRun: true}, func(w *world) {
+		r := record(w.Cluster)
 		u := anyMap()
 		u.SetNamespace("default")
 		u.SetName("a")
@@ -164,8 +163,8 @@ func TestPatchHelperFailures(t *testing.T) {
 		inWorld(t, client.Options{}, func(w *world) {
 			boom := errors.New("boom")
 			var calls []string
-			c := interceptor.New(w.Cluster,
-				func(ctx context.Context, call interceptor.Call, next func(context.Context) error) error {
+			c := intercept(w.Cluster,
+				func(ctx context.Context, call Call, next func(context.Context) error) error {
 					if call.Verb == "patch" {
 						calls = append(calls, call.SubResource)
 						if call.SubResource == sub {
@@ -289,7 +288,7 @@ func TestCreateOrUpdateAndPatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, client.Options{}, func(w *world) {
-				r := interceptor.Record(w.Cluster)
+				r := record(w.Cluster)
 				value := "1"
 				run := func() controllerutil.OperationResult {
 					m := configMap("a")
@@ -343,17 +342,8 @@ func TestRetryOnConflict(t *testing.T) {
 
 // Nothing is stored, whatever is called; what the server would refuse is refused.
 func TestDryRun(t *testing.T) {
-	t.Run("interceptor", func(t *testing.T) {
-		testDryRun(t, client.Options{}, func(c client.Client) client.Client { return interceptor.DryRun(c) })
-	})
-	t.Run("option", func(t *testing.T) {
-		testDryRun(t, client.Options{DryRun: true}, func(c client.Client) client.Client { return c })
-	})
-}
-
-func testDryRun(t *testing.T, o client.Options, dry func(client.Client) client.Client) {
-	inWorld(t, o, func(w *world) {
-		d := dry(w.Cluster)
+	inWorld(t, client.Options{DryRun: true}, func(w *world) {
+		d := w.Cluster
 		w.must(d.Create(w.ctx, configMap("new")))
 		if err := d.Create(w.ctx, configMap("a")); !apierrors.IsAlreadyExists(err) {
 			t.Errorf("create: %v", err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/controllerutil"
-	"github.com/flyball-dev/flyball/client/interceptor"
 	"github.com/flyball-dev/flyball/internal/misuse/misusetest"
 )
 
@@ -111,13 +110,6 @@ func TestMisuse(t *testing.T) {
 			"the scheme, which tells the kind of *v1.ConfigMap, is nil"),
 		misusetest.Of("SetOwnerReference without a scheme",
 			func() error { return controllerutil.SetOwnerReference(owner, configMap("a"), nil) }, "the scheme"),
-		misusetest.Of("DryRun", misusetest.Constructs(func() client.Client { return interceptor.DryRun(nil) }),
-			"interceptor: DryRun: the client is nil"),
-		misusetest.Of("Intercept", misusetest.Constructs(func() client.Client { return interceptor.New(c, nil) }),
-			"interceptor: New: the function is nil"),
-		misusetest.Of("Record",
-			misusetest.Constructs(func() *interceptor.Recording { return interceptor.Record(typed) }),
-			"interceptor: Record: the client is nil"),
 		misusetest.Of("Follow", misusetest.Constructs(func() any {
 			client.Follow[*corev1.Pod](c, schema.GroupResource{}, nil)
 			return nil

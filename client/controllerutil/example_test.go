@@ -9,13 +9,14 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/controllerutil"
-	"github.com/flyball-dev/flyball/client/interceptor"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
 )
 
 // What changed is sent, and nothing else.
 func ExampleNewPatchHelper() {
-	api, err := localapi.New(localapi.Options{})
+	requests := &audit.Log{}
+	api, err := localapi.New(localapi.Options{Audit: requests})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -26,20 +27,21 @@ func ExampleNewPatchHelper() {
 		fmt.Println(err)
 		return
 	}
-	ctx, recorded := context.Background(), interceptor.Record(c)
+	ctx := context.Background()
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
 	if err := c.Create(ctx, settings); err != nil {
 		fmt.Println(err)
 	}
-	helper, err := controllerutil.NewPatchHelper(recorded, settings)
+	helper, err := controllerutil.NewPatchHelper(c, settings)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(helper.Patch(ctx, settings), len(recorded.Calls()), "calls")
+	requests.Reset()
+	fmt.Println(helper.Patch(ctx, settings), len(requests.Writes()), "writes")
 	settings.Data = map[string]string{"color": "blue"}
-	fmt.Println(helper.Patch(ctx, settings), recorded.Calls())
+	fmt.Println(helper.Patch(ctx, settings), requests.Writes())
 	// Output:
-	// <nil> 0 calls
-	// <nil> [patch default/settings]
+	// <nil> 0 writes
+	// <nil> [patch configmaps default/settings 200]
 }

@@ -15,7 +15,7 @@ var learningPath = []string{
 	"workqueue",
 	"informer", "informer/listwatch", "informer/reflector", "informer/deltafifo", "informer/indexer",
 	"informer/internal/connection", "informer/internal/fanout", "informer/internal/objects", "informer/internal/wire",
-	"client", "client/controllerutil", "client/interceptor", "client/internal/cached", "client/internal/kinds",
+	"client", "client/controllerutil", "client/internal/cached", "client/internal/kinds",
 	"client/internal/live", "client/internal/patches",
 	"internal/ownwrites", "internal/ownwrites/wire", "internal/versions", "reconcile", "reconcile/source",
 	"reconcile/handler", "reconcile/internal/feed",

@@ -50,7 +50,7 @@ const theirs = `"sigs\.k8s\.io/controller-runtime`
 // goRewrites are for Go files: imports first, then what has another form.
 var goRewrites = newRewrites(
 	`(?m)^(\s*)ctrl `+theirs+`"`, `$1"github.com/flyball-dev/flyball/manager/ctrl"`,
-	theirs+`/pkg/(client|client/interceptor)"`, `"github.com/flyball-dev/flyball/$1"`,
+	theirs+`/pkg/client"`, `"github.com/flyball-dev/flyball/client"`,
 	theirs+`/pkg/controller/controllerutil"`, `"github.com/flyball-dev/flyball/client/controllerutil"`,
 	theirs+`/pkg/reconcile"`, `"github.com/flyball-dev/flyball/reconcile"`,
 	theirs+`/pkg/(handler|predicate|source)"`, `"github.com/flyball-dev/flyball/reconcile/$1"`,

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/client/interceptor"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -79,15 +78,12 @@ func New(configs map[string]*rest.Config, o Options) (*Fleet, error) {
 }
 
 func newCluster(name string, config *rest.Config, o manager.Options, dryRun bool) (*Cluster, error) {
+	o.Client.DryRun = dryRun
 	m, err := manager.New(config, o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
 	}
-	c := &Cluster{Name: name, Manager: m, Client: m.GetClient()}
-	if dryRun {
-		c.Client = interceptor.DryRun(c.Client)
-	}
-	return c, nil
+	return &Cluster{Name: name, Manager: m, Client: m.GetClient()}, nil
 }
 
 // All returns the clusters, the hub first.

@@ -1,4 +1,4 @@
-package interceptor
+package client_test
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Call is a call of a [client.Client].
@@ -39,22 +38,8 @@ func (c Call) String() string {
 // of it.
 type Func func(ctx context.Context, call Call, next func(ctx context.Context) error) error
 
-// New returns a client of c whose every call goes through around: for tests, metrics, limits.
-func New(c client.Client, around Func) client.Client {
-	mustHave(c, "New")
-	if around == nil {
-		panic("interceptor: New: the function is nil")
-	}
-	return &intercepted{c, around}
-}
-
-// mustHave panics where a wrapper, which has no error to return, is given no client to wrap: its calls would, far
-// from the mistake.
-func mustHave(c client.Client, wrapper string) {
-	if misuse.IsNil(c) {
-		panic("interceptor: " + wrapper + ": the client is nil")
-	}
-}
+// intercept returns a client of c whose every call goes through around.
+func intercept(c client.Client, around Func) client.Client { return &intercepted{c, around} }
 
 type intercepted struct {
 	client.Client
@@ -161,11 +146,10 @@ type Recording struct {
 	calls []Call
 }
 
-// Record returns a client of c that remembers what it was asked for.
-func Record(c client.Client) *Recording {
-	mustHave(c, "Record")
+// record returns a client of c that remembers what it was asked for.
+func record(c client.Client) *Recording {
 	r := &Recording{}
-	r.Client = New(c, func(ctx context.Context, call Call, next func(context.Context) error) error {
+	r.Client = intercept(c, func(ctx context.Context, call Call, next func(context.Context) error) error {
 		r.mu.Lock()
 		r.calls = append(r.calls, call)
 		r.mu.Unlock()
