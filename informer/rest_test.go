@@ -301,6 +301,69 @@ func TestRESTSenseless(t *testing.T) {
 	}
 }
 
+// endless is the beginning of an answer, and then a character again and again. read counts what was read of it.
+type endless struct {
+	begin io.Reader
+	c     byte
+	read  int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n, err := e.begin.Read(p)
+	if err != nil && e.read < 100<<20 {
+		for n = range p {
+			p[n] = e.c
+		}
+		n, err = len(p), nil
+	}
+	e.read += n
+	return n, err
+}
+
+// TestRESTObjectsAreBounded: an object that does not end is given up after 16 MiB, in an event and in a list.
+func TestRESTObjectsAreBounded(t *testing.T) {
+	j, p := "application/json", "application/vnd.kubernetes.protobuf"
+	for name, c := range map[string]struct {
+		watch       bool
+		media, text string
+	}{
+		"JSON event":    {true, j, `{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"`},
+		"JSON item":     {false, j, `{"kind":"PodList","items":[{"metadata":{"name":"`},
+		"protobuf item": {false, p, "k8s\x00\x12\xff\xff\xff\xff\x0f\x12\xff\xff\xff\xff\x0e\x0a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := &endless{begin: strings.NewReader(c.text), c: 'x'}
+			transport := roundTripper(func(*http.Request) (*http.Response, error) {
+				return &http.Response{
+					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {c.media}}, Body: io.NopCloser(body),
+				}, nil
+			})
+			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](restClient(t, transport), podResource)
+			var err error
+			if c.watch {
+				var w listwatch.Watch[*corev1.Pod]
+				if w, err = lw.Watch(t.Context(), listwatch.WatchOptions{}); err == nil {
+					_, err = w.Next(t.Context())
+				}
+			} else {
+				_, err = lw.List(t.Context(), listwatch.ListOptions{}, func(*corev1.Pod) error { return nil })
+			}
+			if malformed := (*listwatch.DecodeError)(nil); !errors.As(err, &malformed) ||
+				!strings.Contains(err.Error(), "more than 16 MiB") {
+				t.Errorf("got %v, want that an object has more than 16 MiB", err)
+			}
+			if body.read > 17<<20 {
+				t.Errorf("%d bytes were read", body.read)
+			}
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements [http.RoundTripper].
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 func TestRESTUnstructuredKeepsWhatItDoesNotKnow(t *testing.T) {
 	body := `{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"3"},` +
 		`"items":[{"metadata":{"name":"w"},"spec":{"big":9007199254740993,"odd":{"x":[1,2.5]}}}]}`

@@ -16,8 +16,9 @@ type Options struct {
 	Subjects int
 	// Steps is how many steps each of them has at most; zero means 50.
 	Steps int
-	// States is how many changes have a difference; zero means 4,096.
-	States int
+	// States is how many changes have a difference; zero means 4,096. StateBytes bounds the size of the objects from
+	// which the differences are made; zero means 32 MiB.
+	States, StateBytes int
 	// Tap is served at /inspect/api/tap. Package tap has one, for programs whose API server is in the same process.
 	Tap http.Handler
 }
@@ -32,7 +33,9 @@ type Inspector struct {
 
 // New returns an Inspector that has recorded nothing.
 func New(o Options) *Inspector {
-	return &Inspector{trace.New(trace.Options{Subjects: o.Subjects, Steps: o.Steps, States: o.States}), o.Tap}
+	return &Inspector{trace.New(trace.Options{
+		Subjects: o.Subjects, Steps: o.Steps, States: o.States, StateBytes: o.StateBytes,
+	}), o.Tap}
 }
 
 // Context returns a context whose informers, controllers and clients report to the Inspector. A manager calls it for

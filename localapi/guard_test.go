@@ -4,10 +4,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -293,17 +297,42 @@ func TestLongWatch(t *testing.T) {
 		server, config := start(t, localapi.Options{})
 		c := dialed(t, server,
 			"GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		time.Sleep(24 * time.Hour)
-		mustCreate(t, clientset(t, config).CoreV1().ConfigMaps("default"), configMap("late"))
 		response, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(24 * time.Hour)
+		mustCreate(t, clientset(t, config).CoreV1().ConfigMaps("default"), configMap("late"))
 		line, err := bufio.NewReader(response.Body).ReadString('\n')
 		if err != nil || !strings.Contains(line, `"late"`) {
 			t.Errorf("after a day: %q, %v", line, err)
 		}
 	})
+}
+
+// TestUnreadWatch: a watch whose client does not read an event for a minute ends, however long it was silent before.
+// The same holds for a client that does not read the beginning.
+func TestUnreadWatch(t *testing.T) {
+	for name, read := range map[string]bool{"an event": true, "the beginning": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, config := start(t, localapi.Options{})
+				c := dialed(t, server,
+					"GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				if read {
+					if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Hour)
+				}
+				mustCreate(t, clientset(t, config).CoreV1().ConfigMaps("default"), configMap("late"))
+				time.Sleep(61 * time.Second)
+				if text, _ := end(t, c); text != "" {
+					t.Errorf("still sent: %q", text)
+				}
+			})
+		})
+	}
 }
 
 // TestSlowAnswer: once the body has come, its limit is over: work that takes longer goes on, and is answered.
@@ -358,6 +387,84 @@ func TestHeldWrite(t *testing.T) {
 			t.Errorf("%s after %s, the request ended with %v", response.Status, took, left)
 		}
 	})
+}
+
+// TestHeldBodies: the bodies of held writes have 128 MiB together. A write beyond that is refused at once, and the next
+// one is accepted when the others have gone on.
+func TestHeldBodies(t *testing.T) {
+	release, held := make(chan struct{}), atomic.Int64{}
+	_, config := start(t, localapi.Options{Gate: gate.Funcs{
+		OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
+			if r.Verb == "create" {
+				held.Add(1)
+				<-release
+			}
+			return gate.Verdict{}
+		},
+	}})
+	maps := clientset(t, config).CoreV1().ConfigMaps("default")
+	create := func(n int) error {
+		large := configMap(fmt.Sprint("large", n), "k", strings.Repeat("x", 1<<20))
+		_, err := maps.Create(t.Context(), large, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	const room = 127 // of objects that are a bit larger than a mebibyte
+	var writers sync.WaitGroup
+	for n := range room {
+		writers.Go(func() {
+			if err := create(n); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for held.Load() < room && !t.Failed() {
+		runtime.Gosched()
+	}
+	code, text := answer(t, config, request{
+		method: "POST", path: configMaps, contentType: "application/json", body: strings.Repeat(" ", 2<<20),
+	})
+	if code != http.StatusTooManyRequests {
+		t.Errorf("one write more: %d %s, want %d", code, text, http.StatusTooManyRequests)
+	}
+	close(release)
+	writers.Wait()
+	if err := create(room); err != nil {
+		t.Errorf("after the others: %v", err)
+	}
+}
+
+// TestGatesSeeWhoMayWrite: a write that is refused, because the user is unknown or may not do it, is not held up.
+func TestGatesSeeWhoMayWrite(t *testing.T) {
+	for _, rbac := range []bool{false, true} {
+		server, _ := start(t, localapi.Options{
+			RBAC: rbac, Tokens: map[string]auth.User{"secret": auth.Admin()},
+			Gate: gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
+				t.Errorf("the gate was asked about %s by %q", r.Verb, r.User)
+				return gate.Verdict{}
+			}},
+		})
+		addr := serving(t, server, loopback(t))
+		for _, token := range []string{"", "wrong"} {
+			r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+configMaps,
+				strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			if token != "" {
+				r.Header.Set("Authorization", "Bearer "+token)
+			}
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode != http.StatusUnauthorized && response.StatusCode != http.StatusForbidden {
+				t.Errorf("RBAC %v, token %q: %s", rbac, token, response.Status)
+			}
+		}
+		http.DefaultClient.CloseIdleConnections()
+	}
 }
 
 // TestStopWhileAWriteIsHeld: the server does not wait for the gate.

@@ -19,6 +19,7 @@ import (
 const (
 	DefaultTenant           = "default"
 	DefaultHistoryLimit     = 20_000
+	DefaultHistoryBytes     = 64 << 20
 	DefaultBookmarkInterval = time.Minute
 )
 
@@ -72,8 +73,14 @@ type Options struct {
 	Audit *audit.Log
 
 	// HistoryLimit is the least number of past writes that are kept for watches and for lists at a past version; up to
-	// twice as many are kept. 0 is DefaultHistoryLimit. A negative limit keeps all until [Server.Compact].
+	// twice as many are kept. 0 is DefaultHistoryLimit. A negative limit keeps all until [Server.Compact], whatever
+	// HistoryBytes is.
 	HistoryLimit int
+
+	// HistoryBytes bounds the past writes that are kept, besides HistoryLimit: by the bytes stored before and after
+	// each. Up to a quarter more is kept. In memory, with what is decoded and encoded of them, they take about three
+	// times as much. 0 is DefaultHistoryBytes. A negative value is no bound.
+	HistoryBytes int64
 
 	// BookmarkInterval is how often a watch that allows bookmarks gets one, if the version has risen. 0 is
 	// DefaultBookmarkInterval. A negative interval sends none.
@@ -106,6 +113,13 @@ func (o Options) historyLimit() int64 {
 		return 0
 	}
 	return int64(o.HistoryLimit)
+}
+
+func (o Options) historyBytes() int64 {
+	if o.HistoryBytes == 0 {
+		return DefaultHistoryBytes
+	}
+	return max(o.HistoryBytes, 0)
 }
 
 func (o Options) bookmarkInterval() time.Duration {

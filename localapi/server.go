@@ -43,7 +43,7 @@ type Server struct {
 	admin        auth.User       // of clients in this process that name no user
 	scheme       *runtime.Scheme // Go types that clients have and the server does not
 	allowedHosts []string        // see [Options.AllowedHosts]
-	historyLimit int64           // 0: unlimited
+	history      history
 	compacting   atomic.Bool
 	ownsStorage  bool
 
@@ -69,8 +69,8 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		admin: auth.Admin().Known(), scheme: o.scheme(), allowedHosts: slices.Clone(o.AllowedHosts),
-		historyLimit: o.historyLimit(),
-		stopping:     make(chan struct{}), open: map[*response]bool{},
+		history:  history{limit: o.historyLimit(), bytes: o.historyBytes()},
+		stopping: make(chan struct{}), open: map[*response]bool{},
 	}
 	var authorizer *rbac.Authorizer
 	if o.RBAC {
@@ -155,22 +155,6 @@ func (s *Server) compact(ctx context.Context, revision int64) error {
 		r.Objects.Trim(revision)
 	}
 	return nil
-}
-
-// compactIfDue keeps the history between one and two times its limit.
-func (s *Server) compactIfDue(revision int64) {
-	if s.historyLimit == 0 {
-		return
-	}
-	if _, compacted := s.env.Store.Revision(); revision-compacted <= 2*s.historyLimit {
-		return
-	}
-	if !s.compacting.CompareAndSwap(false, true) {
-		return // another goroutine compacts already
-	}
-	defer s.compacting.Store(false)
-	// A failure only delays the compaction: the next write tries again.
-	_ = s.compact(context.Background(), revision-s.historyLimit)
 }
 
 // Close ends the watches and the contexts of requests, and waits for the requests in flight that came through the

@@ -7,8 +7,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// longestLine bounds a line that is recorded, in bytes.
-const longestLine = 500
+// longestLine bounds a line that is recorded, and longestError the text of an error, in bytes.
+const (
+	longestLine  = 500
+	longestError = 1000
+)
 
 // Logger returns a logger that also records what the reconcile logs with it.
 func (n *Run) Logger(l klog.Logger) klog.Logger {
@@ -67,9 +70,26 @@ func (s *recording) line(msg string, pairs []any) {
 	for n := 0; n+1 < len(pairs) && b.Len() < longestLine; n += 2 {
 		fmt.Fprintf(&b, " %v=%v", pairs[n], pairs[n+1])
 	}
-	text := b.String()
-	if len(text) > longestLine {
-		text = strings.ToValidUTF8(text[:longestLine], "") + "…"
-	}
+	text := cut(b.String(), longestLine)
 	s.run.add(func(step *Step) { step.Kind, step.Text = Logged, text })
+}
+
+// cut returns at most the first n bytes of a text.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "…"
+}
+
+// problem is the text of an error. The error itself may hold an object, or an answer of a server.
+type problem string
+
+func (p problem) Error() string { return string(p) }
+
+func textOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return problem(cut(err.Error(), longestError))
 }

@@ -20,6 +20,8 @@ type Options struct {
 	Steps int
 	// States is how many changes have their old and new state, from which differences are made; zero means 4,096.
 	States int
+	// StateBytes bounds the size of these states together; zero means 32 MiB. The last change has them in any case.
+	StateBytes int
 }
 
 // Recorder keeps the last steps of objects and keys in memory. It allocates nothing once it is full.
@@ -46,9 +48,11 @@ type Recorder struct {
 	evicted uint64
 	// handled counts the calls of handlers, and written the writes of reconciles.
 	handled, written map[Flow]uint64
-	// states are those before and after the last changes, a ring of Options.States.
-	states []states
-	state  int
+	// states are those before and after the last changes, a ring of Options.States. state is the place of the next one,
+	// oldest that of the oldest, and stateBytes the size of all.
+	states        []states
+	state, oldest int
+	stateBytes    int
 }
 
 // track has the steps of one subject.
@@ -66,11 +70,13 @@ type track struct {
 type states struct {
 	number   uint64
 	old, new metav1.Object
+	size     int
 }
 
 // New returns a Recorder without steps.
 func New(o Options) *Recorder {
 	o.Subjects, o.Steps, o.States = cmp.Or(o.Subjects, 2000), cmp.Or(o.Steps, 50), cmp.Or(o.States, 4096)
+	o.StateBytes = cmp.Or(o.StateBytes, 32<<20)
 	r := &Recorder{
 		o: o, tracks: map[Subject]*track{}, states: make([]states, o.States),
 		handled: map[Flow]uint64{}, written: map[Flow]uint64{},
@@ -182,10 +188,23 @@ func (r *Recorder) touchLocked(t *track) {
 }
 
 // keepStatesLocked keeps the states of a change, in the place of the oldest ones.
-func (r *Recorder) keepStatesLocked(step *Step, old, new metav1.Object) {
-	r.states[r.state] = states{step.Number, old, new}
-	step.states = r.state
+func (r *Recorder) keepStatesLocked(step *Step, of states) {
+	if r.states[r.state].number != 0 {
+		r.dropOldestLocked()
+	}
+	of.number, step.states = step.Number, r.state
+	r.states[r.state] = of
+	r.stateBytes += of.size
+	for r.stateBytes > r.o.StateBytes && r.oldest != r.state {
+		r.dropOldestLocked()
+	}
 	r.state = (r.state + 1) % len(r.states)
+}
+
+func (r *Recorder) dropOldestLocked() {
+	r.stateBytes -= r.states[r.oldest].size
+	r.states[r.oldest] = states{}
+	r.oldest = (r.oldest + 1) % len(r.states)
 }
 
 // Steps returns copies of the steps of s, oldest first, and how many there were before them.

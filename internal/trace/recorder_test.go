@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func pod(name, version string) *corev1.Pod {
@@ -53,6 +56,79 @@ func TestStepsGiveWay(t *testing.T) {
 	want(t, "the subject that is no longer watched", versions(r, "a"), []string{})
 	want(t, "stats", r.Stats(), Stats{Steps: 8, Evicted: 2, Subjects: 2})
 	want(t, "newest first", r.Subjects(9, func(Subject) bool { return true }), []Subject{subject("d"), subject("c")})
+}
+
+// TestStatesAreBoundedInBytes: large objects leave fewer states than small ones.
+func TestStatesAreBoundedInBytes(t *testing.T) {
+	const size, limit = 100_000, 4 << 20
+	text := func(n int) string { return fmt.Sprint(n) + strings.Repeat("x", size) }
+	for name, state := range map[string]func(n int) metav1.Object{
+		"typed": func(n int) metav1.Object {
+			return &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: fmt.Sprint(n)},
+				Data:       map[string]string{"k": text(n)},
+			}
+		},
+		"a tree": func(n int) metav1.Object {
+			u := &unstructured.Unstructured{Object: map[string]any{"spec": []any{map[string]any{"k": text(n)}}}}
+			u.SetNamespace("ns")
+			u.SetName("a")
+			u.SetResourceVersion(fmt.Sprint(n))
+			return u
+		},
+		"a type of an operator": func(n int) metav1.Object {
+			type spec struct{ Parts []*map[string]string }
+			return &struct {
+				metav1.TypeMeta
+				metav1.ObjectMeta
+				Spec spec
+			}{
+				metav1.TypeMeta{Kind: "Thing"},
+				metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: fmt.Sprint(n)},
+				spec{[]*map[string]string{{"k": text(n)}}},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := New(Options{StateBytes: limit})
+			before, old := heap(), state(0)
+			for n := range 420 {
+				changed := state(n + 1)
+				r.Changed("things", "", "Update", false, old, changed, time.Now())
+				old = changed
+			}
+			if grown := heap() - before; grown > 2*limit {
+				t.Errorf("the states hold %d MB, want at most %d", grown>>20, 2*limit>>20)
+			}
+			steps, _ := r.Steps(Subject{Resource: "things", Namespace: "ns", Name: "a"})
+			with := 0
+			for _, s := range steps {
+				if s.New != nil {
+					with++
+				}
+			}
+			if last := steps[len(steps)-1]; with != limit/(2*size) || last.New == nil {
+				t.Errorf("%d steps have states, want %d, the last one among them", with, limit/(2*size))
+			}
+		})
+	}
+}
+
+// heap returns the size of the heap after a collection.
+func heap() int {
+	runtime.GC()
+	runtime.GC() // what pools have let go at the first
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// TestErrorsAreShort: a step has the beginning of an error's text, and not the error.
+func TestErrorsAreShort(t *testing.T) {
+	r := New(Options{})
+	r.Received(subject("a"), "ADDED", "1", "", errors.New(strings.Repeat("ü", longestError)))
+	steps, _ := r.Steps(subject("a"))
+	want(t, "error", steps[0].Err.Error(), strings.Repeat("ü", longestError/2)+"…")
 }
 
 // A subject that nobody has steps of can be watched, and all may be.

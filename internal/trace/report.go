@@ -18,7 +18,8 @@ func (r *Recorder) Received(s Subject, event, version, form string, err error) {
 	now := time.Now()
 	r.mu.Lock()
 	step, _ := r.addLocked(s, r.nextLocked())
-	step.Kind, step.Time, step.Event, step.Version, step.Text, step.Err = Received, now, event, version, form, err
+	step.Kind, step.Time, step.Event, step.Version, step.Text = Received, now, event, version, form
+	step.Err = textOf(err)
 	r.endLocked(s, step)
 }
 
@@ -40,11 +41,17 @@ func (r *Recorder) Changed(resource, form, event string, initial bool, old, chan
 	s := Subject{Resource: resource, Namespace: changed.GetNamespace(), Name: changed.GetName()}
 	version := changed.GetResourceVersion()
 	r.holdUp(Changed, s, event)
+	var of states // of an object that is new there is no difference
+	if old != nil {
+		of = states{old: old, new: changed, size: sizeOf(old) + sizeOf(changed)}
+	}
 	r.mu.Lock()
 	step, _ := r.addLocked(s, r.nextLocked())
 	step.Kind, step.Time, step.Event, step.Version, step.Initial = Changed, now, event, version, initial
 	step.Text = form
-	r.keepStatesLocked(step, old, changed)
+	if old != nil {
+		r.keepStatesLocked(step, of)
+	}
 	r.endLocked(s, step)
 }
 
@@ -131,7 +138,7 @@ func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Du
 
 // Ended records the end of a reconcile. p is what Began returned.
 func (r *Recorder) Ended(p Place, key Subject, outcome string, err error, next time.Duration, began time.Time) {
-	took := time.Since(began)
+	took, failure := time.Since(began), textOf(err)
 	r.mu.Lock()
 	r.running--
 	step := r.atLocked(p)
@@ -139,7 +146,7 @@ func (r *Recorder) Ended(p Place, key Subject, outcome string, err error, next t
 		step, _ = r.addLocked(key, r.nextLocked())
 		step.Kind, step.Time, step.Run = Ran, began, p.run
 	}
-	step.Outcome, step.Err, step.Next, step.Took = outcome, err, next, took
+	step.Outcome, step.Err, step.Next, step.Took = outcome, failure, next, took
 	r.endLocked(key, step)
 }
 
@@ -158,8 +165,9 @@ func (n *Run) Waited(what string, took time.Duration, err error) {
 	if n == nil {
 		return
 	}
+	failure := textOf(err)
 	n.add(func(s *Step) {
-		s.Kind, s.Text, s.Took, s.Err, s.Time = Waited, what, took, err, s.Time.Add(-took)
+		s.Kind, s.Text, s.Took, s.Err, s.Time = Waited, what, took, failure, s.Time.Add(-took)
 	})
 }
 
@@ -199,9 +207,10 @@ func (w *Write) End() {
 	if r == nil {
 		return
 	}
+	failure := textOf(w.Err)
 	fill := func(s *Step) {
 		s.Kind, s.Event, s.Text, s.Version = Wrote, w.Verb, w.Subresource, w.Version
-		s.Time, s.Took, s.Outcome, s.Err = w.Began, time.Since(w.Began), cmp.Or(w.Status, "no answer"), w.Err
+		s.Time, s.Took, s.Outcome, s.Err = w.Began, time.Since(w.Began), cmp.Or(w.Status, "no answer"), failure
 	}
 	r.mu.Lock()
 	if run != nil {

@@ -96,7 +96,8 @@ type Step struct {
 	// Outcome of Ran is empty while it runs; then "done", "requeue", "retry", "stale", "given up" or "cancelled". Of
 	// Wrote it is the HTTP status, such as "409 Conflict", or "no answer".
 	Outcome string
-	// Err is why a reconcile, a write or a wait failed, or why the object of Received could not be decoded.
+	// Err is why a reconcile, a write or a wait failed, or why the object of Received could not be decoded. It has only
+	// the text of that error, up to a thousand bytes.
 	Err error
 	// Next is the delay that the reconciler asked for.
 	Next time.Duration

@@ -17,8 +17,11 @@ import (
 // Source: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, v0.37.2.
 var protobufMagic = []byte("k8s\x00")
 
-// maxFrame bounds one watch event, as client-go does: a length beyond it is not a length.
+// maxFrame bounds one watch event, as client-go does for protobuf: a length beyond it is not a length. It also bounds
+// an object in a list, in either encoding.
 const maxFrame = 16 << 20
+
+var errLarge = fmt.Errorf("an object has more than %d MiB", maxFrame>>20)
 
 // keptFrame is how large a buffer is kept for the next event: a watch must not hold that of its largest for as long
 // as it lasts.

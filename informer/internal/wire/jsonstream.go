@@ -9,7 +9,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// jsonStream cuts a body into JSON values as it comes in, and keeps one at a time.
+// jsonStream cuts a body into JSON values as it comes in, and keeps one at a time, of at most maxFrame bytes.
 type jsonStream struct {
 	in io.Reader
 	// buf[begin:end] has been read and not been used.
@@ -35,6 +35,8 @@ func (s *jsonStream) fill() error {
 	case s.end == len(s.buf) && s.begin > 0:
 		s.end = copy(s.buf, s.buf[s.begin:s.end])
 		s.begin = 0
+	case s.end >= maxFrame:
+		return &objects.DecodeError{What: "list", Err: errLarge}
 	case s.end == len(s.buf):
 		s.buf = append(s.buf, make([]byte, len(s.buf))...)
 	}

@@ -97,6 +97,9 @@ func (s *protoStream) skip(size int64) error {
 
 // bytes reads the content of a field. A length that is a lie is believed only as far as there is content.
 func (s *protoStream) bytes(size int64) ([]byte, error) {
+	if size > maxFrame {
+		return nil, errLarge
+	}
 	if cap(s.buf) > keptFrame && size <= keptFrame {
 		s.buf = nil
 	}

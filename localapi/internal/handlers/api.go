@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,8 +25,11 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// maxBody bounds a request's body, as in a kube-apiserver.
-const maxBody = 3 << 20
+// maxBody bounds a request's body, as in a kube-apiserver, and maxBodies those of all requests under way.
+const (
+	maxBody   = 3 << 20
+	maxBodies = 128 << 20
+)
 
 // API serves resources.
 type API struct {
@@ -56,6 +60,8 @@ type API struct {
 
 	// Stopping is closed when the server closes. Watches then end.
 	Stopping <-chan struct{}
+
+	bodies atomic.Int64 // the bytes of the bodies of all requests under way, at most maxBodies
 }
 
 // ServeHTTP answers a request.
@@ -67,6 +73,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, target, err := parseRequest(r, query)
 	x := &exchange{api: a, w: w, r: r, query: query, info: info, target: target}
 	defer x.recoverPanic()
+	defer x.dropBody()
 	if err != nil {
 		x.unreadable(err)
 		return
@@ -79,22 +86,22 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	verdict := x.before()
-	switch verdict.Action {
-	case gate.Drop:
-		x.lose()
-	case gate.Fail:
-		x.fail(statusError(verdict.Status))
-		return
-	}
 	if refused == nil {
 		refused = x.impersonate()
 	}
 	if refused == nil {
 		refused = x.authorize()
 	}
-	if refused != nil {
+	if refused != nil { // before a gate holds the request, and its body
 		x.fail(refused)
+		return
+	}
+	verdict := x.before()
+	switch verdict.Action {
+	case gate.Drop:
+		x.lose()
+	case gate.Fail:
+		x.fail(statusError(verdict.Status))
 		return
 	}
 	x.serve(verdict)
@@ -169,8 +176,9 @@ type exchange struct {
 	asOf int64
 
 	// body and bodyErr are what readBody returned; both are nil before.
-	body    []byte
-	bodyErr error
+	body      []byte
+	bodyErr   error
+	bodyBytes int64 // what is counted for it in the API's bodies
 
 	sentName string // name of the object in a create's body
 	dryRun   bool   // requested in a delete's body
@@ -209,6 +217,9 @@ func (x *exchange) open() error {
 		return nil
 	}
 	body, err := x.readBody()
+	if apierrors.IsTooManyRequests(err) {
+		return err
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return serviceError(http.StatusRequestTimeout, ": the body did not arrive in time")
 	}
@@ -225,11 +236,29 @@ func (x *exchange) open() error {
 }
 
 // readBody reads the body at the first call, and returns it at each.
+//
+// Errors: TooManyRequests while the bodies of other requests fill the room for all.
 func (x *exchange) readBody() ([]byte, error) {
-	if x.body == nil && x.bodyErr == nil {
-		x.body, x.bodyErr = io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
+	if x.body != nil || x.bodyErr != nil {
+		return x.body, x.bodyErr
 	}
+	if x.bodyBytes = x.r.ContentLength; x.bodyBytes < 0 || x.bodyBytes > maxBody {
+		x.bodyBytes = maxBody
+	}
+	if x.api.bodies.Add(x.bodyBytes) > maxBodies {
+		x.dropBody()
+		x.bodyErr = apierrors.NewTooManyRequests(fmt.Sprintf("the bodies of the requests under way have %d MiB: try "+
+			"again later", maxBodies>>20), 1)
+		return nil, x.bodyErr
+	}
+	x.body, x.bodyErr = io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
 	return x.body, x.bodyErr
+}
+
+// dropBody makes room for the bodies of others.
+func (x *exchange) dropBody() {
+	x.api.bodies.Add(-x.bodyBytes)
+	x.bodyBytes = 0
 }
 
 // answer performs the operation.

@@ -114,7 +114,10 @@ func (x *exchange) before() gate.Verdict {
 	}
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Time{}) // the listener's limit does not know of gates
 	if x.info.Mutates() && x.r.Body != nil {
-		_, _ = x.readBody() // before that, net/http does not notice when a client leaves; open reports the error
+		// Before the body was read, net/http does not notice when a client leaves.
+		if _, err := x.readBody(); err != nil {
+			return gate.Verdict{} // open reports it
+		}
 	}
 	return x.api.Gate.Before(x.r.Context(), x.info)
 }

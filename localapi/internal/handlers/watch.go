@@ -23,7 +23,8 @@ import (
 // stream is a running watch on the wire.
 type stream struct {
 	*exchange
-	flusher   http.Flusher
+	client    *http.ResponseController
+	limit     time.Time // until when the client must have read what is sent; zero: nothing is under way
 	watcher   *registry.Watcher
 	bookmarks bool  // requested by the client
 	sent      int64 // the revision that the client has been told
@@ -61,7 +62,9 @@ func (x *exchange) serveWatch() {
 		x.finish(x.answerError(err))
 		return
 	}
-	s := &stream{exchange: x, watcher: watcher, bookmarks: o.AllowWatchBookmarks}
+	s := &stream{
+		exchange: x, client: http.NewResponseController(x.w), watcher: watcher, bookmarks: o.AllowWatchBookmarks,
+	}
 	if !s.start() {
 		return
 	}
@@ -108,16 +111,38 @@ func (s *stream) start() bool {
 	s.w.Header().Set("Content-Type", contentType)
 	s.w.Header().Set("Cache-Control", "no-cache, private")
 	s.addWarnings(s.w.Header())
-	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Time{}) // the listener's limit is for answers that end
 	s.w.WriteHeader(http.StatusOK)
-	s.flusher, _ = s.w.(http.Flusher)
 	s.flush()
 	return true
 }
 
+// readTimeout is how long the client of a watch may take to read what is sent to it. A client that has stopped reading
+// would hold events, and a connection, for as long as it likes.
+const readTimeout = time.Minute
+
+// allow begins the time in which the client must read what is about to be sent, or renews it. It fails on a connection
+// within the process, whose buffer is small.
+func (s *stream) allow() {
+	if now := time.Now(); s.limit.Sub(now) < readTimeout/2 {
+		s.limit = now.Add(readTimeout)
+		_ = s.client.SetWriteDeadline(s.limit)
+	}
+}
+
+// flush sends what was written. Then the watch may be silent for as long as it likes.
 func (s *stream) flush() {
-	if s.flusher != nil {
-		s.flusher.Flush()
+	s.allow()
+	if s.client.Flush() != nil {
+		s.done = true // the client is gone, or does not read
+	}
+	s.limit = time.Time{}
+	_ = s.client.SetWriteDeadline(s.limit)
+}
+
+func (s *stream) put(b []byte) {
+	s.allow()
+	if _, err := s.w.Write(b); err != nil {
+		s.done = true // the client is gone, or does not read
 	}
 }
 
@@ -226,7 +251,7 @@ func (s *stream) send(n registry.Notice) {
 		s.fail(codec.Status(statusError(verdict.Status)))
 		return
 	case gate.Garbage:
-		_, _ = s.w.Write([]byte("\x00\x00\x00\x05garbage\n"))
+		s.put([]byte("\x00\x00\x00\x05garbage\n"))
 		s.flush()
 		return
 	case gate.Bookmark:
@@ -239,7 +264,7 @@ func (s *stream) send(n registry.Notice) {
 	}
 	if verdict.Action == gate.Truncate {
 		frame := s.framed(n.Type, raw)
-		_, _ = s.w.Write(frame[:len(frame)/2])
+		s.put(frame[:len(frame)/2])
 		s.flush()
 		s.lose()
 	}
@@ -302,11 +327,7 @@ func (s *stream) encodeEvent(n registry.Notice) ([]byte, error) {
 }
 
 // frame sends one event.
-func (s *stream) frame(t watch.EventType, raw []byte) {
-	if _, err := s.w.Write(s.framed(t, raw)); err != nil {
-		s.done = true // the client is gone
-	}
-}
+func (s *stream) frame(t watch.EventType, raw []byte) { s.put(s.framed(t, raw)) }
 
 // framed returns the event as it is sent: a line of JSON, or a protobuf message preceded by its length.
 func (s *stream) framed(t watch.EventType, raw []byte) []byte {

@@ -194,7 +194,7 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	if err != nil {
 		return nil, err
 	}
-	created, err := r.put(ctx, key, obj, value, storage.NoRevision)
+	created, err := r.put(ctx, storage.Record{Key: key}, obj, value)
 	if errors.Is(err, storage.ErrConflict) {
 		return nil, r.alreadyExists(key, m.GetName())
 	}

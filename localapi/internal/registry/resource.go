@@ -39,8 +39,9 @@ type Env struct {
 	// exists.
 	Namespaces *Resource
 
-	// Written is called after every write, with no lock held.
-	Written func(revision int64)
+	// Written is called after every write, with no lock held. size is the number of bytes that the object had before
+	// and has now, as stored: all that the history holds because of the write.
+	Written func(revision int64, size int)
 }
 
 // Resource performs the operations on one type.
@@ -311,11 +312,12 @@ func (r *Resource) object(obj runtime.Object, key string, revision int64) (*watc
 	return &watchcache.Object{Object: obj, Meta: m, Record: storage.Record{Key: key, Revision: revision}}, nil
 }
 
-// put stores obj, and hands it over to the cache, if the key is at the expected revision.
-func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, value []byte,
-	expected int64,
+// put stores obj in place of old, and hands it over to the cache, if old is still what is stored. To create an object,
+// old has only the key.
+func (r *Resource) put(ctx context.Context, old storage.Record, obj runtime.Object,
+	value []byte,
 ) (*watchcache.Object, error) {
-	write := storage.Write{Key: key, Value: value, Expected: expected, Tag: tag{r.Definition, obj}}
+	write := storage.Write{Key: old.Key, Value: value, Expected: old.Revision, Tag: tag{r.Definition, obj}}
 	if r.Definition.Convert != nil {
 		write.Tag = nil // what is stored is what the webhook made of obj
 	}
@@ -323,10 +325,10 @@ func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, valu
 	if err != nil {
 		return nil, err
 	}
-	if err := r.written(revision); err != nil {
+	if err := r.written(revision, len(old.Value)+len(value)); err != nil {
 		return nil, err
 	}
-	o, err := r.stored(ctx, obj, key, revision)
+	o, err := r.stored(ctx, obj, old.Key, revision)
 	if err == nil && r.Changed != nil {
 		r.Changed(ctx, o, false)
 	}
@@ -355,7 +357,7 @@ func (r *Resource) remove(ctx context.Context, o *watchcache.Object) (*watchcach
 	if err := r.release(ctx, o.Object); err != nil {
 		return nil, err
 	}
-	if err := r.written(revision); err != nil {
+	if err := r.written(revision, len(o.Value)); err != nil {
 		return nil, err
 	}
 	last, err := r.object(o.Object, o.Key, revision)
@@ -366,12 +368,12 @@ func (r *Resource) remove(ctx context.Context, o *watchcache.Object) (*watchcach
 }
 
 // written makes a write visible to watches and gives the server a chance to compact.
-func (r *Resource) written(revision int64) error {
+func (r *Resource) written(revision int64, size int) error {
 	if err := r.Objects.Sync(); err != nil {
 		return err
 	}
 	if r.env.Written != nil {
-		r.env.Written(revision)
+		r.env.Written(revision, size)
 	}
 	return nil
 }

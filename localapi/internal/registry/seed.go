@@ -47,7 +47,7 @@ func (r *Resource) Seed(ctx context.Context, obj runtime.Object) error {
 		return fmt.Errorf("encode: %w", err)
 	}
 	key := r.key(m.GetNamespace(), m.GetName()).String()
-	if _, err = r.put(ctx, key, obj, value, storage.NoRevision); errors.Is(err, storage.ErrConflict) {
+	if _, err = r.put(ctx, storage.Record{Key: key}, obj, value); errors.Is(err, storage.ErrConflict) {
 		return r.alreadyExists(key, m.GetName())
 	}
 	return err

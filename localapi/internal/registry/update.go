@@ -286,7 +286,7 @@ func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchca
 	if o.DryRun {
 		return r.object(obj, old.Key, old.Revision)
 	}
-	return r.put(ctx, old.Key, obj, value, old.Revision)
+	return r.put(ctx, old.Record, obj, value)
 }
 
 // finished reports whether a write removed the last reason for a deleted object to stay.

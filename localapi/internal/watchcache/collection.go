@@ -257,8 +257,23 @@ func (c *Collection) Watch(revision int64) (*Cursor, error) {
 	return &Cursor{collection: c, after: revision}, nil
 }
 
-// batch bounds what Next returns at once, so that a consumer that is stuck pins little memory.
-const batch = 256
+// batch and batchBytes bound what Next returns at once, so that a consumer that is stuck pins little memory. One event
+// is returned in any case. The bytes are those stored.
+const (
+	batch      = 256
+	batchBytes = 4 << 20
+)
+
+// first returns how many of the events Next returns at once.
+func first(events []*Event) int {
+	size := 0
+	for i, e := range events {
+		if size += len(e.Value); i == batch || i > 0 && size > batchBytes {
+			return i
+		}
+	}
+	return len(events)
+}
 
 // Next returns some of the events that are there, without waiting, and the revision up to which they are complete. If
 // there are none, changed is closed when there may be some. The events are read-only. Errors: ErrExpired.
@@ -273,10 +288,10 @@ func (w *Cursor) Next() (events []*Event, revision int64, changed <-chan struct{
 		return nil, w.after, nil, ErrExpired
 	}
 	events = c.log[c.indexLocked(w.after):]
-	switch {
-	case len(events) > batch:
-		events = events[:batch:batch]
-		w.after = events[batch-1].Revision
+	switch n := first(events); {
+	case len(events) > n:
+		events = events[:n:n]
+		w.after = events[n-1].Revision
 		return events, w.after, nil, nil
 	case len(events) > 0:
 		w.after = c.revision

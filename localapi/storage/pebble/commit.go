@@ -204,9 +204,15 @@ func (s *Store) publish(entries []entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = append(s.log, entries...)
-	oldest := len(s.log) - s.recent // of the entries that keep their events
-	for i := max(0, oldest-len(entries)); i < oldest; i++ {
-		s.log[i].event = nil
+	s.whole += len(entries)
+	for _, e := range entries {
+		s.wholeBytes += e.size()
+	}
+	for s.whole > s.recent || s.whole > 1 && s.wholeBytes > recentBytes {
+		oldest := &s.log[len(s.log)-s.whole]
+		s.whole--
+		s.wholeBytes -= oldest.size()
+		oldest.event = nil
 	}
 	s.published.Store(entries[len(entries)-1].revision)
 	s.wakeLocked()

@@ -51,6 +51,12 @@ func (s *Store) forget(revision int64) []entry {
 		return nil
 	}
 	entries := s.log[:n]
+	for i := range entries {
+		if entries[i].event != nil {
+			s.whole--
+			s.wholeBytes -= entries[i].size()
+		}
+	}
 	s.log = s.log[n:]
 	if len(s.log) < cap(s.log)/4 || revision == entries[n-1].revision {
 		s.log = append(make([]entry, 0, len(s.log)+len(s.log)/2), s.log...) // a copy, so that the rest is garbage

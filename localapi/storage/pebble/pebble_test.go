@@ -1,11 +1,13 @@
 package pebble_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -139,4 +141,46 @@ func ExampleOpen() {
 	// Output:
 	// 2 <nil> <nil>
 	// 1 2 <nil>
+}
+
+// TestRecentWritesAreBoundedInBytes: the store keeps 4,096 recent writes only if they are small. Watches read the
+// others from disk.
+func TestRecentWritesAreBoundedInBytes(t *testing.T) {
+	heap := func() int {
+		runtime.GC()
+		runtime.GC() // what pools have let go at the first
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	s, err := pebble.Open(t.Context(), t.TempDir(), pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	before, revision := heap(), int64(storage.NoRevision)
+	const writes, size = 150, 1_000_000
+	for n := range writes {
+		w := storage.Write{Key: "a", Value: bytes.Repeat([]byte{byte(n)}, size), Expected: revision}
+		if revision, err = s.Put(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := heap() - before; grown > 100<<20 {
+		t.Errorf("%d writes of %d bytes hold %d MB, want at most 100", writes, size, grown>>20)
+	}
+	w, err := s.Watch(t.Context(), "", storage.FirstRevision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	events, _, err := w.Poll()
+	if err != nil || len(events) != writes {
+		t.Fatalf("the watch got %d events, want %d: %v", len(events), writes, err)
+	}
+	for n, e := range events {
+		if len(e.Value) != size || e.Value[0] != byte(n) {
+			t.Errorf("event %d has another value", n)
+		}
+	}
 }

@@ -25,7 +25,8 @@ type Options struct {
 	// CacheSize bounds the memory for blocks read from disk. Units: bytes. 0 is 8 MiB.
 	CacheSize int64
 
-	// RecentWrites is how many of the last writes are kept in memory for watches, whole and with their tags. 0 is 4096.
+	// RecentWrites is how many of the last writes are kept in memory for watches, whole and with their tags: at most 64
+	// MiB of them. 0 is 4096.
 	RecentWrites int
 
 	// memTableSize is how much the engine collects before it writes a table. Units: bytes. 0 is its default, 4 MiB.
@@ -38,6 +39,7 @@ type Options struct {
 const (
 	defaultCacheSize    = 8 << 20
 	defaultRecentWrites = 4096
+	recentBytes         = 64 << 20
 	ownerFile           = "OWNER"
 )
 
@@ -90,9 +92,11 @@ type Store struct {
 	mu sync.RWMutex
 
 	// log holds the writes after the compacted revision, in order. Invariant: log[i].revision == base + 1 + i, and the
-	// last one's is published. Only the last Options.RecentWrites entries have their event.
-	log       []entry
-	compacted int64
+	// last one's is published. Only the last whole entries have their event, and those have wholeBytes together.
+	log        []entry
+	whole      int
+	wholeBytes int
+	compacted  int64
 
 	// appended is closed, and replaced on demand, when the log grows or the store closes. The writer closes it; watches
 	// wait for it. It is nil while nobody waits.
@@ -109,6 +113,9 @@ type entry struct {
 	deleted            bool
 	event              *storage.Event // nil: must be read from disk
 }
+
+// size returns the bytes of the entry's event, which it has.
+func (e *entry) size() int { return len(e.event.Value) + len(e.event.Previous.Value) }
 
 var _ storage.Storage = (*Store)(nil)
 
