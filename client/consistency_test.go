@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -290,35 +292,70 @@ func TestRefusedWritesBlockNothing(t *testing.T) {
 	}, configMap("a"))
 }
 
-// After a server error nobody knows. Reads of that object fail, others do not; a live read is possible by option.
+// After an error of the server that it did not refuse the write with, a look at the server tells: at once if the server
+// is done with it, and otherwise when it must have given up.
 func TestServerErrorIsUnknown(t *testing.T) {
+	child := func() *corev1.ConfigMap {
+		child := configMap("")
+		child.GenerateName = "child-"
+		return child
+	}
+	for name, c := range map[string]struct {
+		err  *apierrors.StatusError
+		wait time.Duration
+	}{
+		"internal error": {apierrors.NewInternalError(errors.New("boom")), 0},
+		"timeout":        {apierrors.NewTimeoutError("the time is up", 0), time.Minute},
+		"storage": {&apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: 500, Message: "etcdserver: request timed out",
+		}}, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, client.Options{}, func(w *world) {
+				w.warm(&corev1.ConfigMapList{})
+				w.set(func() {
+					w.after = func(r *gate.Request) gate.Verdict {
+						if r.Verb == "create" {
+							return gate.FailWith(c.err)
+						}
+						return gate.Verdict{}
+					}
+				})
+				if err := w.Create(w.ctx, child()); err == nil {
+					t.Fatal("no error")
+				}
+				began, list := time.Now(), corev1.ConfigMapList{}
+				err := w.List(w.ctx, &list)
+				for errors.Is(err, client.ErrStale) {
+					time.Sleep(time.Second)
+					err = w.List(w.ctx, &list)
+				}
+				if took := time.Since(began); err != nil || len(list.Items) != 1 || took != c.wait {
+					t.Errorf("%d children after %v: %v; want one after %v", len(list.Items), took, err, c.wait)
+				}
+			})
+		})
+	}
+}
+
+// A live read is possible by option where a reconcile would have to wait, and outside of one it does the same.
+func TestLiveIfStale(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})
-		w.set(func() {
-			w.after = func(r *gate.Request) gate.Verdict {
-				if r.Verb == "delete" {
-					return gate.FailWith(apierrors.NewInternalError(errors.New("etcd: request timed out")))
-				}
-				return gate.Verdict{}
+		w.set(func() { w.lag = time.Hour })
+		w.lose(true)
+		if err := w.Patch(w.ctx, configMap("a"), client.RawPatch(types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"v":"2"}}}`))); err == nil {
+			t.Fatal("the answer was not lost")
+		}
+		for _, ctx := range []context.Context{w.ctx, w.outside} {
+			var got corev1.ConfigMap
+			w.must(w.Get(ctx, keyOf(configMap("a")), &got, client.LiveIfStale))
+			if got.Labels["v"] != "2" {
+				t.Errorf("read %v", got.Labels)
 			}
-		})
-		if err := w.Delete(w.ctx, configMap("a")); err == nil {
-			t.Fatal("no error")
 		}
-		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}); !errors.Is(err, client.ErrStale) &&
-			!apierrors.IsNotFound(err) {
-			t.Errorf("get a: %v", err)
-		}
-		w.must(w.Get(w.ctx, keyOf(configMap("b")), &corev1.ConfigMap{}))
-		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{},
-			client.LiveIfStale); !apierrors.IsNotFound(err) {
-			t.Errorf("live get: %v", err)
-		}
-		time.Sleep(2 * time.Minute)
-		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-			t.Errorf("get a after the timeout: %v", err)
-		}
-	}, configMap("a"), configMap("b"))
+	}, configMap("a", "v", "1"))
 }
 
 // DeleteAllOf does not say what became of each object: the next read asks the server once, and waits for the cache.

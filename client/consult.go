@@ -130,7 +130,7 @@ func awaitWrite(ctx context.Context, cache *cached.Cache, key ObjectKey, w *ownw
 		return stale
 	case o.InDoubt && !o.After.After(time.Now()):
 		if err := cache.Writes.Resolve(ctx, w); err != nil {
-			stale.Cause = errors.Join(o.Lost, err)
+			stale.Cause, stale.RetryAfter = errors.Join(o.Lost, err), ownwrites.AskAgainAfter
 			return stale
 		}
 		return nil

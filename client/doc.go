@@ -45,18 +45,32 @@
 // its resource version. They wait, up to [Options].StaleAfter, only where the answer does not say what the object is
 // like now:
 //
-//   - The answer of a write was lost, or is a server error: it may still be applied. Whatever the write could change
-//     cannot be read until a list that began after the server's request timeout is in the cache. A create with a
-//     generated name blocks lists that would contain it.
 //   - A subresource answered with another kind (a Scale, or the Status of an eviction), or many objects were deleted
 //     at once.
 //   - The object was written in another version of its API than it is read in.
+//   - In a reconcile: the answer of a write was lost, or it is a server error that does not say whether the write took
+//     effect. Then the server is asked once about that object, and the cache must show its answer.
 //
-// When it takes longer the read fails with [ErrStale], which package reconcile turns into a quiet requeue. Or it is
-// answered by the server, where [LiveIfStale] says so: that costs a request, and does not help against a write that
-// is still under way.
+// # Who gets ErrStale
+//
+// A read with the context of a reconcile (see [WithOwner]) fails with [ErrStale] when that takes longer. Package
+// reconcile turns it into a quiet requeue. All others, as map functions, validators, runnables and programs that run
+// once, never get it. They see every own write that was answered: where the cache does not show it in time, the server
+// is asked instead, and only if that fails, too, they get what the cache has. A write whose answer was lost is to them
+// like a write of another process: it is seen when the watch brings it.
+//
+// One kind of lost write is not settled by asking once, because it does harm if it is applied late, after the reconcile
+// has looked and written again: a create with a generated name, a patch without a precondition, a deletion of many
+// objects. Until a list that began after the server's request timeout is in the cache, reconciles cannot read what it
+// could change: the object of that name, and lists that the object would be in by namespace and selectors. A refused
+// connection, and an answer of the server's admission chain with whatever code, leave nothing open.
+//
+// With [LiveIfStale] the server answers where a reconcile would get ErrStale: that costs a request, and does not help
+// against a write that is still under way.
 //
 // A write that was answered with success never returns an error because of the record.
+//
+// # Readers by listers
 //
 // Reconcilers that read by listers have [Cluster.Ready] and [Cluster.Seen] as a gate, with [Follow] for their
 // informers. The writes of clientsets count, too, if they are made of the same config, and that comes from a manager

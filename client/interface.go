@@ -40,11 +40,12 @@ func ObjectKeyFromObject(obj metav1.Object) ObjectKey {
 type Reader interface {
 	// Get reads the object named by key into obj.
 	//
-	// Errors: NotFound; [ErrStale]; Forbidden, with the permission in words, also when it is the cache that lacks it.
+	// Errors: NotFound; in a reconcile, [ErrStale]; Forbidden, with the permission in words, also when it is the cache
+	// that lacks it.
 	Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOption) error
 	// List reads the objects that opts select into list, in no order.
 	//
-	// Errors: [ErrStale]; [ErrNoIndex] for a field that no index was made for; Forbidden, as Get.
+	// Errors: in a reconcile, [ErrStale]; [ErrNoIndex] for a field that no index was made for; Forbidden, as Get.
 	List(ctx context.Context, list ObjectList, opts ...ListOption) error
 }
 

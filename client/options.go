@@ -48,7 +48,8 @@ func applied[Option, Options any](opts []Option, apply func(Option, *Options)) (
 type ReadOptions struct {
 	// Live asks the server, not the cache.
 	Live bool
-	// LiveIfStale asks the server when the cache cannot tell what this process wrote.
+	// LiveIfStale asks the server when the cache cannot tell what this process wrote, where a reconcile would get
+	// [ErrStale].
 	LiveIfStale bool
 	// Lagging reads the cache as it is, own writes or not.
 	Lagging bool

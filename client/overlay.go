@@ -2,9 +2,14 @@ package client
 
 import (
 	"context"
+	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/flyball-dev/flyball/client/internal/cached"
+	"github.com/flyball-dev/flyball/client/internal/kinds"
+	"github.com/flyball-dev/flyball/client/internal/patches"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
@@ -23,8 +28,8 @@ func overlay(cache *cached.Cache, q *cached.Query, objs []Object,
 		switch {
 		case e == nil:
 			return false
-		case e.Gone:
-			return obj.GetUID() == e.UID()
+		case e.Gone: // An earlier object of that name is gone, too.
+			return obj.GetUID() == e.UID() || versions.Earlier(obj.GetResourceVersion(), e.Version)
 		case versions.Earlier(e.Version, obj.GetResourceVersion()):
 			delete(byKey, key) // The cache has got on since the entries were looked up.
 			return false
@@ -63,18 +68,36 @@ func concerned(ctx context.Context, cache *cached.Cache, q *cached.Query, w *own
 	if !q.Lists() {
 		return key == q.Key
 	}
-	if before := newest(cache, key); before != nil && cache.Matches(q, before) {
+	before := newest(cache, key)
+	if before != nil && cache.Matches(q, before) {
 		return true
 	}
 	if w.Deletes {
 		return false
 	}
+	after, err := written(cache, w, before)
+	return err != nil || cache.Matches(q, after)
+}
+
+var errUnwritten = errors.New("nobody knows what the write makes of the object")
+
+// written returns the object that w, which is not a deletion, makes of before. before is nil if it is not known.
+func written(cache *cached.Cache, w *ownwrites.Write, before Object) (Object, error) {
 	contentType, body := w.Sent()
-	if body == nil {
-		return true
+	if body == nil || w.Patches() && before == nil {
+		return nil, errUnwritten
 	}
-	sent, err := cache.Decode(contentType, body)
-	return err != nil || cache.Matches(q, sent)
+	if w.Patches() {
+		data, media, err := kinds.Encode(before, cache.Kind.GVK, false)
+		if err != nil {
+			return nil, err
+		}
+		if body, err = patches.Applied(types.PatchType(contentType), before, data, body); err != nil {
+			return nil, err
+		}
+		contentType = media
+	}
+	return cache.Decode(contentType, body)
 }
 
 // newest returns the object as it was last written, or is in the cache; nil if neither is known.

@@ -14,7 +14,8 @@ import (
 )
 
 // WithOwner makes owner the one in whose name the writes with the returned context are made; see [Cluster.Ready].
-// owner is any comparable value. Package reconcile does this for every reconcile.
+// owner is any comparable value. Reads with the context rather return [ErrStale] than miss an own write. Package
+// reconcile does this for every reconcile; a loop of your own that decides on what it reads can do the same.
 func WithOwner(ctx context.Context, owner any) context.Context {
 	return context.WithValue(ctx, ownwrites.OwnerKey{}, owner)
 }

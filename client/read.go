@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,10 +34,8 @@ func (c *Cluster) Get(ctx context.Context, key ObjectKey, obj Object, opts ...Ge
 	if cache == nil {
 		return c.server.Get(ctx, k, key, obj)
 	}
-	found, err := c.readCache(ctx, cache, &cached.Query{Key: key}, o)
+	found, _, err := c.read(ctx, cache, &cached.Query{Key: key}, o, nil)
 	switch {
-	case o.LiveIfStale && errors.Is(err, ErrStale):
-		return c.server.Get(ctx, k, key, obj)
 	case err != nil:
 		return err
 	case len(found) == 0:
@@ -60,12 +59,8 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 	if cache == nil {
 		return c.server.List(ctx, k, o.Namespace, o.params(), list)
 	}
-	version := cache.Watermark(o.Namespace)
 	q := &cached.Query{Key: ObjectKey{Namespace: o.Namespace}, Labels: o.Labels, Fields: o.Fields}
-	found, err := c.readCache(ctx, cache, q, o.ReadOptions)
-	if o.LiveIfStale && errors.Is(err, ErrStale) {
-		return c.server.List(ctx, k, o.Namespace, o.params(), list)
-	}
+	found, version, err := c.read(ctx, cache, q, o.ReadOptions, list)
 	if err != nil {
 		return err
 	}
@@ -81,6 +76,56 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 	list.SetContinue("")
 	list.SetRemainingItemCount(nil)
 	return nil
+}
+
+// read answers q from the cache, and returns the version of the answer. list is nil, or of the type that the reader of
+// a list wants. A reconcile gets [ErrStale] where the cache is behind an own write: without it, it would decide on what
+// it has already changed. Every other reader gets the server's answer there or, if that fails, what the cache has.
+func (c *Cluster) read(ctx context.Context, cache *cached.Cache, q *cached.Query, o ReadOptions, list ObjectList,
+) (found []Object, version string, err error) {
+	if o.LiveIfStale && OwnerFrom(ctx) == nil {
+		ctx = WithOwner(ctx, o) // It wants to be told of everything that a reconcile is.
+	}
+	version = cache.Watermark(q.Key.Namespace)
+	found, err = c.readCache(ctx, cache, q, o)
+	if !errors.Is(err, ErrStale) || OwnerFrom(ctx) != nil && !o.LiveIfStale {
+		return found, version, err
+	}
+	live, at, err := c.readServer(ctx, cache, q, list)
+	if err == nil || o.LiveIfStale {
+		return live, at, err
+	}
+	found, err = cache.Read(q)
+	return found, version, err
+}
+
+// readServer answers q from the server, with what the cache would hold of it. The arguments and results are those of
+// read.
+func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q *cached.Query, list ObjectList,
+) (found []Object, version string, err error) {
+	keep := func(item runtime.Object) error {
+		if obj, is := item.(Object); is && cache.Matches(q, obj) {
+			found = append(found, obj)
+		}
+		return nil
+	}
+	if q.Lists() {
+		fresh := reflect.New(reflect.TypeOf(list).Elem()).Interface().(ObjectList)
+		// The server knows no indexes: their fields are matched here.
+		params := ListOptions{Labels: q.Labels}.params()
+		if err = c.server.List(ctx, cache.Kind, q.Key.Namespace, params, fresh); err == nil {
+			err = meta.EachListItem(fresh, keep)
+		}
+		return found, fresh.GetResourceVersion(), err
+	}
+	obj, err := cache.Kind.New(c.o.Scheme)
+	if err == nil {
+		err = c.server.Get(ctx, cache.Kind, q.Key, obj)
+	}
+	if err == nil {
+		_ = keep(obj)
+	}
+	return found, "", IgnoreNotFound(err)
 }
 
 // cacheFor returns the cache that is read; nil where the server is. A live read makes no cache.

@@ -60,11 +60,13 @@ func TestClientsetWritesAreSeen(t *testing.T) {
 						return gate.Verdict{}
 					}
 				})
-				if _, err := maps.Create(ctx, configMap("b"), metav1.CreateOptions{}); err == nil {
+				b := configMap("")
+				b.GenerateName = "b-"
+				if _, err := maps.Create(ctx, b, metav1.CreateOptions{}); err == nil {
 					t.Fatal("the answer was not lost")
 				}
-				if err := w.Get(w.ctx, keyOf(configMap("b")), &corev1.ConfigMap{}); !errors.Is(err, client.ErrStale) {
-					t.Errorf("get of what may be created: %v", err)
+				if err := w.List(w.ctx, &corev1.ConfigMapList{}); !errors.Is(err, client.ErrStale) {
+					t.Errorf("list of what may be created: %v", err)
 				}
 				w.must(w.Get(w.ctx, keyOf(a), &corev1.ConfigMap{}))
 			}, configMap("old"))
@@ -162,7 +164,9 @@ func TestSeen(t *testing.T) {
 				return gate.Verdict{}
 			}
 		})
-		if err := w.Create(ctx, configMap("c")); err == nil {
+		c := configMap("")
+		c.GenerateName = "c-"
+		if err := w.Create(ctx, c); err == nil {
 			t.Fatal("the answer was not lost")
 		}
 		seen("in doubt", true)

@@ -7,7 +7,9 @@ import (
 )
 
 // ErrStale says that the cache cannot tell yet what this process wrote. Nothing is wrong: try again a little later.
-// Package reconcile does, without counting it as a failure.
+// Package reconcile does, without counting it as a failure. Only reads with the context of a reconcile return it, or
+// with one of [WithOwner]. Map functions, validators, runnables and programs that run once get an answer instead: see
+// the package comment.
 var ErrStale = errors.New("the cache is behind a write of this process")
 
 // StaleError is the [ErrStale] of one read.

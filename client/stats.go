@@ -12,7 +12,7 @@ type Stats struct {
 	// write, or asked the server what became of one. Waited is how long they took for that, all together.
 	Waits  uint64
 	Waited time.Duration
-	// Stale are the reads, among them, that came back with [ErrStale].
+	// Stale are the reads, among them, that came back with [ErrStale] or were answered by the server instead.
 	Stale uint64
 	// Unseen is how many own writes some cache has not shown yet, and Unknown of how many nobody knows what came of
 	// them.

@@ -3,7 +3,9 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,29 +13,58 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// Of each verb the answer is lost, once after it took effect, once before. Nobody reads what it could have changed,
-// until a list begun after the server's request timeout tells which it was; all else is read as ever, and no other
-// request is made.
+// lostWrites are writes whose answer the tests lose.
+var lostWrites = map[string]struct {
+	write func(w *world) error
+	// want is what the object's label "v" is when the write took effect; "" that there is no object.
+	want string
+	// harmsLate reports whether it is waited for that the write can no longer be applied.
+	harmsLate bool
+}{
+	"create": {write: func(w *world) error { return w.Create(w.ctx, configMap("new", "v", "2")) }, want: "2"},
+	"update": {write: func(w *world) error { return w.Update(w.ctx, configMap("a", "v", "2")) }, want: "2"},
+	"delete": {write: func(w *world) error { return w.Delete(w.ctx, configMap("a")) }},
+	"apply": {write: func(w *world) error {
+		a := anyNamed("a")
+		a.SetLabels(map[string]string{"v": "2"})
+		return w.Apply(w.ctx, client.ApplyUnstructured(a), client.FieldOwner("me"), client.ForceOwnership)
+	}, want: "2"},
+	"patch of one version": {write: func(w *world) error {
+		var a corev1.ConfigMap
+		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))
+		before := a.DeepCopy()
+		a.Labels["v"] = "2"
+		return w.Patch(w.ctx, &a, client.MergeFromOptimistic(before))
+	}, want: "2"},
+	"JSON patch of one object": {write: func(w *world) error {
+		var a corev1.ConfigMap
+		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))
+		return w.Patch(w.ctx, &a, client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, `[
+			{"op": "test", "path": "/metadata/uid", "value": %q},
+			{"op": "replace", "path": "/metadata/labels/v", "value": "2"}]`, a.UID)))
+	}, want: "2"},
+	"merge patch": {write: func(w *world) error {
+		return w.Patch(w.ctx, configMap("a"), client.RawPatch(types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"v":"2"}}}`)))
+	}, want: "2", harmsLate: true},
+	"JSON patch": {write: func(w *world) error {
+		return w.Patch(w.ctx, configMap("a"), client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op": "replace", "path": "/metadata/labels/v", "value": "2"}]`)))
+	}, want: "2", harmsLate: true},
+}
+
+// Of each verb the answer is lost, once after it took effect, once before. A reconcile cannot read the object before it
+// is known which: one look at the server tells it of a write that does no harm late; of others, a list begun after the
+// server's request timeout. All else is read as ever, and no other request is made. Whoever is no reconcile reads the
+// cache.
 func TestLostAnswers(t *testing.T) {
-	verbs := map[string]struct {
-		write func(w *world) error
-		// want is what the object's label "v" is when the write took effect; "" that there is no object.
-		want string
-	}{
-		"create": {func(w *world) error { return w.Create(w.ctx, configMap("new", "v", "2")) }, "2"},
-		"update": {func(w *world) error { return w.Update(w.ctx, configMap("a", "v", "2")) }, "2"},
-		"patch": {func(w *world) error {
-			return w.Patch(w.ctx, configMap("a"),
-				client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"v":"2"}}}`)))
-		}, "2"},
-		"delete": {func(w *world) error { return w.Delete(w.ctx, configMap("a")) }, ""},
-	}
-	for verb, c := range verbs {
+	for verb, c := range lostWrites {
 		for _, applied := range []bool{true, false} {
 			t.Run(verb+map[bool]string{true: " applied", false: " not applied"}[applied], func(t *testing.T) {
 				key, want := keyOf(configMap("a")), "1"
@@ -45,35 +76,39 @@ func TestLostAnswers(t *testing.T) {
 				}
 				inWorld(t, client.Options{}, func(w *world) {
 					w.warm(&corev1.ConfigMapList{})
-					lose := func(r *gate.Request) gate.Verdict {
-						if r.Mutates() {
-							return gate.Verdict{Action: gate.Drop}
-						}
-						return gate.Verdict{}
-					}
-					w.set(func() {
-						if applied {
-							w.after = lose
-						} else {
-							w.before = lose
-						}
-					})
+					w.lose(applied)
 					if err := c.write(w); err == nil {
 						t.Fatal("the answer was not lost")
 					}
 					w.set(func() { w.before, w.after = nil, nil })
 					w.api.Audit().Reset()
+					read := func(ctx context.Context) string {
+						var got corev1.ConfigMap
+						if err := client.IgnoreNotFound(w.Get(ctx, key, &got)); err != nil {
+							return err.Error()
+						}
+						return got.Labels["v"]
+					}
 					for range 59 {
+						if !c.harmsLate {
+							break
+						}
 						if err := w.Get(w.ctx, key, &corev1.ConfigMap{}); !errors.Is(err, client.ErrStale) {
 							t.Fatalf("read %v", err)
 						}
 						w.must(w.Get(w.ctx, keyOf(configMap("b")), &corev1.ConfigMap{}))
+						synctest.Wait()
+						if got := read(w.outside); got != want {
+							t.Fatalf("outside of a reconcile: read %q; want %q", got, want)
+						}
 						time.Sleep(time.Second)
 					}
-					time.Sleep(2 * time.Second)
-					var got corev1.ConfigMap
-					if err := client.IgnoreNotFound(w.Get(w.ctx, key, &got)); err != nil || got.Labels["v"] != want {
-						t.Errorf("read %v, %v; want %q", got.Labels, err, want)
+					if c.harmsLate {
+						time.Sleep(2 * time.Second)
+					}
+					began := time.Now()
+					if got := read(w.ctx); got != want || time.Since(began) != 0 {
+						t.Errorf("read %q after %v; want %q", got, time.Since(began), want)
 					}
 					if n := w.calls("get", "list", "watch"); n != 1 {
 						t.Errorf("%d reads of the server", n)
@@ -82,6 +117,119 @@ func TestLostAnswers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The server cannot be asked what became of a write: a reconcile is told when to come back, and meanwhile no read asks
+// again. Nobody else notices.
+func TestServerThatCannotBeAsked(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.warm(&corev1.ConfigMapList{})
+		w.lose(false)
+		if err := w.Delete(w.ctx, configMap("a")); err == nil {
+			t.Fatal("the answer was not lost")
+		}
+		asked := 0
+		w.set(func() {
+			w.before = func(r *gate.Request) gate.Verdict {
+				if r.Verb == "list" {
+					asked++
+					return gate.Verdict{Action: gate.Drop}
+				}
+				return gate.Verdict{}
+			}
+		})
+		for range 10 {
+			var stale *client.StaleError
+			err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{})
+			if !errors.As(err, &stale) || stale.RetryAfter <= time.Second {
+				t.Fatalf("get: %v", err)
+			}
+			w.must(w.Get(w.outside, keyOf(configMap("a")), &corev1.ConfigMap{}))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if asked != 1 {
+			t.Errorf("the server was asked %d times", asked)
+		}
+		w.set(func() { w.before = nil })
+		w.must(w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}))
+	}, configMap("a"))
+}
+
+// A patch without a precondition whose answer was lost blocks the lists that have the object or that it would bring the
+// object into, and no others.
+func TestLostPatchBlocksItsLists(t *testing.T) {
+	byOwner := func(obj client.Object) []string { return []string{obj.GetAnnotations()["owner"]} }
+	for name, patch := range map[string]client.Patch{
+		"merge": client.RawPatch(types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"app":"db"},"annotations":{"owner":"2"}}}`)),
+		"strategic": client.RawPatch(types.StrategicMergePatchType,
+			[]byte(`{"metadata":{"labels":{"app":"db"},"annotations":{"owner":"2"}}}`)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := configMap("a", "app", "web")
+			a.Annotations = map[string]string{"owner": "1"}
+			inWorld(t, client.Options{}, func(w *world) {
+				w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "owner", byOwner))
+				w.warm(&corev1.ConfigMapList{})
+				w.lose(false)
+				if err := w.Patch(w.ctx, configMap("a"), patch); err == nil {
+					t.Fatal("the answer was not lost")
+				}
+				for _, c := range []struct {
+					blocked bool
+					opts    []client.ListOption
+				}{
+					{true, nil},
+					{false, []client.ListOption{client.InNamespace("kube-system")}},
+					{true, []client.ListOption{client.MatchingLabels{"app": "web"}}},
+					{true, []client.ListOption{client.MatchingLabels{"app": "db"}}},
+					{false, []client.ListOption{client.MatchingLabels{"app": "cache"}}},
+					{true, []client.ListOption{client.MatchingFields{"owner": "1"}}},
+					{true, []client.ListOption{client.MatchingFields{"owner": "2"}}},
+					{false, []client.ListOption{client.MatchingFields{"owner": "3"}}},
+				} {
+					err := w.List(w.ctx, &corev1.ConfigMapList{}, c.opts...)
+					if errors.Is(err, client.ErrStale) != c.blocked {
+						t.Errorf("list %v: %v, want blocked: %v", c.opts, err, c.blocked)
+					}
+					w.must(w.List(w.outside, &corev1.ConfigMapList{}, c.opts...))
+				}
+			}, a)
+		})
+	}
+}
+
+// Outside of a reconcile, the server answers where the cache does not show an answered write in time: with what the
+// cache would hold and the query selects. If the server cannot be asked either, the answer is the cache's.
+func TestReadsOutsideOfAReconcile(t *testing.T) {
+	o := client.Options{Caches: []client.CacheOf{{Object: &corev1.ConfigMap{}}}}
+	o.Caches[0].Informer.LabelSelector = "app=web"
+	byColor := func(obj client.Object) []string { return []string{obj.GetAnnotations()["color"]} }
+	red := configMap("red", "app", "web")
+	red.Annotations = map[string]string{"color": "red"}
+	inWorld(t, o, func(w *world) {
+		w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "color", byColor))
+		w.warm(&corev1.ConfigMapList{})
+		w.set(func() { w.lag = time.Hour })
+		w.must(w.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace("default"),
+			client.MatchingLabels{"old": "yes"}))
+		if got := w.names(); !strings.Contains(got, client.ErrStale.Error()) {
+			t.Errorf("list in a reconcile: %q", got)
+		}
+		w.ctx = w.outside
+		w.wantNames("blue red")
+		w.wantNames("red", client.MatchingFields{"color": "red"})
+		w.wantNames("", client.InNamespace("kube-system"))
+		w.must(w.Get(w.ctx, keyOf(red), &corev1.ConfigMap{}))
+		for _, name := range []string{"old", "other"} { // Deleted; and not of the cache.
+			if err := w.Get(w.ctx, keyOf(configMap(name)), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+				t.Errorf("get %s: %v", name, err)
+			}
+		}
+		w.set(func() { w.before = func(*gate.Request) gate.Verdict { return gate.Verdict{Action: gate.Drop} } })
+		w.wantNames("blue old red")
+		w.must(w.Get(w.ctx, keyOf(configMap("old")), &corev1.ConfigMap{}))
+	}, red, configMap("blue", "app", "web"), configMap("old", "app", "web", "old", "yes"), configMap("other"))
 }
 
 // tripper is a function as a transport.
@@ -111,18 +259,19 @@ func TestPanicInAWrite(t *testing.T) {
 					t.Error("the panic was swallowed")
 				}
 			}()
-			_ = w.Create(client.WithOwner(w.ctx, "me"), configMap("a"))
+			a := configMap("")
+			a.GenerateName = "a-"
+			_ = w.Create(client.WithOwner(w.ctx, "me"), a)
 		}()
 		var stale *client.StaleError
-		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}); !errors.As(err, &stale) ||
-			stale.Cause == nil {
-			t.Errorf("get: %v", err)
+		if err := w.List(w.ctx, &corev1.ConfigMapList{}); !errors.As(err, &stale) || stale.Cause == nil {
+			t.Errorf("list: %v", err)
 		}
 		if err := w.Ready(w.ctx, "me"); !errors.Is(err, client.ErrStale) {
 			t.Errorf("ready: %v", err)
 		}
 		time.Sleep(61 * time.Second)
-		w.must(w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}))
+		w.must(w.List(w.ctx, &corev1.ConfigMapList{}))
 		w.must(w.Ready(w.ctx, "me"))
 	})
 }

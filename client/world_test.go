@@ -23,10 +23,11 @@ import (
 // world is an API server whose watches lag, and a client with caches.
 type world struct {
 	*client.Cluster
-	t       *testing.T
-	ctx     context.Context
-	api     *localapi.Server
-	factory *informer.Factory
+	t *testing.T
+	// ctx is the context of a reconcile, and outside is none.
+	ctx, outside context.Context
+	api          *localapi.Server
+	factory      *informer.Factory
 
 	mu sync.Mutex
 	// lag is how long every frame of a watch takes; the frames keep their order.
@@ -41,6 +42,23 @@ func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
+}
+
+// lose loses the answers of all writes: after they took effect, or instead.
+func (w *world) lose(applied bool) {
+	lose := func(r *gate.Request) gate.Verdict {
+		if r.Mutates() {
+			return gate.Verdict{Action: gate.Drop}
+		}
+		return gate.Verdict{}
+	}
+	w.set(func() {
+		if applied {
+			w.after = lose
+		} else {
+			w.before = lose
+		}
+	})
 }
 
 func (w *world) gate() gate.Gate {
@@ -116,7 +134,7 @@ func (s setup) run(t *testing.T, test func(w *world), objects ...runtime.Object)
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-		w.ctx = ctx
+		w.outside, w.ctx = ctx, client.WithOwner(ctx, "reconcile")
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = w.factory.Run(ctx) })
 		defer wg.Wait()

@@ -137,8 +137,20 @@ type handlerTransport struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	return t.server.roundTrip(r, http.HandlerFunc(t.serve), nil, false)
+	ctx := r.Context()
+	remote := apart{ctx, klog.NewContext(context.Background(), klog.FromContext(ctx))}
+	return t.server.roundTrip(r.WithContext(remote), http.HandlerFunc(t.serve), nil, false)
 }
+
+// apart is the context that a handler gets: it ends with the caller's but has none of its values except for the logger,
+// as if a network were between the two. The reads of a webhook are not those of the reconcile whose write it reviews.
+type apart struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements [context.Context].
+func (a apart) Value(key any) any { return a.values.Value(key) }
 
 // serve has the handler answer. A panic breaks the connection, as in an HTTP server.
 func (t handlerTransport) serve(w http.ResponseWriter, r *http.Request) {

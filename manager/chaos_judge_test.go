@@ -73,10 +73,11 @@ func (c *chaos) judgeProcess(p *chaosProcess) {
 	}
 	cached := p.life.GetClient()
 	for _, list := range []client.ObjectList{&appsv1.ReplicaSetList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}} {
-		err := cached.List(c.t.Context(), list) // It settles the writes whose answers were lost.
+		ctx := client.WithOwner(c.t.Context(), c) // Such a read settles the writes whose answers were lost.
+		err := cached.List(ctx, list)
 		if errors.Is(err, client.ErrStale) {
 			time.Sleep(2 * time.Minute) // Until the next bookmark.
-			err = cached.List(c.t.Context(), list)
+			err = cached.List(ctx, list)
 		}
 		if err != nil {
 			c.t.Errorf("process %s: %v", p.name, err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,10 +176,15 @@ func TestInDoubt(t *testing.T) {
 		err     error
 		inDoubt bool
 	}{
-		"refused":      {code: 409, body: "{}"},
-		"webhook":      {code: 500, body: `{"kind":"Status","message":"failed calling webhook"}`},
-		"server error": {code: 500, body: "{}", inDoubt: true},
-		"lost":         {err: io.ErrUnexpectedEOF, inDoubt: true},
+		"refused": {code: 409, body: "{}"},
+		"webhook": {code: 500, body: `{"kind":"Status","message":"failed calling webhook \"a.b.c\""}`},
+		"denied":  {code: 504, body: `{"kind":"Status","message":"admission webhook \"a.b.c\" denied the request: no"}`},
+		"quota": {code: 500, body: `{"kind":"Status","reason":"InternalError",` +
+			`"message":"Internal error occurred: resource quota evaluation timed out"}`},
+		"server error":   {code: 500, body: "{}", inDoubt: true},
+		"internal error": {code: 500, body: `{"kind":"Status","reason":"InternalError"}`, inDoubt: true},
+		"lost":           {err: io.ErrUnexpectedEOF, inDoubt: true},
+		"not sent":       {err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
 	} {
 		r, err := New(&rest.Config{Host: "https://a"})
 		if err != nil {

@@ -1,17 +1,21 @@
 package ownwrites
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
+
+	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 )
 
 var (
@@ -20,21 +24,64 @@ var (
 	errUnasked = errors.New("nobody knows how to ask the server")
 )
 
-// Resolve asks the server for a list of the objects that w may have changed. The version of that list also bounds the
-// effects of all other writes that are due by now.
+// AskAgainAfter is how long a server that did not answer a [Resource.Resolve] is left alone about that write.
+const AskAgainAfter = 2 * time.Second
+
+// Resolve asks the server what became of w. If the object's name is known, the answer has the object or tells that
+// there is none, and the doubt ends. Otherwise a list bounds the effect, and that of all other writes without a name
+// that are due by now: reads have to wait for a cache that has reached its version.
 func (l *Resource) Resolve(ctx context.Context, w *Write) error {
 	start, history := time.Now(), l.record.history()
 	list, err := l.record.ask(ctx, w)
 	if err != nil {
+		if ctx.Err() == nil {
+			w.askLater()
+		}
 		return err
+	}
+	if w.Key().Name != "" {
+		l.settle(w, w.now(list))
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for other := range l.inDoubt {
-		other.shownBy(list.ResourceVersion, history, start)
+		if other.Key().Name == "" {
+			other.shownBy(list.Metadata.ResourceVersion, history, start)
+		}
 	}
-	w.found(list.ResourceVersion, list.Items)
+	w.found(list.Items)
 	return nil
+}
+
+// listing is a list of objects as a server answers it.
+type listing struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+	Items []json.RawMessage `json:"items"`
+}
+
+// now returns the entry for what the server has under the name of w. It is nil if there is no such object, and this
+// process has never seen one.
+func (w *Write) now(list listing) *Entry {
+	if len(list.Items) == 0 {
+		return w.lastVanished(slices.Concat(w.known, w.resource.identities(w.Key())))
+	}
+	body := list.Items[0]
+	if wire.Identify(runtime.ContentTypeJSON, body).Kind == "" { // Lists of the built-in API name it once.
+		head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, list.APIVersion, strings.TrimSuffix(list.Kind, "List"))
+		body = append(head, bytes.TrimPrefix(body, []byte("{"))...)
+	}
+	return w.entry(wire.Identify(runtime.ContentTypeJSON, body), body)
+}
+
+func (w *Write) askLater() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outcome.After = time.Now().Add(AskAgainAfter)
 }
 
 // shownBy notes the version of a list if the list is sure to show the effect of w. The list was asked for at start, in
@@ -47,27 +94,15 @@ func (w *Write) shownBy(version string, history int64, start time.Time) {
 	}
 }
 
-// found notes which of the objects still exist, and at which version. An object that exists has the effect at its own
-// version. A cache may reach that long before the version of the list, which may be that of another resource's write:
-// no event tells it then, only the next bookmark. For an object that is gone, the version of the list counts.
-func (w *Write) found(list string, items []metav1.PartialObjectMetadata) {
-	object := w.resource.written(w.Key())
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.all {
-		for _, item := range items {
-			object.UID, object.ResourceVersion = item.UID, item.ResourceVersion
-		}
-		if w.outcome.Until == list && len(items) == 1 && object.Name != "" {
-			w.outcome.Until = object.ResourceVersion
-		}
-		w.outcome.objects = append(w.outcome.objects[:0:0], object)
-		return
-	}
+// found notes at which version each object of a deletion of many still exists.
+func (w *Write) found(items []json.RawMessage) {
 	versions := map[types.UID]string{}
 	for _, item := range items {
-		versions[item.UID] = item.ResourceVersion
+		a := wire.Identify(runtime.ContentTypeJSON, item)
+		versions[a.UID] = a.ResourceVersion
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	objects := slices.Clone(w.outcome.objects)
 	for i := range objects {
 		objects[i].ResourceVersion = versions[objects[i].UID]
@@ -75,16 +110,18 @@ func (w *Write) found(list string, items []metav1.PartialObjectMetadata) {
 	w.outcome.objects = objects
 }
 
-// ask lists the metadata of the objects that w may have changed: the object; for a deletion of many, those that are
-// left. For a generated name it needs only the version of the list.
-func (r *Record) ask(ctx context.Context, w *Write) (list metav1.PartialObjectMetadataList, err error) {
+// ask lists the objects that w may have changed: the object of that name, or the metadata of what a deletion of many
+// has left. For a generated name it needs only the version of the list. A list takes no other permission than a cache.
+func (r *Record) ask(ctx context.Context, w *Write) (list listing, err error) {
 	peer := r.peer.Load()
 	if peer.Server == nil {
 		return list, errUnasked
 	}
-	name := w.Key().Name
-	request := peer.Server.Get().AbsPath(w.collection).MaxRetries(0).
-		SetHeader("Accept", runtime.ContentTypeJSON+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	name, accept := w.Key().Name, runtime.ContentTypeJSON
+	if name == "" {
+		accept += ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	}
+	request := peer.Server.Get().AbsPath(w.collection).MaxRetries(0).SetHeader("Accept", accept)
 	switch {
 	case w.all:
 		for _, selector := range slices.Sorted(maps.Keys(w.selectors)) {
@@ -108,6 +145,5 @@ func (r *Record) ask(ctx context.Context, w *Write) (list metav1.PartialObjectMe
 	case err != nil:
 		return list, err
 	}
-	err = kjson.UnmarshalCaseSensitivePreserveInts(body, &list)
-	return list, err
+	return list, json.Unmarshal(body, &list)
 }

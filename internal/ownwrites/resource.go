@@ -111,9 +111,15 @@ func (l *Resource) forgetOldLocked() {
 	}
 }
 
-// end ends the doubt about a write. e is its effect; nil means that it has none.
+// end ends a write. e is its effect; nil means that it has none.
 func (l *Resource) end(w *Write, e *Entry) {
 	defer close(w.done)
+	l.settle(w, e)
+}
+
+// settle ends the doubt about a write. e is the state of the object that is known then; nil means that the caches may
+// be read as they are.
+func (l *Resource) settle(w *Write, e *Entry) {
 	if e != nil {
 		e.readers.add(w.waker)
 	}

@@ -10,9 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
@@ -73,11 +75,11 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	note := noteOf(request, to)
 	trace.BeginWrite(request.Context(), &note)
 	defer note.End()
-	lost := errPanicked
+	lost, answered := errPanicked, false
 	defer func() {
 		if lost != nil {
 			note.Err = lost
-			w.lost(lost, time.Now().Add(r.peer.Load().RequestTimeout))
+			w.lost(lost, answered)
 		}
 	}()
 	response, err := next.RoundTrip(request)
@@ -103,8 +105,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	response.Body, note.Status = io.NopCloser(bytes.NewReader(body)), response.Status
 	if refused := response.StatusCode >= http.StatusMultipleChoices; refused {
 		r.contradicted(request.Context(), to, response)
-		lost = failed(response, body)
-		if lost == nil {
+		if lost, answered = w.failed(response, body); lost == nil {
 			w.resource.end(w, w.refused(response.StatusCode, body))
 		}
 		return response, nil
@@ -123,15 +124,33 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	return response, nil
 }
 
-// failed returns why it is unknown whether a write that was answered with an error took effect; nil if it did not. The
-// server calls admission webhooks before it stores anything, so a failed webhook means no effect.
-func failed(response *http.Response, body []byte) error {
-	if response.StatusCode < http.StatusInternalServerError ||
-		response.StatusCode == http.StatusInternalServerError &&
-			bytes.Contains(body, []byte("failed calling webhook")) {
-		return nil
+// failed returns why it is unknown whether a write that was answered with an error took effect; nil if it did not.
+// answered reports whether the server works on the request no longer, so that a list shows all of its effect.
+//
+// A Status with the reason InternalError comes from code that is done. One without a reason may be an error of the
+// storage, which can still apply the write, and so can a server that answers that the time is up.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters/status.go, ErrorToAPIStatus.
+func (w *Write) failed(response *http.Response, body []byte) (lost error, answered bool) {
+	refused := response.StatusCode < http.StatusInternalServerError || admissionSaid(body)
+	// Before a deletion of many is refused for one object, it may have deleted others.
+	if refused && (!w.all || response.StatusCode == http.StatusTooManyRequests) {
+		return nil, true
 	}
-	return fmt.Errorf("the server answered %q", response.Status)
+	answered = refused ||
+		wire.ReasonOf(response.Header.Get("Content-Type"), body) == metav1.StatusReasonInternalError
+	return fmt.Errorf("the server answered %q", response.Status), answered
+}
+
+// admissionSaid reports whether a Status comes from the admission chain, which the server calls before it stores
+// anything. A webhook chooses the code of its denial, and may answer with 500.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin: webhook/errors/statuserror.go, webhook/validating and
+// webhook/mutating/dispatcher.go, resourcequota/controller.go.
+func admissionSaid(body []byte) bool {
+	return slices.ContainsFunc([]string{
+		"admission webhook ", "failed calling webhook ", "AdmissionWebhook/", "resource quota evaluation timed out",
+	}, func(said string) bool { return bytes.Contains(body, []byte(said)) })
 }
 
 // mayHaveTakenEffect reports whether a request that failed with err may have been applied all the same, or may still

@@ -54,9 +54,10 @@ type Write struct {
 	waker       Waker
 	subresource string
 	decode      func(contentType string, body []byte) (wire.Answer, bool)
-	// sent returns the body of the request; nil where it is not the object.
+	// sent returns the body of the request, an object or a patch; nil if it is another one.
 	sent        func() (io.ReadCloser, error)
 	contentType string
+	method      string
 	// all reports whether it concerns every object of the collection that the selectors select.
 	all        bool
 	collection string
@@ -99,7 +100,8 @@ func (r *Record) begin(request *http.Request, to wire.Place) *Write {
 	w := &Write{
 		resource: r.Of(to.Resource), key: to.Key, Owner: OwnerFrom(ctx), waker: WakerFrom(ctx),
 		subresource: to.Subresource,
-		Deletes:     request.Method == http.MethodDelete, collection: to.Collection, done: make(chan struct{}),
+		Deletes:     request.Method == http.MethodDelete, method: request.Method, collection: to.Collection,
+		done: make(chan struct{}),
 	}
 	w.all = w.Deletes && to.Key.Name == ""
 	if w.all {
@@ -110,7 +112,7 @@ func (r *Record) begin(request *http.Request, to wire.Place) *Write {
 			}
 		}
 	}
-	if to.Subresource == "" && (request.Method == http.MethodPost || request.Method == http.MethodPut) {
+	if to.Subresource == "" && !w.Deletes || w.Patches() {
 		w.sent, w.contentType = request.GetBody, request.Header.Get("Content-Type")
 	}
 	if i, ours := ctx.Value(intentKey{}).(*Intent); ours {
@@ -144,13 +146,13 @@ func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, told bool) {
 		w.deleted(wire.Items(a.ContentType, body))
 		return nil, false
 	case a.Kind == "Status" && w.Deletes && a.UID != "":
-		return w.vanished(a.UID), true
+		return w.vanished(a.UID, w.known), true
 	case a.Kind == "Status":
 		return nil, false
 	case w.Deletes && (!a.Deleting || a.Gone()):
-		return w.vanished(a.UID), true
+		return w.vanished(a.UID, w.known), true
 	case a.Gone():
-		gone := w.vanished(a.UID)
+		gone := w.vanished(a.UID, w.known)
 		gone.Version = versions.Later(gone.Version, a.ResourceVersion)
 		return gone, true
 	case a.ResourceVersion == "":
@@ -158,10 +160,15 @@ func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, told bool) {
 	case w.subresource != "" && key != w.key:
 		return nil, false
 	}
+	return w.entry(a, body), true
+}
+
+// entry returns the entry of the object in an answer.
+func (w *Write) entry(a wire.Answer, body []byte) *Entry {
 	return &Entry{
-		Key: key, uid: a.UID, Version: a.ResourceVersion, GVK: a.GVK(), Body: body, ContentType: a.ContentType,
-		owner: w.Owner, at: time.Now(),
-	}, true
+		Key: ObjectKey{Namespace: a.Namespace, Name: a.Name}, uid: a.UID, Version: a.ResourceVersion, GVK: a.GVK(),
+		Body: body, ContentType: a.ContentType, owner: w.Owner, at: time.Now(),
+	}
 }
 
 // refused returns the effect of a refused write: a refused deletion can show which object is gone.
@@ -169,23 +176,30 @@ func (w *Write) refused(code int, body []byte) *Entry {
 	switch {
 	case !w.Deletes || w.all:
 	case code == http.StatusNotFound:
-		for _, known := range slices.Backward(w.known) { // The last comes from a cache.
-			if known.UID != "" {
-				return w.vanished(known.UID)
-			}
-		}
+		return w.lastVanished(w.known)
 	case code == http.StatusConflict && w.precondition != "" && bytes.Contains(body, []byte(preconditionUID)):
-		return w.vanished(w.precondition)
+		return w.vanished(w.precondition, w.known)
 	}
 	return nil
 }
 
-// vanished returns the entry of the deleted object with that UID.
-func (w *Write) vanished(uid types.UID) *Entry {
-	e := &Entry{Key: w.key, uid: uid, Gone: true, owner: w.Owner, at: time.Now()}
-	for _, known := range w.known {
-		if known.UID == uid && known.Version != "" {
-			e.Version = versions.Later(e.Version, known.Version)
+// lastVanished returns the entry for a server that has no object of that name, of which this process has seen the known
+// states; nil if it has seen none.
+func (w *Write) lastVanished(known []Identity) *Entry {
+	for _, last := range slices.Backward(known) { // The last comes from a cache.
+		if last.UID != "" {
+			return w.vanished(last.UID, known)
+		}
+	}
+	return nil
+}
+
+// vanished returns the entry of the deleted object with that UID, of which the known states were seen.
+func (w *Write) vanished(uid types.UID, known []Identity) *Entry {
+	e := &Entry{Key: w.Key(), uid: uid, Gone: true, owner: w.Owner, at: time.Now()}
+	for _, state := range known {
+		if state.UID == uid && state.Version != "" {
+			e.Version = versions.Later(e.Version, state.Version)
 		}
 	}
 	return e
@@ -202,17 +216,38 @@ func (w *Write) deleted(items []wire.Answer) {
 	}
 }
 
-// lost notes that the answer to a write was lost. If a clientset sent a creation, only the body has the object's name.
-func (w *Write) lost(why error, after time.Time) {
-	if contentType, body := w.Sent(); w.key.Name == "" && body != nil {
+// lost notes that the effect of a write is unknown. answered reports whether the server is done with it. If not, it may
+// still apply the write until its request timeout. That is waited for only if the write [Write.harmsLate]: otherwise
+// one look at the server is enough.
+func (w *Write) lost(why error, answered bool) {
+	contentType, body := w.Sent()
+	if w.key.Name == "" && body != nil { // A clientset sent it: only the body has the object's name.
 		w.mu.Lock()
 		w.outcome.name = wire.Identify(contentType, body).Name
 		w.mu.Unlock()
 	}
+	after := time.Now()
+	if !answered && w.harmsLate(contentType, body) {
+		after = after.Add(w.resource.record.peer.Load().RequestTimeout)
+	}
 	w.doubt(why, after)
 }
 
-// Sent returns the object that the request sent; nil if it is not known.
+// harmsLate reports whether the write does harm if the server applies it late, after this process has looked and
+// written again. A creation with a generated name makes one object more, a patch without a precondition changes what
+// was written since, and a deletion of many takes what was created since. A write of one name or with a precondition
+// is refused then, or repeats what it was to do, and an event tells of it.
+func (w *Write) harmsLate(contentType string, body []byte) bool {
+	if w.Patches() {
+		return !wire.Conditional(contentType, body)
+	}
+	return w.Key().Name == ""
+}
+
+// Patches reports whether the write is a patch, of which Sent returns the patch.
+func (w *Write) Patches() bool { return w.method == http.MethodPatch }
+
+// Sent returns the object or patch that the request sent; nil if it is not known.
 func (w *Write) Sent() (contentType string, body []byte) {
 	if w.sent == nil {
 		return "", nil
@@ -256,13 +291,18 @@ func (w *Write) State() Outcome {
 }
 
 // Concerns reports whether a cache has to wait for w before owner can read it in a namespace ("" means all). The reader
-// finds out what w could change there.
+// finds out what w could change there. A nil owner is a reader outside of a reconcile: to it, a write whose answer was
+// lost is like a write of another process.
 func (w *Write) Concerns(c Cache, namespace string, owner any) bool {
 	if !c.Follows(w.key.Namespace) || (namespace != "" && w.key.Namespace != "" && namespace != w.key.Namespace) {
 		return false
 	}
+	o := w.State()
+	if owner == nil {
+		return o.InDoubt && o.Lost == nil
+	}
 	// A write of another owner that is still under way is concurrent: the read may come before it as well as after.
-	return w.State().InDoubt || w.Owner != nil && w.Owner == owner
+	return o.InDoubt || w.Owner == owner
 }
 
 // mayChange reports whether w may change the object of that key, or any object if the key has no name. Of a write

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
@@ -88,6 +90,18 @@ func (p From) strategic(obj informer.Object) ([]byte, error) {
 		return nil, fmt.Errorf("encode the object of a patch: %w", err)
 	}
 	return strategicpatch.CreateTwoWayMergePatch(before, after, p.Base)
+}
+
+// Applied returns what a patch makes of an object. data is the object as JSON, and so is the result. It knows merge
+// patches, also strategic ones for Go types.
+func Applied(format types.PatchType, obj informer.Object, data, patch []byte) ([]byte, error) {
+	switch _, untyped := obj.(runtime.Unstructured); {
+	case format == types.MergePatchType:
+		return jsonpatch.MergePatch(data, patch)
+	case format == types.StrategicMergePatchType && !untyped:
+		return strategicpatch.StrategicMergePatch(data, patch, obj)
+	}
+	return nil, fmt.Errorf("what %s makes of an object is not known here", format)
 }
 
 // Configuration is an unstructured object to be applied. It encodes and decodes as the object that it embeds.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,6 +88,42 @@ func Identify(contentType string, body []byte) (a Answer) {
 	}
 	a.ContentType = contentType
 	return a
+}
+
+// ReasonOf returns the reason that a Status gives; "" if there is none.
+func ReasonOf(contentType string, body []byte) metav1.StatusReason {
+	if IsProtobuf(contentType) {
+		raw, _, kind := OpenProtobuf(body)
+		if kind != "Status" {
+			return ""
+		}
+		return metav1.StatusReason(field(raw, statusReason))
+	}
+	var status struct {
+		Kind   string              `json:"kind"`
+		Reason metav1.StatusReason `json:"reason"`
+	}
+	if err := json.Unmarshal(body, &status); err != nil || status.Kind != "Status" {
+		return ""
+	}
+	return status.Reason
+}
+
+// Conditional reports whether the server refuses a patch if the object is no longer in the state, or no longer the one,
+// that the patch was made for. An apply is as good: it sets the same fields to the same values again.
+func Conditional(contentType string, patch []byte) bool {
+	switch contentType {
+	case string(types.ApplyYAMLPatchType), string(types.ApplyCBORPatchType):
+		return true
+	case string(types.JSONPatchType):
+		var operations []struct{ Op, Path string }
+		return json.Unmarshal(patch, &operations) == nil &&
+			slices.ContainsFunc(operations, func(o struct{ Op, Path string }) bool {
+				return o.Op == "test" && (o.Path == "/metadata/resourceVersion" || o.Path == "/metadata/uid")
+			})
+	}
+	a := Identify(contentType, patch)
+	return a.ResourceVersion != "" || a.UID != ""
 }
 
 // Items reads a list. It decodes no more of each object than it must. It returns nil for anything but a list.

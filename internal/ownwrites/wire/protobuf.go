@@ -35,6 +35,7 @@ const (
 	metaDeletion      = 9
 	metaGrace         = 10
 	metaFinalizers    = 14
+	statusReason      = 4
 	statusDetails     = 5
 	statusDetailsUID  = 6
 	statusDetailsName = 1
