@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/cmd/flyball/live"
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
@@ -95,4 +97,60 @@ func checkPage(o serve.Options) error {
 		return errors.New("--page: there are no controllers to show; --step shows what other clients do")
 	}
 	return serve.CheckLoopback("--page", o.Page)
+}
+
+// kubeletFlag is the value of --kubelet. It accepts true and false as older names for pretend and off.
+type kubeletFlag struct{ on *bool }
+
+func addKubeletFlag(fs *pflag.FlagSet, on *bool) {
+	*on = true
+	fs.Var(kubeletFlag{on}, "kubelet",
+		"what happens to pods, which are never run: with pretend, a fake kubelet reports them as scheduled, running "+
+			"and ready; with off, they stay Pending")
+	fs.Lookup("kubelet").NoOptDefVal = "pretend"
+}
+
+// Set implements [pflag.Value].
+func (f kubeletFlag) Set(value string) error {
+	switch value {
+	case "pretend", "true":
+		*f.on = true
+	case "off", "false":
+		*f.on = false
+	default:
+		return errors.New("it must be pretend or off")
+	}
+	return nil
+}
+
+// String implements [pflag.Value].
+func (f kubeletFlag) String() string {
+	if f.on != nil && *f.on {
+		return "pretend"
+	}
+	return "off"
+}
+
+// Type implements [pflag.Value].
+func (f kubeletFlag) Type() string { return "string" }
+
+// addPageFlags adds --page and --step. held is what --step holds up.
+func addPageFlags(c *cobra.Command, address *string, step *bool, held string) {
+	fs := c.Flags()
+	fs.StringVar(address, "page", "",
+		"show the controllers from inside at this loopback address until Ctrl-C; --page alone means "+
+			live.DefaultAddress+". flyball trace and flyball top read it too")
+	fs.Lookup("page").NoOptDefVal = live.DefaultAddress
+	fs.BoolVar(step, "step", false, "hold up, until the page lets it through, "+held+". Implies --page")
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 && *address != "" {
+			return &usageError{fmt.Errorf("unexpected argument %q; --page=ADDRESS needs the equals sign", args[0])}
+		}
+		return noArgs(c, args)
+	}
+	c.PreRun = func(*cobra.Command, []string) {
+		if *step && *address == "" {
+			*address = live.DefaultAddress
+		}
+	}
 }

@@ -13,5 +13,5 @@
 // sync.go is the controller. There is one for all clusters, including those that join later. A request names a copy and
 // its cluster. Three things trigger it: changes of the original (in the local cluster), changes of the copy, and new
 // namespaces in the copy's cluster. So a cluster that joins gets all its copies. main.go builds the process, story.go
-// demonstrates it on a site (site.go) with Projects (project.go).
+// demonstrates it on a site with Projects (site.go).
 package main

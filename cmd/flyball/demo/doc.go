@@ -4,7 +4,6 @@
 //
 //	story.go     the steps of the story and their expected outcomes
 //	cluster.go   the API, the kubelet, the manager and its controllers
-//	remote.go    the same story on a cluster that is already there
-//	director.go  runs a step and waits for its outcome
-//	screen.go    one line per step: live bars on a terminal, plain lines elsewhere
+//	state.go     what the cluster shows, and the same story on a cluster that is already there
+//	director.go  runs a step, waits for its outcome and shows it: live bars on a terminal, plain lines elsewhere
 package demo

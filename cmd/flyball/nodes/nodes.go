@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi/cluster"
@@ -35,4 +36,13 @@ func AddKubelet(m *manager.Manager, o kubelet.Options) error {
 		return err
 	}
 	return m.Add(k)
+}
+
+// Quiet makes clients of config ignore the server's warnings. Some controllers must use deprecated types, so warning
+// the user about them is of no use.
+//
+// Source: k8s.io/kubernetes v1.37.1 cmd/kube-controller-manager/app/controllermanager.go PersistentPreRunE.
+func Quiet(config *rest.Config) *rest.Config {
+	config.WarningHandler, config.WarningHandlerWithContext = nil, rest.NoWarnings{}
+	return config
 }

@@ -10,9 +10,8 @@
 // What it writes is the operator in the folder project, with other names. That operator is a part of this module: it
 // is compiled, vetted and tested like everything else, so the templates cannot rot.
 //
-// template.go turns its files into those of a user, and names.go checks the user's names. change.go collects changes of
-// files and makes all of them or none. project.go is the file PROJECT, which records what was created. merge.go extends
-// the files that controller-gen writes, as controller-gen would. init.go, api.go with version.go, webhook.go with
-// conversion.go, and migrate.go have the commands. rewrites.go and deployment.go are what migrate does to Go files and
-// to the Deployment.
+// template.go turns its files into those of a user, and extends the files that controller-gen writes as controller-gen
+// would. names.go checks the user's names. change.go collects changes of files and makes all of them or none.
+// project.go is the file PROJECT, which records what was created. init.go, api.go, webhook.go, both with version.go, and
+// migrate.go have the commands. deployment.go is what migrate does to the Deployment.
 package scaffold

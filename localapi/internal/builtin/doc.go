@@ -3,8 +3,8 @@
 //
 //	localapi (requests, storage, watches) ──asks──▶ resource.Definition ◀──filled in by── builtin.All
 //
-// Every type is one file with one function that returns its [resource.Definition]; [All] lists them. To add a type,
-// write such a file and add its function to that list.
+// Every type is one function that returns its [resource.Definition]; [All] lists them. To add a type, write such a
+// function and add it to that list. Types that share their rules share a file.
 //
 // The rules are those of kube-apiserver v1.37.1: what it defaults, resets, refuses, prints and lets a client select by.
 // Messages of refusals are the real ones, because people and programs read them. Admission plugins that are on by

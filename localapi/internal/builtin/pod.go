@@ -1,7 +1,9 @@
 package builtin
 
 import (
+	"fmt"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -171,4 +173,192 @@ func podFields(pod *corev1.Pod) fields.Set {
 		"status.nominatedNodeName": pod.Status.NominatedNodeName,
 		"spec.host":                pod.Spec.NodeName, // the name that clients before v1 used
 	}
+}
+
+// podRowConditions report that a pod has ended.
+func podRowConditions(obj runtime.Object) []metav1.TableRowCondition {
+	var message string
+	phase := obj.(*corev1.Pod).Status.Phase
+	switch phase {
+	case corev1.PodSucceeded:
+		message = "The pod has completed successfully."
+	case corev1.PodFailed:
+		message = "The pod failed."
+	default:
+		return nil
+	}
+	return []metav1.TableRowCondition{
+		{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(phase), Message: message},
+	}
+}
+
+func podRow(pod *corev1.Pod, now time.Time) []cell {
+	s := summarize(pod)
+	restarts := strconv.Itoa(s.restarts)
+	if s.restarts != 0 && !s.lastRestart.IsZero() {
+		restarts = fmt.Sprintf("%d (%s ago)", s.restarts, age(s.lastRestart, now))
+	}
+	ip := ""
+	if len(pod.Status.PodIPs) > 0 {
+		ip = pod.Status.PodIPs[0].IP
+	}
+	spec, status := corev1.PodSpec{}.SwaggerDoc(), corev1.PodStatus{}.SwaggerDoc()
+	return []cell{
+		nameColumn(pod.Name),
+		column("Ready", "string", "The aggregate readiness state of this pod for accepting traffic.",
+			fmt.Sprintf("%d/%d", s.ready, s.total)),
+		column("Status", "string", "The aggregate status of the containers in this pod.", s.reason),
+		column("Restarts", "string", "The number of times the containers in this pod have been restarted and when "+
+			"the last container in this pod has restarted.", restarts),
+		ageColumn(pod.CreationTimestamp, now),
+		wideColumn("IP", "string", status["podIP"], orNone(ip)),
+		wideColumn("Node", "string", spec["nodeName"], orNone(pod.Spec.NodeName)),
+		wideColumn("Nominated Node", "string", status["nominatedNodeName"], orNone(pod.Status.NominatedNodeName)),
+		wideColumn("Readiness Gates", "string", spec["readinessGates"], readinessGates(pod)),
+	}
+}
+
+func readinessGates(pod *corev1.Pod) string {
+	if len(pod.Spec.ReadinessGates) == 0 {
+		return "<none>"
+	}
+	met := 0
+	for _, g := range pod.Spec.ReadinessGates {
+		if podConditionTrue(pod, g.ConditionType) {
+			met++
+		}
+	}
+	return fmt.Sprintf("%d/%d", met, len(pod.Spec.ReadinessGates))
+}
+
+// podSummary is the summary of a pod's containers in one line of "kubectl get pods".
+type podSummary struct {
+	ready, total int
+	restarts     int
+	lastRestart  metav1.Time
+	reason       string
+}
+
+// summarize derives the STATUS of a pod from its containers. The first init container that has not done its work
+// decides; if there is none, the first regular container that waits or has ended; otherwise the phase.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/printers/internalversion/printers.go printPod.
+func summarize(pod *corev1.Pod) podSummary {
+	s := podSummary{total: len(pod.Spec.Containers), reason: string(pod.Status.Phase)}
+	if pod.Status.Reason != "" {
+		s.reason = pod.Status.Reason
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
+			s.reason = corev1.PodReasonSchedulingGated
+		}
+	}
+	sidecars := podSummary{}
+	initializing := s.addInit(pod, &sidecars)
+	if !initializing || podConditionTrue(pod, corev1.PodInitialized) {
+		s.restarts, s.lastRestart = sidecars.restarts, sidecars.lastRestart
+		s.addRegular(pod)
+	}
+	switch {
+	case pod.DeletionTimestamp == nil:
+	case pod.Status.Reason == "NodeLost":
+		s.reason = "Unknown"
+	case pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
+		s.reason = "Terminating"
+	}
+	return s
+}
+
+// addInit counts the init containers and reports whether one of them still has work to do. Restarts of sidecars are
+// also counted in sidecars, because only these are shown once the pod is initialized.
+func (s *podSummary) addInit(pod *corev1.Pod, sidecars *podSummary) bool {
+	isSidecarName := map[string]bool{}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; isSidecar(c) {
+			isSidecarName[c.Name] = true
+			s.total++
+		}
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		c := &pod.Status.InitContainerStatuses[i]
+		s.addRestarts(c)
+		if isSidecarName[c.Name] {
+			sidecars.addRestarts(c)
+		}
+		switch {
+		case c.State.Terminated != nil && c.State.Terminated.ExitCode == 0:
+			continue
+		case isSidecarName[c.Name] && c.Started != nil && *c.Started:
+			if c.Ready {
+				s.ready++
+			}
+			continue
+		case c.State.Terminated != nil:
+			s.reason = "Init:" + terminatedReason(c.State.Terminated)
+		case c.State.Waiting != nil && c.State.Waiting.Reason != "" && c.State.Waiting.Reason != "PodInitializing":
+			s.reason = "Init:" + c.State.Waiting.Reason
+		default:
+			s.reason = fmt.Sprintf("Init:%d/%d", i, len(pod.Spec.InitContainers))
+		}
+		return true
+	}
+	return false
+}
+
+func (s *podSummary) addRegular(pod *corev1.Pod) {
+	running, failure := false, ""
+	for i := len(pod.Status.ContainerStatuses) - 1; i >= 0; i-- {
+		c := &pod.Status.ContainerStatuses[i]
+		s.addRestarts(c)
+		switch {
+		case c.State.Waiting != nil && c.State.Waiting.Reason != "":
+			s.reason = c.State.Waiting.Reason
+		case c.State.Terminated != nil:
+			s.reason = terminatedReason(c.State.Terminated)
+			if c.State.Terminated.ExitCode != 0 {
+				failure = s.reason
+			}
+		case c.Ready && c.State.Running != nil:
+			running = true
+			s.ready++
+		}
+	}
+	if s.reason != "Completed" {
+		return
+	}
+	switch {
+	case running && podConditionTrue(pod, corev1.PodReady):
+		s.reason = "Running"
+	case failure != "":
+		s.reason = failure
+	case running:
+		s.reason = "NotReady"
+	}
+}
+
+func (s *podSummary) addRestarts(c *corev1.ContainerStatus) {
+	s.restarts += int(c.RestartCount)
+	if t := c.LastTerminationState.Terminated; t != nil && s.lastRestart.Before(&t.FinishedAt) {
+		s.lastRestart = t.FinishedAt
+	}
+}
+
+func terminatedReason(t *corev1.ContainerStateTerminated) string {
+	switch {
+	case t.Reason != "":
+		return t.Reason
+	case t.Signal != 0:
+		return fmt.Sprintf("Signal:%d", t.Signal)
+	default:
+		return fmt.Sprintf("ExitCode:%d", t.ExitCode)
+	}
+}
+
+func podConditionTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return pod.Status.Conditions[i].Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }

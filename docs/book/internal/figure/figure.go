@@ -141,3 +141,249 @@ func number(v float64) string {
 
 // TextWidth estimates the width of a text of size "small".
 func TextWidth(text string) float64 { return 6.6 * float64(len([]rune(text))) }
+
+// colours are those of a class: its surface, its line and its text.
+type colours struct {
+	class              Class
+	surface, line, ink string
+}
+
+var light = []colours{
+	{Plain, "#f3f5f7", "#97a3ae", "#1f2933"},
+	{Muted, "#fbfcfc", "#cfd6dc", "#64707c"},
+	{Lit, "#fff0cf", "#d58a00", "#5b3b00"},
+	{Bad, "#fde4e1", "#c8372d", "#8e1f17"},
+	{Good, "#dff3e6", "#2f8f5b", "#145a36"},
+	{A, "#dfeafa", "#3f74c4", "#173f7c"},
+	{B, "#e9e3f8", "#7a5cc0", "#452b83"},
+	{C, "#dcf0ef", "#2b8a86", "#0e5552"},
+}
+
+var dark = []colours{
+	{Plain, "#202933", "#6a7a8a", "#e6ebf0"},
+	{Muted, "#181f27", "#3a4653", "#98a6b4"},
+	{Lit, "#4a3510", "#e0a030", "#ffe3ad"},
+	{Bad, "#4b1e1b", "#ef7d74", "#ffc9c4"},
+	{Good, "#163d29", "#5fc48d", "#b9efd0"},
+	{A, "#1b3354", "#6ea3ec", "#cfe1fb"},
+	{B, "#332952", "#a88ee6", "#e0d6fb"},
+	{C, "#123d3c", "#52bdb8", "#bfeeeb"},
+}
+
+// style returns the style sheet: the light colours, and the dark ones for readers who prefer them.
+func style() string {
+	const fonts = `text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;font-size:13px}
+.code{font-family:ui-monospace,SFMono-Regular,Menlo,"DejaVu Sans Mono",monospace;font-size:12px}
+.name{font-weight:600;font-size:12.5px}
+.long{font-size:11.5px}
+.small{font-size:11.5px}
+.box{stroke-width:1.2}
+.arrow{fill:none;stroke-width:1.4;stroke-linejoin:round}
+.line{fill:none;stroke-width:1}
+.frame{fill:none;stroke-width:1;stroke-dasharray:5 4}
+.lit{stroke-width:1.8}
+`
+	var b strings.Builder
+	b.WriteString(fonts)
+	sheet(&b, light, "#ffffff", "#e2e6ea")
+	b.WriteString("@media (prefers-color-scheme: dark){\n")
+	sheet(&b, dark, "#12171d", "#2b343e")
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func sheet(b *strings.Builder, all []colours, page, edge string) {
+	fmt.Fprintf(b, ".page{fill:%s;stroke:%s}\n", page, edge)
+	for _, c := range all {
+		fmt.Fprintf(b, ".box.%[1]s{fill:%[2]s;stroke:%[3]s}.arrow.%[1]s,.line.%[1]s{stroke:%[3]s}"+
+			".head.%[1]s{fill:%[3]s}.%[1]s-text{fill:%[4]s}\n", c.class, c.surface, c.line, c.ink)
+		if c.class == Muted {
+			fmt.Fprintf(b, ".frame{stroke:%s}\n", c.line)
+		}
+	}
+}
+
+// A Lane is a row of a time chart: what one worker did, for example.
+type Lane struct {
+	Name  string
+	Spans []Span
+	Marks []Mark
+}
+
+// A Span is a time in which something went on. Times are in units of the chart's axis.
+type Span struct {
+	From, To float64
+	Label    string
+	Class    Class
+}
+
+// A Mark is something that happened at one time.
+type Mark struct {
+	At    float64
+	Label string
+	Class Class
+}
+
+// A Panel is a group of lanes under a heading, with a remark at the end of the heading's line.
+type Panel struct {
+	Heading, Remark string
+	RemarkClass     Class
+	Lanes           []Lane
+}
+
+// A TimeChart draws panels one below the other over one axis of time.
+type TimeChart struct {
+	Title, Desc string
+	// Until is where the axis ends, Step the distance of its ticks, Unit what follows the numbers.
+	Until, Step float64
+	Unit        string
+	Panels      []Panel
+}
+
+const (
+	margin     = 20.0
+	nameWidth  = 84.0
+	laneHeight = 30.0
+	headHeight = 30.0
+	panelGap   = 14.0
+)
+
+// Draw returns the chart as a figure.
+func (c TimeChart) Draw() *Figure {
+	height := margin + 24
+	for _, p := range c.Panels {
+		height += headHeight + laneHeight*float64(len(p.Lanes)) + panelGap
+	}
+	f := New(c.Title, c.Desc, Width, height)
+	left, width := margin+nameWidth, Width-2*margin-nameWidth
+	x := func(at float64) float64 { return left + at/c.Until*width }
+
+	y := margin
+	for _, p := range c.Panels {
+		f.Text(margin, y+13, p.Heading, "name", Plain)
+		f.End(Width-margin, y+13, p.Remark, "small", p.RemarkClass)
+		y += headHeight
+		bottom := y + laneHeight*float64(len(p.Lanes))
+		for at := 0.0; at <= c.Until; at += c.Step {
+			f.Line(Point{x(at), y - 6}, Point{x(at), bottom}, Muted)
+		}
+		for _, lane := range p.Lanes {
+			f.lane(lane, y, x)
+			y += laneHeight
+		}
+		y += panelGap
+	}
+	for at := 0.0; at <= c.Until; at += c.Step {
+		f.Middle(x(at), y+8, fmt.Sprintf("%g%s", at, c.Unit), "small", Muted)
+	}
+	return f
+}
+
+func (f *Figure) lane(lane Lane, y float64, x func(float64) float64) {
+	f.Text(margin, y+18, lane.Name, "small", Muted)
+	for _, s := range lane.Spans {
+		from, to := x(s.From), x(s.To)
+		f.Rect(from+1, y+2, to-from-2, laneHeight-8, s.Class)
+		f.Middle((from+to)/2, y+17, s.Label, "small", s.Class)
+	}
+	for _, m := range lane.Marks {
+		f.Line(Point{x(m.At), y + 2}, Point{x(m.At), y + laneHeight - 6}, m.Class)
+		f.Text(x(m.At)+5, y+17, m.Label, "small", m.Class)
+	}
+}
+
+// A Step is a message of a sequence chart. Where From and To are the same, the actor says it to itself.
+type Step struct {
+	From, To int // indexes of the actors
+	Label    string
+	Class    Class
+}
+
+// A Sequence draws actors side by side and what they send each other from top to bottom.
+type Sequence struct {
+	Title, Desc string
+	Actors      []string
+	Steps       []Step
+}
+
+// Draw returns the chart as a figure.
+func (s Sequence) Draw() *Figure {
+	const boxHeight, stepHeight = 36.0, 34.0
+	height := margin*2 + boxHeight + 16 + stepHeight*float64(len(s.Steps))
+	f := New(s.Title, s.Desc, Width, height)
+	pitch := (Width - 2*margin) / float64(len(s.Actors))
+	x := func(actor int) float64 { return margin + pitch*(float64(actor)+0.5) }
+	for i, actor := range s.Actors {
+		f.Line(Point{x(i), margin + boxHeight}, Point{x(i), height - margin}, Muted)
+		f.Box(x(i)-pitch/2+8, margin, pitch-16, boxHeight, Plain, actor)
+	}
+	y := margin + boxHeight + 36
+	for _, step := range s.Steps {
+		from, to := x(step.From), x(step.To)
+		switch {
+		case step.From == step.To:
+			w := TextWidth(step.Label) + 20
+			left := min(max(from-w/2, 8), Width-8-w)
+			f.Rect(left, y-19, w, 24, step.Class)
+			f.Middle(left+w/2, y-3, step.Label, "small", step.Class)
+		default:
+			gap := 4.0
+			if to < from {
+				gap = -gap
+			}
+			f.Arrow(step.Class, Point{from + gap, y}, Point{to - gap, y})
+			f.Middle((from+to)/2, y-7, step.Label, "small", step.Class)
+		}
+		y += stepHeight
+	}
+	return f
+}
+
+// A Cell is a field of a table.
+type Cell struct {
+	Text  string
+	Class Class // Plain if empty
+}
+
+// A Table draws rows of cells below a heading: the contents of a stage step by step, for example. The first column is
+// as wide as First, the others share what is left.
+type Table struct {
+	Title, Desc string
+	First       float64
+	Head        []string
+	Rows        [][]Cell
+}
+
+// Draw returns the table as a figure.
+func (t Table) Draw() *Figure {
+	const rowHeight = 32.0
+	f := New(t.Title, t.Desc, Width, 2*margin+24+rowHeight*float64(len(t.Rows)))
+	column := (Width - 2*margin - t.First) / float64(len(t.Head)-1)
+	left := func(i int) float64 {
+		if i == 0 {
+			return margin
+		}
+		return margin + t.First + column*float64(i-1)
+	}
+	for i, head := range t.Head {
+		f.Text(left(i)+8, margin+12, head, "small", Muted)
+	}
+	for r, row := range t.Rows {
+		y := margin + 24 + rowHeight*float64(r)
+		for i, cell := range row {
+			class := cell.Class
+			if class == "" {
+				class = Plain
+			}
+			width := column
+			if i == 0 {
+				width = t.First
+			}
+			if i > 0 && cell.Text != "" {
+				f.Rect(left(i)+2, y+2, width-4, rowHeight-4, class)
+			}
+			f.Text(left(i)+8, y+20, cell.Text, "code", class)
+		}
+	}
+	return f
+}

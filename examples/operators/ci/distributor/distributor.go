@@ -4,7 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
@@ -15,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/source"
+	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // Name is the controller's name.
@@ -199,4 +205,100 @@ func (d *distributor) keysOfConfig(_ context.Context, key string) (keys []Key) {
 		keys = append(keys, d.everywhere(ref)...)
 	}
 	return keys
+}
+
+// Key names a tag, and the cluster to bring it to.
+type Key struct {
+	Cluster string
+	imagestreamtag.Ref
+}
+
+// String returns "cluster_namespace/stream:tag". It is unambiguous because a namespace has no underscore.
+func (k Key) String() string { return k.Cluster + "_" + k.Ref.String() }
+
+// ParseKey is the inverse of [Key.String].
+func ParseKey(text string) (Key, error) {
+	slash := strings.Index(text, "/")
+	i := strings.LastIndex(text[:max(slash, 0)], "_")
+	if i <= 0 {
+		return Key{}, fmt.Errorf("%q is no key: want cluster_namespace/stream:tag", text)
+	}
+	ref, err := imagestreamtag.Parse(text[i+1:])
+	return Key{text[:i], ref}, err
+}
+
+// backoff is the controller's rate limiter. A reconcile that requests an import returns no error, after which the loop
+// forgets a key's failures. But the import has not succeeded until it is answered. So this limiter keeps the failures
+// while an import is under way, and a registry that fails is asked less and less often.
+type backoff struct {
+	workqueue.RateLimiter[Key]
+
+	mu sync.Mutex
+	// underWay holds the keys that wait for the answer to an import.
+	underWay map[Key]bool
+}
+
+func newBackoff() *backoff {
+	return &backoff{RateLimiter: workqueue.DefaultControllerRateLimiter[Key](), underWay: map[Key]bool{}}
+}
+
+// set records whether an import of the key is under way.
+func (b *backoff) set(k Key, underWay bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if underWay {
+		b.underWay[k] = true
+	} else {
+		delete(b.underWay, k)
+	}
+}
+
+// Forget implements workqueue.RateLimiter.
+func (b *backoff) Forget(k Key) {
+	b.mu.Lock()
+	keep := b.underWay[k]
+	b.mu.Unlock()
+	if !keep {
+		b.RateLimiter.Forget(k)
+	}
+}
+
+// Metrics count the imports that were answered. It is a prometheus.Collector.
+//
+// Concurrency: all methods may be called from any goroutine. A nil *Metrics counts nothing.
+type Metrics struct{ succeeded, failed *prometheus.CounterVec }
+
+// NewMetrics returns metrics whose counters are zero.
+func NewMetrics() *Metrics {
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
+			[]string{"controller", "cluster", "namespace", "name"})
+	}
+	return &Metrics{
+		succeeded: counter("imagestream_successful_import_count", "Imports that succeeded."),
+		failed:    counter("imagestream_failed_import_count", "Imports that failed."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	m.succeeded.Describe(out)
+	m.failed.Describe(out)
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	m.succeeded.Collect(out)
+	m.failed.Collect(out)
+}
+
+func (m *Metrics) count(k Key, succeeded bool) {
+	if m == nil {
+		return
+	}
+	which := m.failed
+	if succeeded {
+		which = m.succeeded
+	}
+	which.WithLabelValues(Name, k.Cluster, k.Namespace, k.Name()).Inc()
 }

@@ -5,10 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
@@ -194,4 +199,184 @@ func (p *provisioner) removeFinalizer(ctx context.Context, ec *api.EphemeralClus
 		return fmt.Errorf("remove finalizer: %w", err)
 	}
 	return nil
+}
+
+// life is the lifetime of a cluster.
+type life struct {
+	// ttl is the whole lifetime. Zero means unlimited.
+	ttl time.Duration
+	// left is the time left, zero or less when it is over. It has no meaning without a ttl.
+	left time.Duration
+}
+
+// lifeOf returns the lifetime of ec at now. It begins with the creation of ec.
+func (o *Options) lifeOf(ec *api.EphemeralCluster, now time.Time) life {
+	ttl := o.TimeToLive
+	if ec.Spec.TimeToLive != nil {
+		ttl = ec.Spec.TimeToLive.Duration
+	}
+	return life{ttl, ec.CreationTimestamp.Add(ttl).Sub(now)}
+}
+
+func (l life) over() bool { return l.ttl > 0 && l.left <= 0 }
+
+// sooner returns the shorter of the remaining lifetime and d. A zero d means no delay.
+func (l life) sooner(d time.Duration) time.Duration {
+	if l.ttl > 0 && l.left > 0 && (d == 0 || l.left < d) {
+		return l.left
+	}
+	return d
+}
+
+func (l life) String() string { return fmt.Sprintf("the time to live of %v is over", l.ttl) }
+
+// Owner is a tenant of a Konflux cluster.
+type Owner struct {
+	Cluster string `json:"cluster"`
+	Tenant  string `json:"tenant"`
+}
+
+// validate returns an error if ec may not have what it requests.
+func (o *Options) validate(ec *api.EphemeralCluster) error {
+	if ttl := ec.Spec.TimeToLive; ttl != nil && ttl.Duration <= 0 {
+		return fmt.Errorf("timeToLive is %v: it must be positive", ttl.Duration)
+	}
+	test := ec.Spec.CIOperator.Test
+	if test.ClusterClaim != nil {
+		return nil // it takes a cluster from a pool, not an account
+	}
+	if test.ClusterProfile == "" {
+		return fmt.Errorf("neither clusterProfile nor clusterClaim is set")
+	}
+	owners, found := o.Profiles[test.ClusterProfile]
+	if !found {
+		return fmt.Errorf("there is no cluster profile %q", test.ClusterProfile)
+	}
+	who := Owner{ec.Annotations[api.KonfluxClusterAnnotation], ec.Annotations[api.KonfluxTenantAnnotation]}
+	if len(owners) == 0 || slices.Contains(owners, who) || who.Tenant != "" &&
+		slices.Contains(o.PrivilegedTenants, who.Tenant) {
+		return nil
+	}
+	return fmt.Errorf("tenant %q of cluster %q may not use cluster profile %q", who.Tenant, who.Cluster,
+		test.ClusterProfile)
+}
+
+// Metrics measure how many EphemeralClusters there are, and how long they took. It is a prometheus.Collector.
+//
+// Concurrency: all methods may be called from any goroutine. A nil *Metrics measures nothing.
+type Metrics struct {
+	provisioning, deprovisioning prometheus.Histogram
+	count                        *prometheus.Desc
+
+	mu sync.Mutex
+	// counts are those of the last count. A kind that is not among them is no longer reported.
+	counts map[kind]int
+}
+
+// kind is the set of properties that clusters are counted by.
+type kind struct {
+	konfluxCluster, konfluxTenant, profile, workflow string
+	phase                                            api.EphemeralClusterPhase
+}
+
+var buckets = []float64{300, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10800}
+
+// NewMetrics returns metrics without any measurements.
+func NewMetrics() *Metrics {
+	histogram := func(name, help string) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	}
+	return &Metrics{
+		provisioning: histogram("ephemeralcluster_provisioning_duration_seconds",
+			"From the creation of an EphemeralCluster to its readiness."),
+		deprovisioning: histogram("ephemeralcluster_deprovisioning_duration_seconds",
+			"From the signal that a test is over to the end of its job."),
+		count: prometheus.NewDesc("ephemeralcluster_count", "EphemeralClusters that there are.",
+			[]string{"konflux_cluster", "konflux_tenant", "cluster_profile", "workflow", "phase"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	out <- m.count
+	m.provisioning.Describe(out)
+	m.deprovisioning.Describe(out)
+}
+
+// Collect implements prometheus.Collector. All counts are of the same time.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	m.mu.Lock()
+	counts := maps.Clone(m.counts)
+	m.mu.Unlock()
+	for k, n := range counts {
+		out <- prometheus.MustNewConstMetric(m.count, prometheus.GaugeValue, float64(n), k.konfluxCluster,
+			k.konfluxTenant, k.profile, k.workflow, string(k.phase))
+	}
+	m.provisioning.Collect(out)
+	m.deprovisioning.Collect(out)
+}
+
+// observe measures the duration of the phase that a change ends.
+func (m *Metrics) observe(before, after *api.EphemeralCluster) {
+	if m == nil || before.Status.Phase == after.Status.Phase {
+		return
+	}
+	switch after.Status.Phase {
+	case api.Ready:
+		m.provisioning.Observe(time.Since(after.CreationTimestamp.Time).Seconds())
+	case api.Deprovisioned:
+		if done := conditions.Get(after.Status.Conditions, api.TestCompleted); done != nil {
+			m.deprovisioning.Observe(time.Since(done.LastTransitionTime.Time).Seconds())
+		}
+	}
+}
+
+// counter counts the clusters at intervals, while this process leads.
+type counter struct {
+	hub      client.Client
+	metrics  *Metrics
+	interval time.Duration
+}
+
+// Name is the name in the manager.
+func (c *counter) Name() string { return "ephemeral-cluster-metrics" }
+
+// Run counts until ctx is done. After that nothing is reported.
+func (c *counter) Run(ctx context.Context) error {
+	tick := time.NewTicker(c.interval)
+	defer tick.Stop()
+	defer c.metrics.replace(nil)
+	for {
+		if err := c.take(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Could not count EphemeralClusters")
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (c *counter) take(ctx context.Context) error {
+	var list api.EphemeralClusterList
+	if err := c.hub.List(ctx, &list, client.InNamespace(Namespace), client.ReadOnly, client.Lagging); err != nil {
+		return err
+	}
+	counts := map[kind]int{}
+	for i := range list.Items {
+		ec := &list.Items[i]
+		counts[kind{
+			ec.Annotations[api.KonfluxClusterAnnotation], ec.Annotations[api.KonfluxTenantAnnotation],
+			ec.Spec.CIOperator.Test.ClusterProfile, ec.Spec.CIOperator.Test.Workflow, ec.Status.Phase,
+		}]++
+	}
+	c.metrics.replace(counts)
+	return nil
+}
+
+func (m *Metrics) replace(counts map[kind]int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts = counts
 }

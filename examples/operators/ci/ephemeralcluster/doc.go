@@ -18,9 +18,9 @@
 // name is derived from the EphemeralCluster's UID, and the status comes last. If a process dies between two writes, the
 // next process continues from there, and none can create a second job.
 //
-// controller.go chooses the next step. begin.go creates the job, follow.go follows its progress, end.go handles
-// deletion. build.go works in the build cluster, config.go builds the job's configuration, validate.go checks
-// permissions, life.go computes the time to live. orphans.go is the second controller.
+// controller.go chooses the next step, checks permissions and computes the time to live. begin.go creates the job with
+// its configuration, follow.go follows its progress and handles deletion. build.go works in the build cluster.
+// orphans.go is the second controller.
 //
 // Source: pkg/controller/ephemeralcluster of openshift/ci-tools.
 package ephemeralcluster

@@ -11,6 +11,6 @@
 //	                 item controller ─────▶ Numbered ──event──▶ label (a ConfigMap) ─▶ Shelved
 //
 // Each arrow to the right is one write, whose event leads to the next. If a process is killed between two writes, the
-// next process continues there. Pure functions (plan.go) compute the desired state; the controllers (item.go,
-// category.go) read, write, and record events.
+// next process continues there. Pure functions (plan.go) compute the desired state; the controllers
+// (item.go) read, write, and record events.
 package stock
