@@ -241,7 +241,8 @@ func TestProviderIsRunAgain(t *testing.T) {
 		w.complete(t, r)
 		w.start(t)
 		w.wantStates(t, "failed", "a Live")
-		if p.sick = errors.New("b: no kubeconfig"); !strings.HasSuffix(w.Note(), "; provider teller: b: no kubeconfig") {
+		p.sick = errors.New("b: no kubeconfig")
+		if !strings.HasSuffix(w.Note(), "; provider teller: b: no kubeconfig") {
 			t.Errorf("note %q does not show what the provider cannot announce", w.Note())
 		}
 		if err := w.local.Ready(); err == nil ||

@@ -12,6 +12,6 @@
 //
 // There is no cluster and no daemon. Every call opens the store with an embedded Kubernetes API on it, writes the
 // desired state, runs the controller until there is nothing more to do, prints the result, and exits: with 1 if
-// something failed. controller.go has the resource, from which "make generate" makes its definition, and the controller,
-// which would run on a cluster unchanged. flyball serve --store DIR gives kubectl access to the store.
+// something failed. controller.go has the resource, from which "make generate" makes its definition, and the
+// controller, which would run on a cluster unchanged. flyball serve --store DIR gives kubectl access to the store.
 package main

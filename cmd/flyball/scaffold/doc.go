@@ -12,6 +12,6 @@
 //
 // template.go turns its files into those of a user, and extends the files that controller-gen writes as controller-gen
 // would. names.go checks the user's names. change.go collects changes of files and makes all of them or none.
-// project.go is the file PROJECT, which records what was created. init.go, api.go, webhook.go, both with version.go, and
-// migrate.go have the commands. deployment.go is what migrate does to the Deployment.
+// project.go is the file PROJECT, which records what was created. init.go, api.go and webhook.go, both with version.go,
+// and migrate.go have the commands. deployment.go is what migrate does to the Deployment.
 package scaffold
