@@ -179,3 +179,7 @@ func (l *clusterEnqueuer) AddAfter(r reconcile.Request, d time.Duration) {
 }
 
 func (l *clusterEnqueuer) AddRateLimited(r reconcile.Request) { l.q.AddRateLimited(Request{l.name, r}) }
+
+func (l *clusterEnqueuer) AddWith(r reconcile.Request, o workqueue.AddOptions) {
+	l.q.AddWith(Request{l.name, r}, o)
+}

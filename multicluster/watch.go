@@ -142,22 +142,16 @@ func (w *watch) learnNamespaced(ctx context.Context) (namespaced bool, err error
 }
 
 // lowPriority is the priority of objects that were there when the watch began, and of those that did not change.
-//
-// Source: handler.LowPriority of controller-runtime v0.25.2.
-const lowPriority = -100
+var lowPriority = workqueue.LowPriority
 
 // events adapts a handler that makes requests to an informer.
 func (w *watch) events(ctx context.Context, e *clusterController, h Handler) informer.Handler[informer.Object] {
 	q := func(event string, obj informer.Object, news bool) reconcile.Enqueuer[Request] {
 		e.controller.events.Add(1)
-		q := &enqueuer{clusterController: e, cause: workqueue.Cause{
+		return &enqueuer{clusterController: e, news: news, cause: workqueue.Cause{
 			Source: w.name, Event: event, Object: informer.Key(obj), ResourceVersion: obj.GetResourceVersion(),
 			Time: time.Now(),
 		}}
-		if !news {
-			q.priority = lowPriority
-		}
-		return q
 	}
 	var on informer.Handler[informer.Object]
 	if h.OnAdd != nil {
@@ -180,25 +174,28 @@ func (w *watch) events(ctx context.Context, e *clusterController, h Handler) inf
 type enqueuer struct {
 	clusterController *clusterController
 	cause             workqueue.Cause
-	priority          int
+	news              bool
 }
 
 // Add implements reconcile.Enqueuer.
-func (q *enqueuer) Add(r Request) { q.with(r, workqueue.AddOptions{}) }
+func (q *enqueuer) Add(r Request) { q.AddWith(r, workqueue.AddOptions{}) }
 
 // AddAfter implements reconcile.Enqueuer.
-func (q *enqueuer) AddAfter(r Request, d time.Duration) { q.with(r, workqueue.AddOptions{After: d}) }
+func (q *enqueuer) AddAfter(r Request, d time.Duration) { q.AddWith(r, workqueue.AddOptions{After: d}) }
 
 // AddRateLimited implements reconcile.Enqueuer.
-func (q *enqueuer) AddRateLimited(r Request) { q.with(r, workqueue.AddOptions{RateLimited: true}) }
+func (q *enqueuer) AddRateLimited(r Request) { q.AddWith(r, workqueue.AddOptions{RateLimited: true}) }
 
-func (q *enqueuer) with(r Request, o workqueue.AddOptions) {
-	o.Cause = q.cause
-	if q.priority != 0 {
-		o.Priority = &q.priority
+// AddWith implements reconcile.Enqueuer.
+func (q *enqueuer) AddWith(r Request, o workqueue.AddOptions) {
+	if o.Cause == (workqueue.Cause{}) {
+		o.Cause = q.cause
+	}
+	if o.Priority == nil && !q.news {
+		o.Priority = &lowPriority
 	}
 	if r.Cluster == q.clusterController.incarnation.name { // Of this incarnation, whichever has the name now.
-		q.clusterController.enqueue(key{q.clusterController.incarnation, r.Request}, o, q.priority == 0)
+		q.clusterController.enqueue(key{q.clusterController.incarnation, r.Request}, o, q.news)
 		return
 	}
 	q.clusterController.controller.enqueueAcross(r, o)

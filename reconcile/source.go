@@ -35,6 +35,10 @@ type Enqueuer[K comparable] interface {
 	AddAfter(key K, d time.Duration)
 	// AddRateLimited queues key after the backoff of its failures.
 	AddRateLimited(key K)
+	// AddWith queues key with any options, for example a priority. If o has no cause, the cause is the event. If o has
+	// no priority and the event is about an object that has not changed, the priority is workqueue.LowPriority; the
+	// methods above do the same.
+	AddWith(key K, o workqueue.AddOptions)
 }
 
 // Sink is a controller's queue as a [Source] sees it.
@@ -50,8 +54,8 @@ func (s *Sink[K]) String() string { return s.controller }
 // For returns an [Enqueuer] whose keys carry cause.
 func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, true) }
 
-// ForUnchanged is For, for an object that has not changed: it is one of the first list, or of a resync. After a
-// warm-up, what has changed is reconciled first.
+// ForUnchanged is For, for an object that has not changed: it is one of the first list, or of a resync. Keys of objects
+// that have changed are reconciled first.
 func (s *Sink[K]) ForUnchanged(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, false) }
 
 func (c *engine[K]) Watch(s Source[K]) error {

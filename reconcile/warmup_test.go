@@ -390,3 +390,34 @@ func takeOverAtRandom(t *testing.T, seed uint64) {
 	}
 	f.end()
 }
+
+// An Enqueuer gives keys of unchanged objects a low priority, unless the caller sets one.
+func TestEnqueuerPriorities(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, high, low := recorder(nil), 1, workqueue.LowPriority
+		f := follow(t, r, Options[string]{Order: workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})},
+			feeder(func(out *Sink[string]) {
+				unchanged := out.ForUnchanged(workqueue.Cause{Source: "feeder"})
+				unchanged.Add("unchanged")
+				unchanged.AddWith("urgent", workqueue.AddOptions{Priority: &high})
+				out.For(workqueue.Cause{Source: "feeder"}).AddWith("unhurried", workqueue.AddOptions{Priority: &low})
+				out.For(workqueue.Cause{Source: "feeder"}).Add("changed")
+			}))
+		f.lead()
+		want(t, r.seen(), []string{"urgent@0s", "changed@0s", "unchanged@0s", "unhurried@0s"})
+		f.end()
+	})
+}
+
+// feeder is a source that feeds once.
+type feeder func(out *Sink[string])
+
+func (f feeder) String() string { return "feeder" }
+func (f feeder) Repeats() bool  { return false }
+func (f feeder) Health() error  { return nil }
+
+func (f feeder) Run(_ context.Context, out *Sink[string], synced func()) error {
+	f(out)
+	synced()
+	return nil
+}

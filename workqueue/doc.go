@@ -16,8 +16,10 @@
 //   - After a key is added, it is handed out at least once, unless the queue is shut down first.
 //   - A key is never handed to two workers at once. A key that is added while a worker processes it is handed out once
 //     more after Done.
-//   - Ready keys are handed out first in, first out, or in the order that the [Order] decides. Delays expire in the
-//     order of their deadlines; delays with the same deadline expire in the order in which they were set.
+//   - Ready keys are handed out first in, first out, or in the order that the [Order] decides. Without an Order, keys
+//     of negative priority let the others pass, but at most nine at a time.
+//   - Delays expire in the order of their deadlines; delays with the same deadline expire in the order in which
+//     they were set.
 //   - Add cancels a delay that the loop itself set (a retry or a periodic run). It never cancels a delay set by
 //     AddAfter.
 //   - When ShutDown or Drain returns, no goroutine of the queue is left. Before that there is at most one, while a
@@ -41,7 +43,7 @@
 //
 // The rest can be read as needed:
 //
-//   - order.go: priorities and fairness, instead of first in, first out.
+//   - lanes.go: the default order; order.go: priorities and fairness instead.
 //   - ratelimiter.go: how long a key waits that failed.
 //   - stats.go and view.go: what a queue reports about itself.
 //   - table.go: the hash table that finds the entry of a key. A first reading can skip it.

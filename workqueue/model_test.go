@@ -14,6 +14,9 @@ import (
 // model is the queue as one would write it on a napkin: no locks, no timers, no speed.
 type model struct {
 	ready, processing []string
+	low               []string        // ready, and of negative priority
+	isLow             map[string]bool // the next run is of negative priority
+	passed            int             // how many of ready were handed out since the last of low, while there was one
 	again             map[string]bool // processing, and added meanwhile
 	delays            []modelDelay    // in the order in which they were set
 	now               time.Duration
@@ -25,13 +28,37 @@ type modelDelay struct {
 	own bool
 }
 
+// ask notes the priority of an add.
+func (m *model) ask(key string, low bool) {
+	delayed := slices.ContainsFunc(m.delays, func(d modelDelay) bool { return d.key == key })
+	if !delayed && !m.again[key] && !slices.Contains(m.ready, key) && !slices.Contains(m.low, key) {
+		m.isLow[key] = low
+	} else if i := slices.Index(m.low, key); !low {
+		m.isLow[key] = false
+		if i >= 0 {
+			m.low = slices.Delete(m.low, i, i+1)
+			m.push(key)
+		}
+	}
+}
+
+func (m *model) push(key string) {
+	if m.isLow[key] {
+		m.low = append(m.low, key)
+	} else {
+		m.ready = append(m.ready, key)
+	}
+}
+
+func (m *model) depth() int { return len(m.ready) + len(m.low) }
+
 func (m *model) add(key string) {
 	m.delays = slices.DeleteFunc(m.delays, func(d modelDelay) bool { return d.own && d.key == key })
 	switch {
 	case slices.Contains(m.processing, key):
 		m.again[key] = true
-	case !slices.Contains(m.ready, key):
-		m.ready = append(m.ready, key)
+	case !slices.Contains(m.ready, key) && !slices.Contains(m.low, key):
+		m.push(key)
 	}
 }
 
@@ -42,7 +69,7 @@ func (m *model) delay(key string, after time.Duration, own bool) {
 	}
 	same := func(d modelDelay) bool { return d.key == key && d.own == own }
 	i := slices.IndexFunc(m.delays, same)
-	dirty := slices.Contains(m.ready, key) || m.again[key]
+	dirty := slices.Contains(m.ready, key) || slices.Contains(m.low, key) || m.again[key]
 	if own && dirty || !own && i >= 0 && m.delays[i].at <= m.now+after {
 		return
 	}
@@ -68,8 +95,15 @@ func (m *model) advance(d time.Duration) {
 }
 
 func (m *model) get() string {
-	key := m.ready[0]
-	m.ready = m.ready[1:]
+	from := &m.ready
+	switch {
+	case len(m.low) > 0 && (len(m.ready) == 0 || m.passed == 9):
+		from, m.passed = &m.low, 0
+	case len(m.low) > 0:
+		m.passed++
+	}
+	key := (*from)[0]
+	*from = (*from)[1:]
 	m.processing = append(m.processing, key)
 	return key
 }
@@ -82,7 +116,7 @@ func (m *model) done(key string) {
 	m.processing = slices.Delete(m.processing, i, i+1)
 	if m.again[key] {
 		delete(m.again, key)
-		m.ready = append(m.ready, key)
+		m.push(key)
 	}
 }
 
@@ -91,15 +125,15 @@ func compareWithModel(t *testing.T, program []byte, keyCount int) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		defer q.ShutDown()
-		m := &model{again: map[string]bool{}}
+		m := newModel()
 		for ; len(program) >= 2; program = program[2:] {
 			key := fmt.Sprint("key-", int(program[1])%keyCount)
 			after := time.Duration(program[1]%16) * time.Second
-			name := step(t, q, m, program[0]%8, key, after)
+			name := step(t, q, m, program[0]%10, key, after)
 			s := q.Stats()
-			if s.Depth != len(m.ready) || s.Processing != len(m.processing) || s.Delayed != len(m.delays) {
+			if s.Depth != m.depth() || s.Processing != len(m.processing) || s.Delayed != len(m.delays) {
 				t.Fatalf("after %s %s: got %d ready, %d processing, %d delayed; want %d, %d, %d",
-					name, key, s.Depth, s.Processing, s.Delayed, len(m.ready), len(m.processing), len(m.delays))
+					name, key, s.Depth, s.Processing, s.Delayed, m.depth(), len(m.processing), len(m.delays))
 			}
 		}
 		for len(m.processing) > 0 {
@@ -109,23 +143,31 @@ func compareWithModel(t *testing.T, program []byte, keyCount int) {
 		m.advance(time.Hour)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		wantKeys(t, q, m.ready...)
+		var left []string
+		for m.depth() > 0 {
+			left = append(left, m.get())
+		}
+		wantKeys(t, q, left...)
 	})
 }
+
+func newModel() *model { return &model{again: map[string]bool{}, isLow: map[string]bool{}} }
 
 // step does one operation on both and returns its name.
 func step(t *testing.T, q *workqueue.Queue[string], m *model, op byte, key string, after time.Duration) string {
 	switch op {
 	case 0:
 		q.AddAfter(key, after)
+		m.ask(key, false)
 		m.delay(key, after, false)
 		return "AddAfter"
 	case 1:
 		q.RequeueAfter(key, after)
+		m.ask(key, false)
 		m.delay(key, after, true)
 		return "RequeueAfter"
 	case 2, 3:
-		if len(m.ready) == 0 {
+		if m.depth() == 0 {
 			return "nothing with"
 		}
 		if got, want := get(t, q).Key, m.get(); got != want {
@@ -137,7 +179,7 @@ func step(t *testing.T, q *workqueue.Queue[string], m *model, op byte, key strin
 		m.done(key)
 		return "Done"
 	case 5:
-		if m.done(key); len(m.ready) == 0 {
+		if m.done(key); m.depth() == 0 {
 			q.Done(key)
 			return "Done"
 		}
@@ -151,8 +193,15 @@ func step(t *testing.T, q *workqueue.Queue[string], m *model, op byte, key strin
 		synctest.Wait()
 		m.advance(after)
 		return "Sleep, before which came"
+	case 8, 9:
+		low := workqueue.LowPriority
+		q.AddWith(key, workqueue.AddOptions{Priority: &low})
+		m.ask(key, true)
+		m.add(key)
+		return "Add with low priority"
 	default:
 		q.Add(key)
+		m.ask(key, false)
 		m.add(key)
 		return "Add"
 	}
@@ -174,7 +223,7 @@ func TestQueueMatchesModelWithManyKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		defer q.ShutDown()
-		m := &model{again: map[string]bool{}}
+		m := newModel()
 		random := rand.New(rand.NewPCG(7, 7))
 		for range 8 {
 			for range 1000 {

@@ -10,7 +10,7 @@ import (
 
 // Order decides which ready key is handed out next. [NewPriorityOrder] and [NewFairOrder] return one. There are no
 // others: a queue uses its order with its lock held, when it must not call code of a user. A queue without an Order is
-// first in, first out.
+// first in, first out, with a second lane for keys of negative priority; see lanes.go.
 type Order[K comparable] struct{ ready order.Order[K] }
 
 // PriorityOptions configures a [NewPriorityOrder].
@@ -67,13 +67,13 @@ func (q *Queue[K]) Release(key K) {
 	}
 }
 
-// readyKeysLocked yields the ready keys, in queue order if there is no Order.
+// readyKeysLocked yields the ready keys. If there is no Order, those of each lane are in queue order.
 func (q *Queue[K]) readyKeysLocked() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		if q.order != nil {
 			q.order.All()(func(next *order.Run[K]) bool { return yield(next.Key) })
 		} else {
-			q.ready.All()(func(id uint32) bool { return yield(q.entries.at(id).key) })
+			q.ready.all()(func(id uint32) bool { return yield(q.entries.at(id).key) })
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/combining"
 	"github.com/flyball-dev/flyball/workqueue/internal/delayheap"
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
-	"github.com/flyball-dev/flyball/workqueue/internal/ring"
 	"github.com/flyball-dev/flyball/workqueue/internal/waitlist"
 )
 
@@ -34,11 +33,11 @@ type Queue[K comparable] struct {
 	// entries has one entry for each key that is ready, processing or delayed, and for some keys that recently were.
 	entries table[K]
 
-	// ready holds the ids of the entries that are ready to be handed out, in queue order. It stays empty if there is an
-	// Order, which then holds the ready keys.
+	// ready holds the entries that are ready to be handed out. It stays empty if there is an Order, which then holds
+	// the ready keys.
 	//
 	// Invariant: a key is in ready (or order) exactly once if it is dirty and not processing, and not at all otherwise.
-	ready ring.Ring[uint32]
+	ready lanes[K]
 	order order.Order[K]
 	// limits is order, if order can hold keys back; otherwise nil.
 	limits order.Limiter[K]
@@ -225,11 +224,16 @@ func (q *Queue[K]) describeLocked(id uint32, e *entry[K], r request, group strin
 	asked := e.wanted()
 	next := q.runLocked(id, e)
 	next.Group = group
-	if !asked || r.priority > next.Priority {
+	before := next.Priority
+	if !asked || r.priority > before {
 		next.Priority = r.priority
 	}
-	if q.order != nil && e.dirty && !e.processing() {
+	switch {
+	case !e.dirty || e.processing():
+	case q.order != nil:
 		q.order.Touch(&next.Run)
+	case before < 0 && next.Priority >= 0:
+		q.ready.raise(next)
 	}
 	if r.cause != nil && len(next.causes) < q.maxCauses { // The oldest are kept: they tell what began it.
 		next.causes = append(next.causes, *r.cause)
@@ -261,7 +265,7 @@ func (q *Queue[K]) pushLocked(id uint32, e *entry[K]) {
 	if q.order != nil {
 		q.order.Push(&e.run.Run)
 	} else {
-		q.ready.Push(id)
+		q.ready.push(id, e.run)
 	}
 	q.wakeLocked()
 }
@@ -271,7 +275,7 @@ func (q *Queue[K]) readyLocked() int {
 	if q.order != nil {
 		return q.order.Len()
 	}
-	return q.ready.Len()
+	return q.ready.len()
 }
 
 // openLocked reports whether a key may be handed out.
@@ -289,7 +293,7 @@ func (q *Queue[K]) takeLocked(item *Item[K]) {
 	if q.order != nil {
 		id = q.order.Pop().ID
 	} else {
-		id = q.ready.Pop()
+		id = q.ready.pop()
 	}
 	e := q.entries.at(id)
 	item.Key, item.Attempt = e.key, int(e.attempt)

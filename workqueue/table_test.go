@@ -67,8 +67,8 @@ func TestStormLeavesNoMemoryBehind(t *testing.T) {
 			t.Errorf("%d entries, %d slots, %d blocks are left", q.entries.used(), len(q.entries.index),
 				len(q.entries.blocks))
 		}
-		if heap := cap(q.delayed.heap.All()); q.ready.Cap() > ring.Keep || heap > ring.Keep {
-			t.Errorf("a ring of %d and a heap of %d are left", q.ready.Cap(), heap)
+		if heap := cap(q.delayed.heap.All()); q.ready.normal.Cap() > ring.Keep || heap > ring.Keep {
+			t.Errorf("a ring of %d and a heap of %d are left", q.ready.normal.Cap(), heap)
 		}
 	})
 }

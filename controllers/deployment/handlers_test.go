@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // woken is a queue that only takes note, and a cache of these Deployments and ReplicaSets.
@@ -25,6 +26,8 @@ func (w *woken) AddAfter(key reconcile.Request, _ time.Duration) {
 }
 
 func (w *woken) AddRateLimited(key reconcile.Request) { w.keys = append(w.keys, "limited "+key.Name) }
+
+func (w *woken) AddWith(key reconcile.Request, _ workqueue.AddOptions) { w.Add(key) }
 
 type listed[T informer.Object] struct {
 	cacheAt[T]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // keys is an Enqueuer that records the keys it is given.
@@ -25,6 +26,8 @@ func (k *keys) AddAfter(r reconcile.Request, d time.Duration) {
 	*k = append(*k, fmt.Sprintf("%s after %s", r, d))
 }
 func (k *keys) AddRateLimited(r reconcile.Request) { *k = append(*k, r.String()+" rate limited") }
+
+func (k *keys) AddWith(r reconcile.Request, _ workqueue.AddOptions) { k.Add(r) }
 
 func named(name string, labels map[string]string) *appsv1.ReplicaSet {
 	return newSet(1, func(s *appsv1.ReplicaSet) {

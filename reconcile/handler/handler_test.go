@@ -11,6 +11,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // enqueued is an Enqueuer that remembers.
@@ -21,6 +22,8 @@ func (e *enqueued) Add(key reconcile.Request) { *e = append(*e, key.String()) }
 func (e *enqueued) AddAfter(key reconcile.Request, _ time.Duration) { *e = append(*e, key.String()) }
 
 func (e *enqueued) AddRateLimited(key reconcile.Request) { *e = append(*e, key.String()) }
+
+func (e *enqueued) AddWith(key reconcile.Request, _ workqueue.AddOptions) { e.Add(key) }
 
 func pod(name string, owner ...metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: owner}}

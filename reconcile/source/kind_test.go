@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/workqueue"
 )
 
 type (
@@ -141,4 +143,87 @@ func TestHealthSaysWhyAnInformerIsNotSynced(t *testing.T) {
 		}
 		end()
 	})
+}
+
+// resyncing is an informer whose handlers get everything again every two minutes.
+type resyncing struct {
+	informer.Informer[*corev1.Pod]
+}
+
+func (r resyncing) AddHandler(h informer.Handler[*corev1.Pod], o informer.HandlerOptions,
+) (*informer.Registration, error) {
+	o.Resync = 2 * time.Minute
+	return r.Informer.AddHandler(h, o)
+}
+
+// A thousand objects that have not changed take 50 ms each. One that changes meanwhile does not wait behind them,
+// neither in a process that leads from its start nor in one that takes over.
+func TestChangedObjectsPassUnchanged(t *testing.T) {
+	priority := workqueue.PriorityOptions{}
+	for name, order := range map[string]func() *workqueue.Order[request]{
+		"default":  func() *workqueue.Order[request] { return nil },
+		"priority": func() *workqueue.Order[request] { return workqueue.NewPriorityOrder[request](priority) },
+		"fair": func() *workqueue.Order[request] {
+			return workqueue.NewFairOrder(workqueue.FairOptions[request]{Within: &priority})
+		},
+	} {
+		for _, follows := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s,follows=%v", name, follows), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { testChangedObjectsPassUnchanged(t, order(), follows) })
+			})
+		}
+	}
+}
+
+func testChangedObjectsPassUnchanged(t *testing.T, order *workqueue.Order[request], follows bool) {
+	f := &feedback{events: make(chan listwatch.Event[*corev1.Pod])}
+	for i := range 1000 {
+		f.pods = append(f.pods, version(pod(fmt.Sprintf("pod-%03d", i)), "5"))
+	}
+	var mu sync.Mutex
+	ended := map[string]time.Time{}
+	c := reconcile.New("test", reconciler(func(_ context.Context, key request) (result, error) {
+		time.Sleep(50 * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		ended[key.Name] = time.Now()
+		return result{}, nil
+	}), reconcile.Options[request]{Order: order})
+	ctx, stop := context.WithCancel(quiet(t.Context()))
+	inf := informer.NewSharedInformer(f, informer.Options[*corev1.Pod]{Resource: "pods"})
+	if err := c.Watch(Kind(resyncing{inf}, handler.EnqueueObject[*corev1.Pod]())); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = inf.Run(ctx) })
+	if follows {
+		wg.Go(func() { _ = c.Warmup(ctx) })
+	}
+	synctest.Wait()
+	wg.Go(func() { _ = c.Run(ctx) })
+
+	// Ten times in the first list, then in a resync.
+	for i := range 11 {
+		time.Sleep(4*time.Second + 111*time.Millisecond)
+		if i == 10 {
+			time.Sleep(2 * time.Minute)
+		}
+		name, rv, began := fmt.Sprintf("pod-%03d", 999-i), fmt.Sprint(11+i), time.Now()
+		f.events <- listwatch.Event[*corev1.Pod]{
+			Type: listwatch.Modified, Object: version(pod(name), rv), ResourceVersion: rv,
+		}
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		mu.Lock()
+		if !ended[name].After(began) {
+			t.Errorf("%s, change %d, was not reconciled within 200 ms", name, i)
+		}
+		mu.Unlock()
+	}
+	time.Sleep(time.Minute)
+	if got := len(ended); got != 1000 {
+		t.Errorf("%d objects were reconciled, want 1000", got)
+	}
+	stop()
+	wg.Wait()
 }

@@ -57,18 +57,27 @@ type Enqueuer[K comparable] struct {
 }
 
 // Add implements reconcile.Enqueuer.
-func (e *Enqueuer[K]) Add(key K) { e.add(key, workqueue.AddOptions{}) }
+func (e *Enqueuer[K]) Add(key K) { e.AddWith(key, workqueue.AddOptions{}) }
 
 // AddAfter implements reconcile.Enqueuer.
-func (e *Enqueuer[K]) AddAfter(key K, d time.Duration) { e.add(key, workqueue.AddOptions{After: d}) }
+func (e *Enqueuer[K]) AddAfter(key K, d time.Duration) {
+	e.AddWith(key, workqueue.AddOptions{After: d})
+}
 
 // AddRateLimited implements reconcile.Enqueuer.
-func (e *Enqueuer[K]) AddRateLimited(key K) { e.add(key, workqueue.AddOptions{RateLimited: true}) }
+func (e *Enqueuer[K]) AddRateLimited(key K) { e.AddWith(key, workqueue.AddOptions{RateLimited: true}) }
 
-// add queues the key, or has it held back.
-func (e *Enqueuer[K]) add(key K, o workqueue.AddOptions) {
+var lowPriority = workqueue.LowPriority
+
+// AddWith implements reconcile.Enqueuer. It queues the key, or has it held back.
+func (e *Enqueuer[K]) AddWith(key K, o workqueue.AddOptions) {
 	in := e.intake
-	o.Cause = e.cause
+	if o.Cause == (workqueue.Cause{}) {
+		o.Cause = e.cause
+	}
+	if o.Priority == nil && !e.changed {
+		o.Priority = &lowPriority
+	}
 	if in.trace != nil {
 		in.trace.Queued(e.handled, in.controller.Subject(key), o.After)
 	}

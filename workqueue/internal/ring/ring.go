@@ -17,14 +17,18 @@ const Keep = 1024
 // Len returns the number of elements.
 func (r *Ring[T]) Len() int { return int(r.tail - r.head) }
 
-// Push adds an element at the end.
-func (r *Ring[T]) Push(element T) {
+// Push adds an element at the end, and returns its place for [Ring.Clear].
+func (r *Ring[T]) Push(element T) (place uint) {
 	if r.Len() == len(r.slots) {
 		r.grow()
 	}
 	r.slots[r.tail&uint(len(r.slots)-1)] = element
 	r.tail++
+	return r.tail - 1
 }
+
+// Clear replaces an element that was not popped yet by the zero value.
+func (r *Ring[T]) Clear(place uint) { r.slots[place&uint(len(r.slots)-1)] = *new(T) }
 
 // Pop returns the oldest element. The ring must not be empty.
 func (r *Ring[T]) Pop() T {
@@ -38,14 +42,13 @@ func (r *Ring[T]) Pop() T {
 	return element
 }
 
-// grow doubles the buffer and moves the elements to its beginning.
+// grow doubles the buffer. The elements keep their places.
 func (r *Ring[T]) grow() {
-	slots := make([]T, 0, max(8, 2*len(r.slots)))
-	for element := range r.All() {
-		slots = append(slots, element)
+	slots := make([]T, max(8, 2*len(r.slots)))
+	for i := r.head; i != r.tail; i++ {
+		slots[i&uint(len(slots)-1)] = r.slots[i&uint(len(r.slots)-1)]
 	}
-	r.head, r.tail = 0, uint(len(slots))
-	r.slots = slots[:cap(slots)]
+	r.slots = slots
 }
 
 // All yields the elements, oldest first.

@@ -1,0 +1,87 @@
+package workqueue
+
+import (
+	"iter"
+
+	"github.com/flyball-dev/flyball/workqueue/internal/ring"
+)
+
+// LowPriority is the priority of keys that can wait, such as those of objects that have not changed. In a queue without
+// an Order all negative priorities are alike. With the usual Age, a [NewPriorityOrder] lets a key of this priority wait
+// for up to ten minutes longer than other keys.
+const LowPriority = -6000
+
+// lanes are the ready keys of a queue without an Order: first in, first out, but keys of negative priority wait in a
+// lane of their own.
+//
+// A strict order would let the low lane starve while other keys keep all workers busy, and an order that ages would put
+// a thousand keys that have waited for long before a new one. So the low lane gets every tenth turn: others wait for it
+// hardly at all, and it always moves.
+type lanes[K comparable] struct {
+	// normal has the ids of entries, low the runs of others; nil where a run has left for the normal lane.
+	//
+	// Invariant: the Place of a run in low is its place there.
+	normal ring.Ring[uint32]
+	low    ring.Ring[*run[K]]
+	// waiting is how many runs are in low, and passed how many keys were handed out before them since the last turn
+	// of low.
+	waiting, passed int
+}
+
+// lowTurn is how many keys of the normal lane may pass a key of the low lane.
+const lowTurn = 9
+
+func (l *lanes[K]) len() int { return l.normal.Len() + l.waiting }
+
+// push adds an entry that became ready. next may be nil.
+func (l *lanes[K]) push(id uint32, next *run[K]) {
+	if next == nil || next.Priority >= 0 {
+		l.normal.Push(id)
+		return
+	}
+	next.Place = int(l.low.Push(next))
+	l.waiting++
+}
+
+// raise moves a run from the low lane to the end of the normal one.
+func (l *lanes[K]) raise(next *run[K]) {
+	l.low.Clear(uint(next.Place))
+	for l.waiting--; l.waiting == 0 && l.low.Len() > 0; {
+		l.low.Pop()
+	}
+	l.normal.Push(next.ID)
+}
+
+// pop returns the id of the next entry. There must be one.
+func (l *lanes[K]) pop() uint32 {
+	if l.waiting == 0 {
+		return l.normal.Pop()
+	}
+	if l.normal.Len() > 0 && l.passed < lowTurn {
+		l.passed++
+		return l.normal.Pop()
+	}
+	l.passed = 0
+	l.waiting--
+	for {
+		if next := l.low.Pop(); next != nil {
+			return next.ID
+		}
+	}
+}
+
+// all yields the ids, those of the normal lane first.
+func (l *lanes[K]) all() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for id := range l.normal.All() {
+			if !yield(id) {
+				return
+			}
+		}
+		for next := range l.low.All() {
+			if next != nil && !yield(next.ID) {
+				return
+			}
+		}
+	}
+}
