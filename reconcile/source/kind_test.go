@@ -221,9 +221,9 @@ func testChangedObjectsPassUnchanged(t *testing.T, order *workqueue.Order[reques
 		mu.Unlock()
 	}
 	time.Sleep(time.Minute)
+	stop()
+	wg.Wait()
 	if got := len(ended); got != 1000 {
 		t.Errorf("%d objects were reconciled, want 1000", got)
 	}
-	stop()
-	wg.Wait()
 }
