@@ -9,9 +9,9 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
+	"github.com/flyball-dev/flyball/internal/connections"
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
@@ -62,7 +62,9 @@ const shutdownGrace = 5 * time.Second
 //
 // It answers requests for the address that l listens on, for localhost, and for [Options.AllowedHosts]. It refuses
 // requests that a web page from another site may have made a browser send. A header may take 10 seconds, a body 30, and
-// an answer (except a watch) a minute. A connection that is idle for a minute is closed.
+// an answer (except a watch) a minute. A connection that is idle for a minute is closed. There are at most 4,096
+// connections, and at most half as many as the process may open files; then a new one takes the place of the one that
+// has been idle for longest.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l, nil, nil)
 }
@@ -100,8 +102,8 @@ func (s *Server) serve(ctx context.Context, l net.Listener, c *tls.Config, user 
 		BaseContext:       func(net.Listener) context.Context { return streams },
 		ErrorLog:          log.New(io.Discard, "", 0), // drops errors of handshakes, which the clients see themselves
 	}
-	var unasked unasked
-	server.ConnState = unasked.note
+	bound := connections.New(connections.Share(2)) // the other half of the descriptors is for the store and webhooks
+	server.ConnState = bound.Note
 	served := make(chan error, 1) // one send, by the goroutine below
 	go func() {
 		if c != nil {
@@ -123,7 +125,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, c *tls.Config, user 
 	cancelNow()
 	_ = server.Shutdown(now) // closes the listener without waiting
 	<-served
-	unasked.close()
+	bound.CloseWaiting()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 	defer cancel()
 	err := server.Shutdown(grace)
@@ -134,34 +136,4 @@ func (s *Server) serve(ctx context.Context, l net.Listener, c *tls.Config, user 
 		return fmt.Errorf("shut down: %w", err)
 	}
 	return nil
-}
-
-// unasked holds the connections on which no request has arrived yet. Clients open some in reserve, and
-// [http.Server.Shutdown] would wait five seconds for a request on each.
-type unasked struct {
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-}
-
-// note is the server's ConnState hook.
-func (u *unasked) note(c net.Conn, state http.ConnState) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if state != http.StateNew {
-		delete(u.conns, c)
-		return
-	}
-	if u.conns == nil {
-		u.conns = map[net.Conn]bool{}
-	}
-	u.conns[c] = true
-}
-
-// close closes the connections.
-func (u *unasked) close() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for c := range u.conns {
-		_ = c.Close() // the client notices, if it is still there
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -109,11 +111,28 @@ func (d *disk) try(op, name string, do func() error) bool {
 	if d.failure() != nil {
 		return false
 	}
-	err := do()
+	err := patiently(do)
 	if err != nil {
 		d.freeze(&FailedError{Dir: d.dir, Err: pathError(op, name, err)})
 	}
 	return err == nil
+}
+
+// patience is how long the store waits for a file descriptor.
+const patience = time.Minute
+
+// patiently calls do again for as long as too many files are open in the process or the system. No disk is broken for
+// that: files and connections are closed again.
+func patiently(do func() error) error {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if err := do(); !tooManyFiles(err) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func tooManyFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // holds reports whether the file is in the store's directory. Files elsewhere belong to a backup, whose failure does
@@ -188,7 +207,8 @@ func (d *disk) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
 			return f, nil
 		}
 	}
-	f, err := d.FS.Open(name, options...)
+	var f vfs.File
+	err := patiently(func() (err error) { f, err = d.FS.Open(name, options...); return err })
 	if err != nil || !d.holds(name) {
 		return f, err
 	}
@@ -197,7 +217,8 @@ func (d *disk) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
 
 // OpenDir implements vfs.FS.
 func (d *disk) OpenDir(name string) (vfs.File, error) {
-	f, err := d.FS.OpenDir(name)
+	var f vfs.File
+	err := patiently(func() (err error) { f, err = d.FS.OpenDir(name); return err })
 	if err != nil || filepath.Clean(name) != d.dir {
 		return f, err
 	}

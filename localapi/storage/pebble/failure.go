@@ -21,8 +21,11 @@ type FailedError struct {
 
 func (e *FailedError) Error() string {
 	advice := "see to the disk"
-	if errors.Is(e.Err, syscall.ENOSPC) || errors.Is(e.Err, syscall.EDQUOT) {
+	switch {
+	case errors.Is(e.Err, syscall.ENOSPC) || errors.Is(e.Err, syscall.EDQUOT):
 		advice = "make room"
+	case tooManyFiles(e.Err):
+		advice = "allow more open files (ulimit -n)"
 	}
 	return fmt.Sprintf(
 		"the store in %s takes no more writes: %v. What it answered before is stored: %s, and start again", e.Dir,

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -262,5 +264,66 @@ func (tr *trial) check(when string, s *pebble.Store) {
 	}
 	if _, err := s.List(context.Background(), "", storage.ListOptions{}); err != nil {
 		tr.t.Errorf("%s: %s: list: %v", tr.name, when, err)
+	}
+}
+
+// crowded is a file system in a process with too many open files: the first attempt to open each fails.
+type crowded struct {
+	vfs.FS
+	asked sync.Map // by the operation and the name
+}
+
+func (c *crowded) refuses(op, name string) error {
+	if _, again := c.asked.LoadOrStore(op+name, true); again || strings.HasSuffix(name, "LOCK") {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: name, Err: syscall.EMFILE}
+}
+
+func (c *crowded) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := c.refuses("create", name); err != nil {
+		return nil, err
+	}
+	return c.FS.Create(name, category)
+}
+
+func (c *crowded) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := c.refuses("reuse", to); err != nil {
+		return nil, err
+	}
+	return c.FS.ReuseForWrite(from, to, category)
+}
+
+func (c *crowded) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
+	if err := c.refuses("open", name); err != nil {
+		return nil, err
+	}
+	return c.FS.Open(name, options...)
+}
+
+func (c *crowded) OpenDir(name string) (vfs.File, error) {
+	if err := c.refuses("open", name); err != nil {
+		return nil, err
+	}
+	return c.FS.OpenDir(name)
+}
+
+// TestTooManyOpenFiles: a store waits for a file descriptor, and does not take the lack of one for a broken disk.
+func TestTooManyOpenFiles(t *testing.T) {
+	tr := newTrial(t, fault{name: "no fault"}, 0)
+	s, err := tr.open(&crowded{FS: tr.memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.work(s, 24)
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.inDoubt) > 0 {
+		t.Errorf("writes failed: %v", tr.inDoubt)
+	}
+	tr.check("afterwards", s)
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

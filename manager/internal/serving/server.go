@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/connections"
 )
 
 // Server serves one handler on each of its addresses.
@@ -127,6 +129,7 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, drain time
 		WriteTimeout: writeTimeout,
 		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: klog.NewStandardLogger("WARNING"),
 		BaseContext: func(net.Listener) context.Context { return values },
+		ConnState:   connections.New(connections.Share(8)).Note, // there may be four such servers, and there are clients
 		// No HTTP/2: its streams are cheap to abuse.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
