@@ -3,9 +3,12 @@ package localapi
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/builtin"
+	"github.com/flyball-dev/flyball/localapi/internal/handlers"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
@@ -153,4 +158,161 @@ func kubernetesService() []runtime.Object {
 			},
 		},
 	}
+}
+
+// defaultRoles returns the default roles of a cluster that users meet, and their bindings.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
+func defaultRoles() []runtime.Object {
+	urls := func(urls ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: urls}}
+	}
+	health := handlers.PublicPaths()
+	discovery := append([]string{"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"}, health...)
+	reviews := []rbacv1.PolicyRule{
+		rules("authorization.k8s.io", []string{"create"}, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+		rules("authentication.k8s.io", []string{"create"}, "selfsubjectreviews"),
+	}
+	everything := []rbacv1.PolicyRule{
+		rules("*", []string{"*"}, "*"), {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
+	}
+	objects := []runtime.Object{
+		clusterRole("cluster-admin", everything...), bound("cluster-admin", auth.Masters),
+		clusterRole("system:discovery", urls(discovery...)...), bound("system:discovery", auth.Authenticated),
+		clusterRole("system:basic-user", reviews...), bound("system:basic-user", auth.Authenticated),
+		clusterRole("system:public-info-viewer", urls(health...)...),
+		bound("system:public-info-viewer", auth.Authenticated, auth.Unauthenticated),
+		// Bound to nobody: programs that serve pages of their own bind it, to ask who may see them.
+		clusterRole("system:auth-delegator", rules("authentication.k8s.io", []string{"create"}, "tokenreviews"),
+			rules("authorization.k8s.io", []string{"create"}, "subjectaccessreviews")),
+	}
+	return append(objects, userRoles()...)
+}
+
+// userRoles returns the roles admin, edit and view. Each aggregates the one below it and every role that is labelled
+// for it. They also name types that this server does not have, because an admin of a namespace may grant exactly what
+// its role lists.
+func userRoles() []runtime.Object {
+	aggregate := func(role string) map[string]string {
+		return map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + role: "true"}
+	}
+	part := func(role string, rules ...rbacv1.PolicyRule) runtime.Object {
+		r := clusterRole("system:aggregate-to-"+role, rules...)
+		maps.Copy(r.Labels, aggregate(role))
+		return r
+	}
+	whole := func(role, partOf string) runtime.Object {
+		r := clusterRole(role)
+		r.AggregationRule = &rbacv1.AggregationRule{
+			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: aggregate(role)}},
+		}
+		if partOf != "" {
+			maps.Copy(r.Labels, aggregate(partOf))
+		}
+		return r
+	}
+	return []runtime.Object{
+		whole("admin", ""), whole("edit", "admin"), whole("view", "edit"),
+		part("admin",
+			rules("authorization.k8s.io", []string{"create"}, "localsubjectaccessreviews"),
+			rules("rbac.authorization.k8s.io", append(readVerbs(), writeVerbs()...), "roles", "rolebindings"),
+		),
+		part("edit", editorRules()...),
+		part("view", viewerRules()...),
+	}
+}
+
+func readVerbs() []string { return []string{"get", "list", "watch"} }
+func writeVerbs() []string {
+	return []string{"create", "update", "patch", "delete", "deletecollection"}
+}
+
+// viewerRules returns the read permissions that cannot be used to gain further rights.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go viewRules.
+func viewerRules() []rbacv1.PolicyRule {
+	view := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rules(group, readVerbs(), resources...)
+	}
+	return []rbacv1.PolicyRule{
+		view("", "pods", "pods/status", "pods/log", "serviceaccounts", "services", "services/status", "endpoints",
+			"configmaps",
+			"persistentvolumeclaims", "persistentvolumeclaims/status", "bindings", "namespaces", "namespaces/status",
+			"events", "replicationcontrollers", "replicationcontrollers/scale", "replicationcontrollers/status",
+			"limitranges", "resourcequotas", "resourcequotas/status"),
+		view("events.k8s.io", "events"),
+		view("discovery.k8s.io", "endpointslices"),
+		view("apps", "controllerrevisions", "statefulsets", "statefulsets/status", "statefulsets/scale", "daemonsets",
+			"daemonsets/status",
+			"deployments", "deployments/status", "deployments/scale", "replicasets", "replicasets/status",
+			"replicasets/scale"),
+		view("autoscaling", "horizontalpodautoscalers", "horizontalpodautoscalers/status"),
+		view("batch", "jobs", "jobs/status", "cronjobs", "cronjobs/status"),
+		view("extensions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale", "deployments/status",
+			"ingresses", "ingresses/status", "replicasets", "replicasets/scale", "replicasets/status",
+			"replicationcontrollers/scale", "networkpolicies"),
+		view("policy", "poddisruptionbudgets", "poddisruptionbudgets/status"),
+		view("networking.k8s.io", "networkpolicies", "ingresses", "ingresses/status"),
+		view("resource.k8s.io", "resourceclaims", "resourceclaims/status", "resourceclaimtemplates"),
+	}
+}
+
+// editorRules returns what a user of a namespace may do beyond reading. It excludes writing status and endpoints.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go editRules.
+func editorRules() []rbacv1.PolicyRule {
+	edit := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rules(group, writeVerbs(), resources...)
+	}
+	return []rbacv1.PolicyRule{
+		rules("", readVerbs(), "secrets", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward",
+			"services/proxy"),
+		rules("", []string{"impersonate"}, "serviceaccounts"),
+		edit("", "pods", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "serviceaccounts", "services",
+			"services/proxy", "persistentvolumeclaims", "configmaps", "secrets", "events", "replicationcontrollers",
+			"replicationcontrollers/scale"),
+		rules("", []string{"create"}, "pods/eviction", "serviceaccounts/token"),
+		edit("events.k8s.io", "events"),
+		edit("apps", "statefulsets", "statefulsets/scale", "daemonsets", "deployments", "deployments/scale",
+			"deployments/rollback", "replicasets", "replicasets/scale"),
+		edit("autoscaling", "horizontalpodautoscalers"),
+		edit("batch", "jobs", "cronjobs"),
+		edit("extensions", "daemonsets", "deployments", "deployments/scale", "deployments/rollback", "ingresses",
+			"replicasets", "replicasets/scale", "replicationcontrollers/scale", "networkpolicies"),
+		edit("policy", "poddisruptionbudgets"),
+		edit("networking.k8s.io", "networkpolicies", "ingresses"),
+		rules("coordination.k8s.io", append(readVerbs(), writeVerbs()...), "leases"),
+		edit("resource.k8s.io", "resourceclaims", "resourceclaimtemplates"),
+	}
+}
+
+// rules returns a rule whose verbs are sorted, as the real server has them.
+func rules(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+	slices.Sort(verbs)
+	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}
+}
+
+func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: bootstrapped(name), Rules: rules}
+}
+
+// bootstrapped returns the metadata of a role or binding that the server creates at start-up.
+func bootstrapped(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:        name,
+		Labels:      map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"},
+		Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"},
+	}
+}
+
+// bound returns a binding of a cluster role to groups. The binding has the name of the role.
+func bound(role string, groups ...string) runtime.Object {
+	b := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: bootstrapped(role),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+	for _, group := range groups {
+		b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group})
+	}
+	return b
 }

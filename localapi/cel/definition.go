@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,10 +11,13 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 )
@@ -173,3 +177,40 @@ func environmentFor(set *environment.EnvSet, stored bool) *celgo.Env {
 	}
 	return set.NewExpressionsEnv()
 }
+
+// rules are the compiled rules of a schema.
+type rules struct {
+	schema    *structuralschema.Structural
+	validator *schemacel.Validator
+}
+
+// Rules implements [expressions.Evaluator].
+func (evaluator) Rules(s *structuralschema.Structural, resource bool) expressions.Rules {
+	validator := schemacel.NewValidator(s, resource, celconfig.PerCallLimit)
+	if validator == nil {
+		return nil
+	}
+	return &rules{schema: s, validator: validator}
+}
+
+// Validate implements [expressions.Rules].
+//
+// Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/strategy.go ValidateUpdate.
+func (r *rules) Validate(ctx context.Context, c expressions.Change, budget int64) (field.ErrorList, int64) {
+	var options []schemacel.Option
+	if c.Lenient {
+		ctx = warning.WithWarningRecorder(ctx, recorder(c.Warn))
+		correlated := common.NewCorrelatedObject(c.New, c.Old, &model.Structural{Structural: r.schema})
+		options = append(options, schemacel.WithRatcheting(correlated))
+	}
+	return r.validator.Validate(ctx, c.Path, r.schema, c.New, c.Old, budget, options...)
+}
+
+// Budget implements [expressions.Rules].
+func (*rules) Budget() int64 { return celconfig.RuntimeCELCostBudget }
+
+// recorder passes warnings on.
+type recorder func(string)
+
+// AddWarning implements [warning.Recorder].
+func (r recorder) AddWarning(_, text string) { r(text) }

@@ -15,6 +15,6 @@
 //
 // # Reading order
 //
-// environment.go has the environment. crds.go installs definitions, users.go authenticates users, pace.go delays the
-// news of removed pods, and webhooks.go leads webhooks to the suite.
+// environment.go has the environment; it authenticates users, and delays the news of removed pods. crds.go installs
+// definitions, and webhooks.go leads webhooks to the suite.
 package envtest

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
 // stage is how far a bound pod has come.
@@ -274,3 +276,17 @@ func digest(parts ...string) string {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// statusPatch returns the strategic merge patch that changes a pod's status from its present one to status. It names
+// the UID, so that it cannot change another pod of the same name.
+func statusPatch(pod *corev1.Pod, status corev1.PodStatus) ([]byte, error) {
+	before, err := json.Marshal(corev1.Pod{Status: pod.Status})
+	if err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: status})
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
+}

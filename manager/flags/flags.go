@@ -4,6 +4,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strconv"
@@ -266,4 +268,20 @@ func (f *Flags) RESTConfig() (*rest.Config, error) {
 	}
 	config.QPS, config.Burst, config.ContentType = f.QPS, f.Burst, f.ContentType
 	return rest.AddUserAgent(config, f.Name), nil
+}
+
+// StartLogging configures logging for this process, libraries included, and returns a function that undoes it. It is
+// the only function here with an effect on the whole process, because klog is global.
+func (f *Flags) StartLogging(stderr io.Writer) (stop func()) {
+	if f.LogFormat != LogJSON {
+		return func() {}
+	}
+	verbosity := 0
+	if f.set != nil {
+		if v := f.set.Lookup("v"); v != nil {
+			verbosity, _ = strconv.Atoi(v.Value.String()) // klog has validated it
+		}
+	}
+	klog.SetSlogLogger(slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)})))
+	return klog.ClearLogger
 }

@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,4 +150,12 @@ func (g *gauges) stop() {
 	}
 	g.stopOnce.Do(func() { close(g.stopped) })
 	g.wg.Wait()
+}
+
+// ParallelizeUntil is client-go's: it calls doWorkPiece for the pieces 0 to pieces-1 from several workers, until all
+// are done or ctx is done.
+func ParallelizeUntil(ctx context.Context, workers, pieces int, doWorkPiece peer.DoWorkPieceFunc,
+	opts ...peer.Options,
+) {
+	peer.ParallelizeUntil(ctx, workers, pieces, doWorkPiece, opts...)
 }

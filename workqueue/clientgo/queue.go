@@ -2,8 +2,11 @@ package clientgo
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+	peer "k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"github.com/flyball-dev/flyball/workqueue"
@@ -88,3 +91,216 @@ func (q *Typed[T]) ShutDownWithDrain() {
 
 // ShuttingDown reports whether ShutDown or ShutDownWithDrain was called.
 func (q *Typed[T]) ShuttingDown() bool { return q.core.ShuttingDown() }
+
+// NewTypedDelayingQueue returns an unnamed queue with delays.
+func NewTypedDelayingQueue[T comparable]() TypedDelayingInterface[T] {
+	return NewTypedDelayingQueueWithConfig(TypedDelayingQueueConfig[T]{})
+}
+
+// NewTypedDelayingQueueWithConfig returns a queue with delays. If config.Queue is of another package, keys are added to
+// it when their delay is over.
+func NewTypedDelayingQueueWithConfig[T comparable](config TypedDelayingQueueConfig[T]) TypedDelayingInterface[T] {
+	refuseClock(config.Clock)
+	retries := newRetries(config.Name, config.MetricsProvider)
+	switch queue := config.Queue.(type) {
+	case nil:
+		own := NewTypedWithConfig(TypedQueueConfig[T]{Name: config.Name, MetricsProvider: config.MetricsProvider})
+		return &delaying[T]{Typed: own, retries: retries}
+	case *Typed[T]:
+		return &delaying[T]{Typed: queue, retries: retries}
+	default:
+		return &foreign[T]{
+			TypedInterface: queue, retries: retries,
+			delays: workqueue.New(workqueue.Options[T]{MaxCauses: -1}),
+		}
+	}
+}
+
+// delaying exposes the delays that a queue of this package has anyway.
+type delaying[T comparable] struct {
+	*Typed[T]
+	retries peer.CounterMetric
+}
+
+// AddAfter adds the key after d has passed. If a key has several delays, the earliest counts.
+func (q *delaying[T]) AddAfter(key T, d time.Duration) {
+	if q.ShuttingDown() {
+		return
+	}
+	q.retries.Inc()
+	q.addAfter(key, d)
+}
+
+// foreign adds delays to a queue of another package.
+type foreign[T comparable] struct {
+	TypedInterface[T]
+	retries peer.CounterMetric
+	// delays holds the waiting keys. The pump takes those that become ready and adds them to the queue.
+	delays *workqueue.Queue[T]
+	// pump is started by the first delay. Both shutdown methods wait for it.
+	start sync.Once
+	pump  sync.WaitGroup
+}
+
+// AddAfter adds the key after d has passed. If a key has several delays, the earliest counts.
+func (q *foreign[T]) AddAfter(key T, d time.Duration) {
+	if q.ShuttingDown() {
+		return
+	}
+	q.retries.Inc()
+	if d <= 0 {
+		q.Add(key)
+		return
+	}
+	q.delays.AddAfter(key, d)
+	q.start.Do(func() {
+		q.pump.Go(func() {
+			for {
+				item, err := q.delays.Get(context.Background())
+				if err != nil {
+					return
+				}
+				q.Add(item.Key)
+				q.delays.Done(item.Key)
+			}
+		})
+	})
+}
+
+func (q *foreign[T]) stopDelays() {
+	q.start.Do(func() {})
+	q.delays.ShutDown()
+	q.pump.Wait()
+}
+
+// ShutDown drops all delays and shuts the queue down.
+func (q *foreign[T]) ShutDown() {
+	q.stopDelays()
+	q.TypedInterface.ShutDown()
+}
+
+// ShutDownWithDrain drops all delays and drains the queue.
+func (q *foreign[T]) ShutDownWithDrain() {
+	q.stopDelays()
+	q.TypedInterface.ShutDownWithDrain()
+}
+
+// NewTypedRateLimitingQueue returns an unnamed queue with delays and a rate limiter.
+func NewTypedRateLimitingQueue[T comparable](limiter TypedRateLimiter[T]) TypedRateLimitingInterface[T] {
+	return NewTypedRateLimitingQueueWithConfig(limiter, TypedRateLimitingQueueConfig[T]{})
+}
+
+// NewTypedRateLimitingQueueWithConfig returns a queue with delays and a rate limiter.
+func NewTypedRateLimitingQueueWithConfig[T comparable](limiter TypedRateLimiter[T],
+	config TypedRateLimitingQueueConfig[T],
+) TypedRateLimitingInterface[T] {
+	refuseClock(config.Clock)
+	if config.DelayingQueue == nil {
+		config.DelayingQueue = NewTypedDelayingQueueWithConfig(TypedDelayingQueueConfig[T]{
+			Name: config.Name, MetricsProvider: config.MetricsProvider,
+		})
+	}
+	return &rateLimiting[T]{TypedDelayingInterface: config.DelayingQueue, limiter: limiter}
+}
+
+type rateLimiting[T comparable] struct {
+	TypedDelayingInterface[T]
+	limiter TypedRateLimiter[T]
+}
+
+// AddRateLimited adds the key after the delay that the limiter returns. A queue that is shut down does not call the
+// limiter.
+func (q *rateLimiting[T]) AddRateLimited(key T) {
+	if !q.ShuttingDown() {
+		q.AddAfter(key, q.limiter.When(key))
+	}
+}
+
+// Forget resets the limiter's failure count of the key.
+func (q *rateLimiting[T]) Forget(key T) { q.limiter.Forget(key) }
+
+// NumRequeues returns how many failures the limiter has counted.
+func (q *rateLimiting[T]) NumRequeues(key T) int { return q.limiter.NumRequeues(key) }
+
+// DefaultTypedControllerRateLimiter waits 5 ms per key, doubling up to 1000 s, and limits all keys together to 10 per
+// second with a burst of 100.
+func DefaultTypedControllerRateLimiter[T comparable]() TypedRateLimiter[T] {
+	return NewTypedMaxOfRateLimiter(
+		NewTypedItemExponentialFailureRateLimiter[T](5*time.Millisecond, 1000*time.Second),
+		&TypedBucketRateLimiter[T]{Limiter: rate.NewLimiter(rate.Limit(10), 100)},
+	)
+}
+
+// TypedBucketRateLimiter limits the retries of all keys together. Its waits are not bounded.
+type TypedBucketRateLimiter[T comparable] struct {
+	*rate.Limiter
+}
+
+// When reserves the next token.
+func (r *TypedBucketRateLimiter[T]) When(T) time.Duration { return r.Reserve().Delay() }
+
+// NumRequeues returns 0.
+func (r *TypedBucketRateLimiter[T]) NumRequeues(T) int { return 0 }
+
+// Forget does nothing.
+func (r *TypedBucketRateLimiter[T]) Forget(T) {}
+
+// NewTypedItemExponentialFailureRateLimiter returns a limiter that waits baseDelay·2ⁿ, at most maxDelay.
+func NewTypedItemExponentialFailureRateLimiter[T comparable](baseDelay, maxDelay time.Duration) TypedRateLimiter[T] {
+	if baseDelay <= 0 || maxDelay <= 0 {
+		return NewTypedItemFastSlowRateLimiter[T](0, 0, 0) // zero stays zero, however often it is doubled
+	}
+	return workqueue.NewExponentialRateLimiter[T](workqueue.ExponentialOptions{Base: baseDelay, Max: maxDelay})
+}
+
+// DefaultTypedItemBasedRateLimiter waits 1 ms per key, doubling up to 1000 s.
+func DefaultTypedItemBasedRateLimiter[T comparable]() TypedRateLimiter[T] {
+	return NewTypedItemExponentialFailureRateLimiter[T](time.Millisecond, 1000*time.Second)
+}
+
+// NewTypedItemFastSlowRateLimiter returns a limiter that waits fastDelay a few times, then slowDelay.
+func NewTypedItemFastSlowRateLimiter[T comparable](fastDelay, slowDelay time.Duration,
+	maxFastAttempts int,
+) TypedRateLimiter[T] {
+	return workqueue.NewFastSlowRateLimiter[T](fastDelay, slowDelay, maxFastAttempts)
+}
+
+// NewTypedMaxOfRateLimiter returns a limiter that waits as long as the slowest of several.
+func NewTypedMaxOfRateLimiter[T comparable](limiters ...TypedRateLimiter[T]) TypedRateLimiter[T] {
+	own := make([]workqueue.RateLimiter[T], len(limiters))
+	for i, limiter := range limiters {
+		own[i] = limiter
+	}
+	return workqueue.NewMaxOfRateLimiter(own...)
+}
+
+// NewTypedWithMaxWaitRateLimiter returns a limiter whose waits are capped at maxDelay.
+func NewTypedWithMaxWaitRateLimiter[T comparable](limiter TypedRateLimiter[T],
+	maxDelay time.Duration,
+) TypedRateLimiter[T] {
+	return workqueue.NewMaxWaitRateLimiter[T](limiter, maxDelay)
+}
+
+// TypedInterface is client-go's queue.
+type TypedInterface[T comparable] = peer.TypedInterface[T]
+
+// TypedDelayingInterface is client-go's queue with delays.
+type TypedDelayingInterface[T comparable] = peer.TypedDelayingInterface[T]
+
+// TypedRateLimitingInterface is client-go's queue with delays and a rate limiter.
+type TypedRateLimitingInterface[T comparable] = peer.TypedRateLimitingInterface[T]
+
+// TypedRateLimiter decides how long a key that failed waits.
+type TypedRateLimiter[T comparable] = peer.TypedRateLimiter[T]
+
+// TypedQueueConfig configures [NewTypedWithConfig].
+type TypedQueueConfig[T comparable] = peer.TypedQueueConfig[T]
+
+// TypedDelayingQueueConfig configures [NewTypedDelayingQueueWithConfig].
+type TypedDelayingQueueConfig[T comparable] = peer.TypedDelayingQueueConfig[T]
+
+// TypedRateLimitingQueueConfig configures [NewTypedRateLimitingQueueWithConfig].
+type TypedRateLimitingQueueConfig[T comparable] = peer.TypedRateLimitingQueueConfig[T]
+
+// MetricsProvider creates the metrics of a queue.
+type MetricsProvider = peer.MetricsProvider

@@ -2,14 +2,23 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
 // Plugin is one step of a [Chain]. Its methods may be called concurrently, for different requests. Errors are API
@@ -162,4 +171,184 @@ func (v View) Validate(ctx context.Context, obj, old runtime.Object) error {
 		return err
 	}
 	return v.Review.Validate(ctx, view, before)
+}
+
+// Attributes describe one write to the plugins.
+type Attributes struct {
+	Operation   admissionv1.Operation
+	Kind        schema.GroupVersionKind // of Object and OldObject: that of the subresource, if it has one (Scale)
+	Resource    schema.GroupVersionResource
+	Subresource string
+	Namespace   string // of a Namespace: its own name
+	Name        string // "": to be generated, or one of many in a deletecollection
+
+	// Object is the next state; nil for a delete. Mutate may replace it, but not change it. Validate gets it read-only.
+	Object runtime.Object
+
+	// OldObject is the present state, read-only; nil for a create or a connection.
+	OldObject runtime.Object
+
+	// Options are the request's: CreateOptions, UpdateOptions, DeleteOptions; nil for a connection.
+	Options runtime.Object
+	DryRun  bool
+	User    auth.User
+
+	// Warn sends the client a warning. Annotate adds to the record of the request in the audit log.
+	Warn     func(text string)
+	Annotate func(key, value string)
+
+	Server Server
+
+	again  bool // this is the second round of mutations
+	wanted bool // a plugin wants a second round
+	states map[Plugin]any
+}
+
+// Server is what plugins may ask of the server.
+type Server interface {
+	// Equivalents returns the other resources under which the objects of Attributes.Resource are served, each with the
+	// kind of what Subresource has there, in order of registration.
+	Equivalents() []Equivalent
+
+	// New returns an empty object of one of these kinds, or of Attributes.Kind.
+	New(kind schema.GroupVersionKind) runtime.Object
+
+	// Convert returns obj as one of these kinds. It does not change obj.
+	Convert(ctx context.Context, obj runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error)
+
+	// Complete does to obj, which has one of these kinds, what decoding does: it drops unknown fields and sets
+	// defaults.
+	Complete(obj runtime.Object) error
+
+	// Namespace returns a namespace, read-only. Errors: NotFound.
+	Namespace(ctx context.Context, name string) (*corev1.Namespace, error)
+}
+
+// Equivalent is a resource under which an object is served, and the object's kind there.
+type Equivalent struct {
+	Resource schema.GroupVersionResource
+	Kind     schema.GroupVersionKind
+}
+
+// Again reports whether this is the second round of mutations.
+func (a *Attributes) Again() bool { return a.again }
+
+// Reinvoke asks for a second round of mutations, because a plugin has changed what others have already seen.
+func (a *Attributes) Reinvoke() { a.wanted = true }
+
+// State returns what plugin p remembers of the first round of mutations. begin makes it in that round.
+func (a *Attributes) State(p Plugin, begin func() any) any {
+	if a.states == nil {
+		a.states = map[Plugin]any{}
+	}
+	if a.states[p] == nil {
+		a.states[p] = begin()
+	}
+	return a.states[p]
+}
+
+var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+
+// IsConfiguration reports whether the write is about the configuration of admission itself, which is exempt, so that a
+// wrong configuration can always be removed.
+func (a *Attributes) IsConfiguration() bool {
+	return a.Kind.Group == registrationv1.GroupName && slices.Contains([]string{
+		"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+	}, a.Kind.Kind)
+}
+
+// MatchRules returns the resource and the kind in which a plugin with these rules gets the write. ok is false if no
+// rule matches. If none matches the resource of the request, and the policy is Equivalent, a rule may match the
+// resource under which the object is served as well.
+func (a *Attributes) MatchRules(rules []registrationv1.RuleWithOperations,
+	policy *registrationv1.MatchPolicyType,
+) (as Equivalent, ok bool, err error) {
+	matches := func(gvr schema.GroupVersionResource) func(registrationv1.RuleWithOperations) bool {
+		return func(r registrationv1.RuleWithOperations) bool { return a.matchRule(&r, gvr) }
+	}
+	if slices.ContainsFunc(rules, matches(a.Resource)) {
+		return Equivalent{Resource: a.Resource, Kind: a.Kind}, true, nil
+	}
+	if policy == nil || *policy != registrationv1.Equivalent {
+		return as, false, nil
+	}
+	others := a.Server.Equivalents()
+	for _, r := range rules {
+		for _, other := range others {
+			if !matches(other.Resource)(r) {
+				continue
+			}
+			if other.Kind.Empty() {
+				return as, false, apierrors.NewInternalError(fmt.Errorf("unable to convert to %v: unknown kind",
+					other.Resource))
+			}
+			return other, true, nil
+		}
+	}
+	return as, false, nil
+}
+
+func (a *Attributes) matchRule(r *registrationv1.RuleWithOperations, gvr schema.GroupVersionResource) bool {
+	operation := registrationv1.OperationType(a.Operation)
+	return a.matchScope(r.Scope, gvr) &&
+		(slices.Contains(r.Operations, registrationv1.OperationAll) || slices.Contains(r.Operations, operation)) &&
+		includes(r.APIGroups, gvr.Group) && includes(r.APIVersions, gvr.Version) &&
+		slices.ContainsFunc(r.Resources, func(pattern string) bool {
+			name, sub, _ := strings.Cut(pattern, "/")
+			return includes([]string{name}, gvr.Resource) && includes([]string{sub}, a.Subresource)
+		})
+}
+
+// matchScope counts a Namespace as cluster-scoped, although its own name stands for its namespace.
+func (a *Attributes) matchScope(scope *registrationv1.ScopeType, gvr schema.GroupVersionResource) bool {
+	if scope == nil || *scope == registrationv1.AllScopes {
+		return true
+	}
+	inNamespace := gvr != namespaces && a.Namespace != ""
+	return inNamespace == (*scope == registrationv1.NamespacedScope)
+}
+
+// includes reports whether list has s or a wildcard.
+func includes(list []string, s string) bool {
+	return slices.Contains(list, "*") || slices.Contains(list, s)
+}
+
+// MatchNamespace reports whether the selector selects the namespace of the write. A Namespace that is being written is
+// selected by its next state. Other cluster-scoped objects are always selected. Errors: NotFound, InternalError.
+func (a *Attributes) MatchNamespace(ctx context.Context, selector labels.Selector) (bool, error) {
+	isNamespace := a.Resource.Resource == namespaces.Resource
+	if a.Namespace == "" && !isNamespace || selector.Empty() {
+		return true, nil
+	}
+	if isNamespace && a.Subresource == "" && (a.Operation == admissionv1.Create || a.Operation == admissionv1.Update) {
+		m, err := meta.Accessor(a.Object)
+		if err != nil {
+			return false, apierrors.NewInternalError(err)
+		}
+		return selector.Matches(labels.Set(m.GetLabels())), nil
+	}
+	ns, err := a.Server.Namespace(ctx, a.Namespace)
+	if err != nil {
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) {
+			err = apierrors.NewInternalError(err)
+		}
+		return false, err
+	}
+	return selector.Matches(labels.Set(ns.Labels)), nil
+}
+
+// MatchObject reports whether the selector selects the next or the present state of the object.
+func (a *Attributes) MatchObject(selector labels.Selector) bool {
+	return selector.Empty() || selects(selector, a.Object) || selects(selector, a.OldObject)
+}
+
+func selects(selector labels.Selector, obj runtime.Object) bool {
+	if obj == nil {
+		return false
+	}
+	m, err := meta.Accessor(obj)
+	return err == nil && selector.Matches(labels.Set(m.GetLabels()))
 }

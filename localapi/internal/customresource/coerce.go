@@ -3,15 +3,21 @@ package customresource
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/flyball-dev/flyball/localapi/internal/openapi"
 )
 
 // Coerce drops unknown fields from obj, and brings the metadata of obj and of embedded resources into the right shape.
@@ -125,4 +131,140 @@ func coerceResource(path *field.Path, x map[string]any) (unknown []string, err e
 		x["metadata"] = metadata
 	}
 	return unknown, nil
+}
+
+// Default fills in the defaults of the schema. An explicit null counts as absent where the schema does not allow it.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/defaulting/algorithm.go.
+func (s *Schema) Default(obj runtime.Object) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		fillIn(u.Object, s.structural)
+	}
+}
+
+// fillIn sets the defaults below x.
+func fillIn(x any, s *structuralschema.Structural) {
+	if s == nil {
+		return
+	}
+	switch x := x.(type) {
+	case map[string]any:
+		for name, property := range s.Properties {
+			if value, ok := x[name]; property.Default.Object != nil && (!ok || nullToReplace(value, &property)) {
+				x[name] = runtime.DeepCopyJSONValue(property.Default.Object)
+			}
+		}
+		for name, value := range x {
+			below := fieldSchema(name, s)
+			if below != nil && nullToReplace(value, below) {
+				x[name] = runtime.DeepCopyJSONValue(below.Default.Object)
+			}
+			fillIn(x[name], below)
+		}
+	case []any:
+		for i, value := range x {
+			if s.Items != nil && nullToReplace(value, s.Items) {
+				x[i] = runtime.DeepCopyJSONValue(s.Items.Default.Object)
+			}
+			fillIn(x[i], s.Items)
+		}
+	}
+}
+
+// nullToReplace reports whether value is a null where the schema allows none.
+func nullToReplace(value any, s *structuralschema.Structural) bool {
+	return value == nil && !s.Nullable
+}
+
+// fieldSchema returns the schema of a field of an object, or nil if there is none.
+func fieldSchema(name string, s *structuralschema.Structural) *structuralschema.Structural {
+	if s == nil {
+		return nil
+	}
+	if property, ok := s.Properties[name]; ok {
+		return &property
+	}
+	if s.AdditionalProperties != nil {
+		return s.AdditionalProperties.Structural
+	}
+	return nil
+}
+
+// dropNulls removes fields with null values that may not be null and have no default.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/defaulting/prunenulls.go.
+func dropNulls(x any, s *structuralschema.Structural) {
+	switch x := x.(type) {
+	case map[string]any:
+		for name, value := range x {
+			below := fieldSchema(name, s)
+			if value == nil && below != nil && !below.Nullable && below.Default.Object == nil {
+				delete(x, name)
+				continue
+			}
+			dropNulls(value, below)
+		}
+	case []any:
+		var items *structuralschema.Structural
+		if s != nil {
+			items = s.Items
+		}
+		for _, value := range x {
+			dropNulls(value, items)
+		}
+	}
+}
+
+// publish returns the schema that clients see, with the fields that every object has.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/controller/openapi/builder/builder.go buildKubeNative.
+func (s *Schema) publish(kind schema.GroupVersionKind) *spec.Schema {
+	published := s.structural.DeepCopy().Unfold().ToKubeOpenAPI()
+	eachSchema(published, func(s *spec.Schema) {
+		if keys, ok := s.Extensions["x-kubernetes-list-map-keys"].([]string); ok {
+			s.AddExtension("x-kubernetes-list-map-keys", anySlice(keys))
+		}
+		if embedded, _ := s.Extensions.GetBool("x-kubernetes-embedded-resource"); embedded {
+			addObjectFields(s)
+			for _, name := range []string{"kind", "apiVersion"} {
+				if !slices.Contains(s.Required, name) {
+					s.Required = append(s.Required, name)
+				}
+			}
+		}
+	})
+	addObjectFields(published)
+	published.AddExtension("x-kubernetes-group-version-kind", []any{
+		map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind},
+	})
+	return published
+}
+
+// addObjectFields adds the fields that every object has, whatever its schema says.
+func addObjectFields(s *spec.Schema) {
+	docs := metav1.TypeMeta{}.SwaggerDoc()
+	for _, name := range []string{"apiVersion", "kind"} {
+		s.SetProperty(name, *spec.StringProperty().WithDescription(docs[name]))
+	}
+	metadata := spec.Schema{}
+	metadata.WithAllOf(*spec.RefSchema(openapi.ObjectMetaRef)).WithDescription(
+		metav1.PartialObjectMetadata{}.SwaggerDoc()["metadata"],
+	)
+	s.SetProperty("metadata", metadata)
+}
+
+// modelName returns the name of a kind's schema in the documents of its group version.
+func modelName(kind schema.GroupVersionKind) string {
+	parts := strings.Split(kind.Group, ".")
+	slices.Reverse(parts)
+	return strings.Join(append(parts, kind.Version, kind.Kind), ".")
+}
+
+// typeConverter returns a converter of objects of all versions of a kind to typed values, by their schemas.
+func typeConverter(published map[schema.GroupVersionKind]*spec.Schema) (managedfields.TypeConverter, error) {
+	schemas := openapi.MetadataSchemas()
+	for kind, s := range published {
+		schemas[modelName(kind)] = s
+	}
+	return managedfields.NewTypeConverter(schemas, false)
 }

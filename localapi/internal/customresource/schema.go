@@ -1,14 +1,25 @@
 package customresource
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/flyball-dev/flyball/localapi/internal/expressions"
@@ -143,4 +154,161 @@ func KnownFormat(schemaType, format string) bool {
 		return format == "float" || format == "double"
 	}
 	return false
+}
+
+// ValidateRules evaluates the rules of the schema, unless errors found before make that pointless.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/strategy.go Validate, ValidateUpdate.
+func (s *Schema) ValidateRules(ctx context.Context, obj, old runtime.Object, found field.ErrorList,
+	warn func(string),
+) field.ErrorList {
+	rules := s.rules()
+	if rules == nil {
+		return nil
+	}
+	if slices.ContainsFunc(found, blocking) {
+		return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was "+
+			"invalid; correct the existing errors to complete validation")}
+	}
+	c := expressions.Change{New: contentOf(obj), Warn: warn}
+	if old != nil {
+		c.Old, c.Lenient = contentOf(old), true
+	}
+	errs, _ := rules.Validate(ctx, c, rules.Budget())
+	return errs
+}
+
+// blocking reports whether an error means that an object may not have the form that rules rely on.
+func blocking(e *field.Error) bool {
+	switch e.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
+}
+
+// defaultRules evaluates rules on the defaults of a schema.
+type defaultRules struct {
+	cel  expressions.Evaluator
+	left int64 // of the budget; negative: it is used up
+	used bool  // left is set
+}
+
+// validate evaluates the rules on a default, both as a value that has not changed and as a new one.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go validate.
+func (d *defaultRules) validate(path *field.Path, rules expressions.Rules, value any) field.ErrorList {
+	if !d.used {
+		d.left, d.used = rules.Budget(), true
+	}
+	ctx := context.Background() // the budget bounds the work
+	errs, left := rules.Validate(ctx, expressions.Change{Path: path, New: value, Old: value}, d.left)
+	if len(errs) == 0 {
+		var leftAsNew int64
+		errs, leftAsNew = rules.Validate(ctx, expressions.Change{Path: path, New: value}, d.left)
+		left = min(left, leftAsNew)
+	}
+	d.left = left
+	return errs
+}
+
+// ValidateDefaults checks the defaults in a structural schema against the schema, and against its rules if cel is not
+// nil. (Defaults of metadata of embedded resources are validated by themselves, not in the object around them.)
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go ValidateDefaults.
+func ValidateDefaults(path *field.Path, s *structuralschema.Structural, cel expressions.Evaluator) field.ErrorList {
+	return (&defaultRules{cel: cel}).walk(path, s)
+}
+
+func (d *defaultRules) walk(path *field.Path, s *structuralschema.Structural) (errs field.ErrorList) {
+	if s == nil || d.left < 0 {
+		return nil
+	}
+	if s.Default.Object != nil {
+		errs = append(errs, d.validateDefault(path.Child("default"), s)...)
+	}
+	errs = append(errs, d.walk(path.Child("items"), s.Items)...)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
+		errs = append(errs, d.walk(path.Child("properties").Key(name), &property)...)
+	}
+	return errs
+}
+
+func (d *defaultRules) validateDefault(path *field.Path, s *structuralschema.Structural) (errs field.ErrorList) {
+	value := s.Default.Object
+	pruned := runtime.DeepCopyJSONValue(value)
+	pruning.Prune(pruned, s, s.XEmbeddedResource)
+	if !reflect.DeepEqual(pruned, value) {
+		errs = append(errs, field.Invalid(path, value, "must not have unknown fields"))
+	}
+	if embedded := validateEmbedded(path, value, s); len(embedded) > 0 {
+		return append(errs, embedded...)
+	}
+	values := s.ToKubeOpenAPI()
+	prepareForJudging(values)
+	if problems := judge(path, value, nil, values); len(problems) > 0 || d.cel == nil {
+		return append(errs, problems...)
+	}
+	if rules := d.cel.Rules(s, s.XEmbeddedResource); rules != nil {
+		errs = append(errs, d.validate(path, rules, value)...)
+	}
+	return errs
+}
+
+// deprecationWarning returns the warning for every request to a deprecated version, or "" if it is not deprecated.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go.
+func deprecationWarning(v *apiextensionsv1.CustomResourceDefinitionVersion, kind schema.GroupVersionKind) string {
+	switch {
+	case !v.Deprecated:
+		return ""
+	case v.DeprecationWarning != nil:
+		return *v.DeprecationWarning
+	}
+	return fmt.Sprintf("%s %s is deprecated", kind.GroupVersion(), kind.Kind)
+}
+
+// finalizerWarnings returns warnings about new finalizers without a domain.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/validator.go validateKubeFinalizerName.
+func finalizerWarnings(obj, old runtime.Object) []string {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil
+	}
+	var before []string
+	if old != nil {
+		if o, err := meta.Accessor(old); err == nil {
+			before = o.GetFinalizers()
+		}
+	}
+	var all []string
+	added := slices.DeleteFunc(slices.Clone(m.GetFinalizers()),
+		func(f string) bool { return slices.Contains(before, f) })
+	slices.Sort(added)
+	standard := []string{
+		metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents,
+		string(corev1.FinalizerKubernetes),
+	}
+	for _, f := range slices.Compact(added) {
+		for _, problem := range utilvalidation.IsQualifiedName(f) {
+			all = append(all, fmt.Sprintf("metadata.finalizers: %q: %s", f, problem))
+		}
+		switch {
+		case strings.Contains(f, "/") || slices.Contains(standard, f):
+		case strings.Contains(f, "."):
+			all = append(all, fmt.Sprintf(
+				"metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid "+
+					"accidental conflicts with other finalizer writers", f,
+			))
+		default:
+			all = append(all, fmt.Sprintf(
+				"metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts "+
+					"with other finalizer writers", f,
+			))
+		}
+	}
+	return all
 }

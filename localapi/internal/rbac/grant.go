@@ -1,17 +1,23 @@
 package rbac
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
@@ -183,4 +189,163 @@ func (g *grant) forTheCollector() bool {
 	m.SetManagedFields(was.GetManagedFields())
 	same.GetObjectKind().SetGroupVersionKind(g.old.GetObjectKind().GroupVersionKind())
 	return equality.Semantic.DeepEqual(same, g.old)
+}
+
+// permission is the smallest possible rule: one verb on one resource, with one name or none, or on one path outside
+// resources.
+type permission struct {
+	verb, group, resource, name string
+	named                       bool
+	url                         string // if set, only the verb is set besides
+}
+
+// uncovered returns the permissions of asked that held does not include. A single rule of held must include a
+// permission as a whole.
+//
+// Source: k8s.io/component-helpers v0.37.2 auth/rbac/validation/policy_comparator.go Covers.
+func uncovered(held, asked []rbacv1.PolicyRule) []permission {
+	var missing []permission
+	for _, rule := range asked {
+		for _, p := range permissions(&rule) {
+			if !slices.ContainsFunc(held, p.in) {
+				missing = append(missing, p)
+			}
+		}
+	}
+	return missing
+}
+
+// permissions returns everything that a rule gives. The loops nest as the real server's do, because the order shows in
+// messages.
+func permissions(rule *rbacv1.PolicyRule) (all []permission) {
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				p := permission{verb: verb, group: group, resource: resource}
+				if len(rule.ResourceNames) == 0 {
+					all = append(all, p)
+				}
+				for _, p.name = range rule.ResourceNames {
+					p.named = true
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	for _, url := range rule.NonResourceURLs {
+		for _, verb := range rule.Verbs {
+			all = append(all, permission{verb: verb, url: url})
+		}
+	}
+	return all
+}
+
+// in reports whether a rule includes the permission.
+func (p permission) in(rule rbacv1.PolicyRule) bool {
+	if !contains(rule.Verbs, rbacv1.VerbAll, p.verb) {
+		return false
+	}
+	if p.url != "" {
+		// In the real server, the names of a rule restrict everything that it gives, including paths.
+		return len(rule.ResourceNames) == 0 && coversURL(rule.NonResourceURLs, p.url)
+	}
+	resource, subresource, _ := strings.Cut(p.resource, "/")
+	return contains(rule.APIGroups, rbacv1.APIGroupAll, p.group) &&
+		coversResource(rule.Resources, resource, subresource) &&
+		(len(rule.ResourceNames) == 0 || p.named && slices.Contains(rule.ResourceNames, p.name))
+}
+
+// describeAll describes permissions, with a line for each resource and each path.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/policy_compact.go,
+// pkg/apis/rbac/v1/evaluation_helpers.go CompactString.
+func describeAll(missing []permission) string {
+	lines := map[string]bool{}
+	verbs := map[permission][]string{} // of one resource
+	for _, p := range missing {
+		if p.url != "" {
+			lines[fmt.Sprintf("{NonResourceURLs:[%q], Verbs:[%q]}", p.url, p.verb)] = true
+			continue
+		}
+		of := p
+		of.verb = ""
+		verbs[of] = append(verbs[of], p.verb)
+	}
+	for of, verbs := range verbs {
+		line := fmt.Sprintf("{APIGroups:[%q], Resources:[%q]", of.group, of.resource)
+		if of.named {
+			line += fmt.Sprintf(", ResourceNames:[%q]", of.name)
+		}
+		lines[line+fmt.Sprintf(", Verbs:%q}", verbs)] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(lines)), "\n")
+}
+
+// CheckSigning rejects a write by which a certificate is approved, denied or issued, unless the user may do that for
+// its signer: the user needs "approve" or "sign" on the resource "signers" of that name, or of its domain
+// ("example.com/*"). It rejects requests for client certificates of members of system:masters from any user. a is the
+// request, and old the stored object, or nil if there is none. Objects of other types pass.
+//
+// Errors: Forbidden.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/admission/certificates: approval, signing, subjectrestriction.
+func (z *Authorizer) CheckSigning(u auth.User, a Attributes, obj, old runtime.Object) error {
+	r, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return nil
+	}
+	was, _ := old.(*certificatesv1.CertificateSigningRequest)
+	var verb string
+	switch {
+	case was == nil:
+		return checkSubject(a, r)
+	case a.Subresource == "approval":
+		verb = "approve"
+	case a.Subresource == "status" && issues(r, was):
+		verb = "sign"
+	default:
+		return nil
+	}
+	if z.maySign(u, verb, was.Spec.SignerName) {
+		return nil
+	}
+	return signingForbidden(a, r,
+		fmt.Errorf("user not permitted to %s requests with signerName %q", verb, was.Spec.SignerName))
+}
+
+// issues reports whether a write of the status is one that only a signer may do.
+func issues(r, was *certificatesv1.CertificateSigningRequest) bool {
+	return !reflect.DeepEqual(r.Status.Certificate, was.Status.Certificate) ||
+		!equality.Semantic.DeepEqual(r.Status.Conditions, was.Status.Conditions)
+}
+
+// maySign reports whether a user has one of the verbs for signers.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/certauthorization.
+func (z *Authorizer) maySign(u auth.User, verb, signer string) bool {
+	domain, _, _ := strings.Cut(signer, "/")
+	return slices.ContainsFunc([]string{signer, domain + "/*"}, func(name string) bool {
+		allowed, _ := z.Authorize(u,
+			Attributes{Verb: verb, Group: certificatesv1.GroupName, Resource: "signers", Name: name})
+		return allowed
+	})
+}
+
+// checkSubject checks a new request, which is known to be valid.
+func checkSubject(a Attributes, r *certificatesv1.CertificateSigningRequest) error {
+	block, _ := pem.Decode(r.Spec.Request)
+	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || block == nil {
+		return nil
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	// a user's organizations are its groups
+	if err != nil || !slices.Contains(parsed.Subject.Organization, auth.Masters) {
+		return err
+	}
+	return signingForbidden(a, r,
+		fmt.Errorf("use of %s signer with %s group is not allowed", r.Spec.SignerName, auth.Masters))
+}
+
+func signingForbidden(a Attributes, r *certificatesv1.CertificateSigningRequest, err error) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, r.Name, err)
 }

@@ -81,7 +81,7 @@ type Store struct {
 	// queue is where writers wait for their group; see commit.go.
 	queue queue
 
-	// progress and unchecked belong to the leader; see stall.go. unchecked is how much was written since the last
+	// progress and unchecked belong to the leader; see compact.go. unchecked is how much was written since the last
 	// check.
 	progress  progress
 	unchecked int

@@ -2,5 +2,4 @@
 // readers.
 //
 // Read server.go first. certificates.go makes or loads the TLS certificate. review.go asks the API server who may read.
-// debug.go serves profiles and the configuration.
 package serving
