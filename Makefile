@@ -97,7 +97,8 @@ generated: # fails if generate changes a file
 check: generated ## formatting, vet, staticcheck, the rules of the tree, generated files, tidy modules
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files --cached --others --exclude-standard '*.go' | grep -v /testdata/)); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; fi
-	@for m in $(MODULES) inspect/page/browser; do echo "== check $$m"; (cd $$m && go vet ./... && $(TOOL) staticcheck ./... && go mod tidy -diff); done
+	@cd tools && go build -o ../bin/lint ./lint
+	@for m in $(MODULES) inspect/page/browser; do echo "== check $$m"; (cd $$m && $(CURDIR)/bin/lint ./... && go mod tidy -diff); done
 	go test ./internal/archtest
 
 .PHONY: api

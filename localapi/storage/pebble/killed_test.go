@@ -172,6 +172,9 @@ func (k *killed) kill(dir string) {
 			time.AfterFunc(rand.N(60*time.Millisecond), func() { _ = child.Process.Kill() })
 		}
 	}
+	if err := lines.Err(); err != nil {
+		k.t.Errorf("read what the writer says: %v", err)
+	}
 	if err := child.Wait(); err == nil || seen == 0 {
 		k.t.Fatalf("the writer ended by itself after %d writes: %v %s", seen, err, &stderr)
 	}
