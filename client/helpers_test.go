@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/flyball-dev/flyball/client"
@@ -275,9 +277,68 @@ func TestOwnerReferences(t *testing.T) {
 	if err := controllerutil.SetOwnerReference(configMap("unread"), child, scheme.Scheme); err == nil {
 		t.Error("an owner without UID")
 	}
-	if !controllerutil.RemoveOwnerReference(owner, child) || controllerutil.RemoveOwnerReference(owner, child) ||
+	if controllerutil.RemoveControllerReference(second, child) ||
+		!controllerutil.RemoveOwnerReference(owner, child) || controllerutil.RemoveOwnerReference(owner, child) ||
 		len(child.OwnerReferences) != 1 {
 		t.Errorf("after removing: %+v", child.OwnerReferences)
+	}
+}
+
+// An owner was deleted and created again. The reference to the former one is replaced, whatever version it names and
+// however many there are.
+func TestOwnerIsCreatedAgain(t *testing.T) {
+	yes, no := true, false
+	former := metav1.OwnerReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "old", Controller: &yes, BlockOwnerDeletion: &yes,
+	}
+	other := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "owner", UID: "other"}
+	second := metav1.OwnerReference{APIVersion: "v2", Kind: "ConfigMap", Name: "owner", UID: "older"}
+	owner := configMap("owner")
+	owner.UID = "new"
+	now := former
+	now.UID = "new"
+	unblocked := now
+	unblocked.BlockOwnerDeletion = &no
+	for name, c := range map[string]struct {
+		set     func(client.Object, metav1.Object, *runtime.Scheme, ...func(*metav1.OwnerReference)) error
+		options []func(*metav1.OwnerReference)
+		want    metav1.OwnerReference
+	}{
+		"controller": {controllerutil.SetControllerReference, nil, now},
+		"owner":      {controllerutil.SetOwnerReference, nil, now},
+		"controller that does not wait": {
+			controllerutil.SetControllerReference,
+			[]func(*metav1.OwnerReference){controllerutil.WithBlockOwnerDeletion(false)},
+			unblocked,
+		},
+		"owner that does not wait": {
+			controllerutil.SetOwnerReference,
+			[]func(*metav1.OwnerReference){controllerutil.WithBlockOwnerDeletion(false)},
+			unblocked,
+		},
+	} {
+		child := configMap("child")
+		child.OwnerReferences = []metav1.OwnerReference{former, other, second}
+		has := func() bool {
+			has, err := controllerutil.HasOwnerReference(child.OwnerReferences, owner, scheme.Scheme)
+			if err != nil {
+				t.Error(err)
+			}
+			return has
+		}
+		if has() {
+			t.Errorf("%s: a reference to the former owner counts", name)
+		}
+		if err := c.set(owner, child, scheme.Scheme, c.options...); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		want := []metav1.OwnerReference{c.want, other}
+		if !reflect.DeepEqual(child.OwnerReferences, want) || !has() {
+			t.Errorf("%s: %+v, want %+v", name, child.OwnerReferences, want)
+		}
+		if !controllerutil.RemoveControllerReference(owner, child) || len(child.OwnerReferences) != 1 || has() {
+			t.Errorf("%s: after removing: %+v", name, child.OwnerReferences)
+		}
 	}
 }
 

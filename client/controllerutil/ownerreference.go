@@ -24,32 +24,60 @@ func (e *AlreadyOwnedError) Error() string {
 	return fmt.Sprintf("%s is controlled by %s %s", e.Object, e.Owner.Kind, e.Owner.Name)
 }
 
-// SetControllerReference makes owner the controller of obj: who deletes owner deletes obj, and owner cannot be gone
-// before obj is. Nothing is written.
+// WithBlockOwnerDeletion is an option of [SetControllerReference] and [SetOwnerReference]: whether a foreground deletion
+// of the owner waits for the object.
+func WithBlockOwnerDeletion(block bool) func(*metav1.OwnerReference) {
+	return func(ref *metav1.OwnerReference) { ref.BlockOwnerDeletion = &block }
+}
+
+// SetControllerReference makes owner the controller of obj: deleting owner deletes obj, and a foreground deletion of
+// owner waits for obj unless options change that. If owner was deleted and created again under its name, the reference
+// to the former one is replaced. Nothing is written.
 //
 // Errors: [AlreadyOwnedError]; when owner cannot own obj because of their namespaces, or has no UID.
-func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) error {
+func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme,
+	options ...func(*metav1.OwnerReference),
+) error {
 	ref, err := ownerReference(owner, obj, scheme)
 	if err != nil {
 		return err
 	}
-	yes := true
-	ref.Controller, ref.BlockOwnerDeletion = &yes, &yes
+	yes, block := true, true
+	ref.Controller, ref.BlockOwnerDeletion = &yes, &block
 	if has := metav1.GetControllerOf(obj); has != nil && !sameOwner(*has, ref) {
 		return &AlreadyOwnedError{Object: client.ObjectKeyFromObject(obj), Owner: *has}
 	}
-	setReference(obj, ref)
+	setReference(obj, ref, options)
 	return nil
 }
 
-// SetOwnerReference makes owner one of the owners of obj, which is deleted when all of them are. Nothing is written.
-func SetOwnerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) error {
+// SetOwnerReference makes owner one of the owners of obj, which is deleted when all of them are. If there is a reference
+// to owner, or to an object that had its name before, it is replaced and stays a controller reference if it was one.
+// Nothing is written.
+func SetOwnerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme,
+	options ...func(*metav1.OwnerReference),
+) error {
 	ref, err := ownerReference(owner, obj, scheme)
 	if err != nil {
 		return err
 	}
-	setReference(obj, ref)
+	setReference(obj, ref, options)
 	return nil
+}
+
+// HasOwnerReference reports whether refs has a reference to owner. A reference to a former object of its name does not
+// count, unless owner has no UID.
+func HasOwnerReference(refs []metav1.OwnerReference, owner client.Object, scheme *runtime.Scheme) (bool, error) {
+	k, err := kinds.Of(scheme, owner)
+	if err != nil {
+		return false, err
+	}
+	want := metav1.OwnerReference{
+		APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Name: owner.GetName(), UID: owner.GetUID(),
+	}
+	return slices.ContainsFunc(refs, func(r metav1.OwnerReference) bool {
+		return sameOwner(r, want) && (want.UID == "" || r.UID == want.UID)
+	}), nil
 }
 
 // RemoveOwnerReference makes owner none of the owners of obj, and reports whether that changed it. Nothing is written.
@@ -61,6 +89,11 @@ func RemoveOwnerReference(owner metav1.Object, obj metav1.Object) (changed bool)
 		obj.SetOwnerReferences(refs)
 	}
 	return changed
+}
+
+// RemoveControllerReference is [RemoveOwnerReference] if owner is the controller of obj, and otherwise does nothing.
+func RemoveControllerReference(owner metav1.Object, obj metav1.Object) (changed bool) {
+	return metav1.IsControlledBy(obj, owner) && RemoveOwnerReference(owner, obj)
 }
 
 func ownerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) (metav1.OwnerReference, error) {
@@ -89,22 +122,27 @@ func ownerReference(owner client.Object, obj metav1.Object, scheme *runtime.Sche
 	}, nil
 }
 
-func setReference(obj metav1.Object, ref metav1.OwnerReference) {
+// setReference puts ref in the place of all references to the same owner, or adds it.
+func setReference(obj metav1.Object, ref metav1.OwnerReference, options []func(*metav1.OwnerReference)) {
 	refs := slices.Clone(obj.GetOwnerReferences())
-	if i := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return sameOwner(r, ref) }); i >= 0 {
-		if ref.Controller == nil {
-			ref.Controller, ref.BlockOwnerDeletion = refs[i].Controller, refs[i].BlockOwnerDeletion
-		}
-		refs[i] = ref
-	} else {
-		refs = append(refs, ref)
+	same := func(r metav1.OwnerReference) bool { return sameOwner(r, ref) }
+	i := slices.IndexFunc(refs, same)
+	if i < 0 {
+		i, refs = len(refs), append(refs, ref)
+	} else if ref.Controller == nil {
+		ref.Controller, ref.BlockOwnerDeletion = refs[i].Controller, refs[i].BlockOwnerDeletion
 	}
-	obj.SetOwnerReferences(refs)
+	for _, option := range options {
+		option(&ref)
+	}
+	refs[i] = ref
+	obj.SetOwnerReferences(append(refs[:i+1], slices.DeleteFunc(refs[i+1:], same)...))
 }
 
-// sameOwner ignores the version of the API, which may change.
+// sameOwner reports whether both references have the same group, kind and name. It ignores the version, which may
+// change, and the UID: an object that is gone does not come back.
 func sameOwner(a, b metav1.OwnerReference) bool {
 	ga, _ := schema.ParseGroupVersion(a.APIVersion)
 	gb, _ := schema.ParseGroupVersion(b.APIVersion)
-	return ga.Group == gb.Group && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
+	return ga.Group == gb.Group && a.Kind == b.Kind && a.Name == b.Name
 }

@@ -54,8 +54,10 @@ func NewWebhookManagedBy(m *Manager, object ...Object) *WebhookBuilder {
 }
 
 // SetControllerReference is controllerutil.SetControllerReference.
-func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) error {
-	return controllerutil.SetControllerReference(owner, obj, scheme)
+func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme,
+	options ...func(*metav1.OwnerReference),
+) error {
+	return controllerutil.SetControllerReference(owner, obj, scheme, options...)
 }
 
 // CreateOrUpdate is controllerutil.CreateOrUpdate.
