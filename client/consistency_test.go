@@ -355,6 +355,11 @@ func TestLiveIfStale(t *testing.T) {
 				t.Errorf("read %v", got.Labels)
 			}
 		}
+		w.set(func() { w.before = func(*gate.Request) gate.Verdict { return gate.Verdict{Action: gate.Drop} } })
+		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}, client.LiveIfStale); err == nil {
+			t.Error("a reconcile read the server, which does not answer")
+		}
+		w.must(w.Get(w.outside, keyOf(configMap("a")), &corev1.ConfigMap{}, client.LiveIfStale))
 	}, configMap("a", "v", "1"))
 }
 

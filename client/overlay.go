@@ -75,14 +75,14 @@ func concerned(ctx context.Context, cache *cached.Cache, q *cached.Query, w *own
 	if w.Deletes {
 		return false
 	}
-	after, err := written(cache, w, before)
+	after, err := written(ctx, cache, w, before)
 	return err != nil || cache.Matches(q, after)
 }
 
 var errUnwritten = errors.New("nobody knows what the write makes of the object")
 
 // written returns the object that w, which is not a deletion, makes of before. before is nil if it is not known.
-func written(cache *cached.Cache, w *ownwrites.Write, before Object) (Object, error) {
+func written(ctx context.Context, cache *cached.Cache, w *ownwrites.Write, before Object) (Object, error) {
 	contentType, body := w.Sent()
 	if body == nil || w.Patches() && before == nil {
 		return nil, errUnwritten
@@ -92,7 +92,7 @@ func written(cache *cached.Cache, w *ownwrites.Write, before Object) (Object, er
 		if err != nil {
 			return nil, err
 		}
-		if body, err = patches.Applied(types.PatchType(contentType), before, data, body); err != nil {
+		if body, err = patches.Applied(ctx, types.PatchType(contentType), before, data, body); err != nil {
 			return nil, err
 		}
 		contentType = media

@@ -83,16 +83,17 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 // it has already changed. Every other reader gets the server's answer there or, if that fails, what the cache has.
 func (c *Cluster) read(ctx context.Context, cache *cached.Cache, q *cached.Query, o ReadOptions, list ObjectList,
 ) (found []Object, version string, err error) {
-	if o.LiveIfStale && OwnerFrom(ctx) == nil {
+	outside := OwnerFrom(ctx) == nil
+	if outside && o.LiveIfStale {
 		ctx = WithOwner(ctx, o) // It wants to be told of everything that a reconcile is.
 	}
 	version = cache.Watermark(q.Key.Namespace)
 	found, err = c.readCache(ctx, cache, q, o)
-	if !errors.Is(err, ErrStale) || OwnerFrom(ctx) != nil && !o.LiveIfStale {
+	if !errors.Is(err, ErrStale) || !outside && !o.LiveIfStale {
 		return found, version, err
 	}
 	live, at, err := c.readServer(ctx, cache, q, list)
-	if err == nil || o.LiveIfStale {
+	if err == nil || !outside {
 		return live, at, err
 	}
 	found, err = cache.Read(q)

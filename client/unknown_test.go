@@ -164,6 +164,9 @@ func TestLostPatchBlocksItsLists(t *testing.T) {
 			[]byte(`{"metadata":{"labels":{"app":"db"},"annotations":{"owner":"2"}}}`)),
 		"strategic": client.RawPatch(types.StrategicMergePatchType,
 			[]byte(`{"metadata":{"labels":{"app":"db"},"annotations":{"owner":"2"}}}`)),
+		"JSON": client.RawPatch(types.JSONPatchType, []byte(`[
+			{"op": "replace", "path": "/metadata/labels/app", "value": "db"},
+			{"op": "replace", "path": "/metadata/annotations/owner", "value": "2"}]`)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := configMap("a", "app", "web")

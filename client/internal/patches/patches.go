@@ -1,17 +1,18 @@
 package patches
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/jsonpatch"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
@@ -92,12 +93,18 @@ func (p From) strategic(obj informer.Object) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(before, after, p.Base)
 }
 
-// Applied returns what a patch makes of an object. data is the object as JSON, and so is the result. It knows merge
-// patches, also strategic ones for Go types.
-func Applied(format types.PatchType, obj informer.Object, data, patch []byte) ([]byte, error) {
+// Applied returns what a patch makes of an object. data is the object as JSON, and so is the result. It knows no apply
+// patches, and strategic ones only for Go types.
+func Applied(ctx context.Context, format types.PatchType, obj informer.Object, data, patch []byte) ([]byte, error) {
 	switch _, untyped := obj.(runtime.Unstructured); {
+	case format == types.JSONPatchType:
+		decoded, err := jsonpatch.Decode(patch)
+		if err != nil {
+			return nil, err
+		}
+		return decoded.Apply(ctx, data)
 	case format == types.MergePatchType:
-		return jsonpatch.MergePatch(data, patch)
+		return jsonpatch.Merge(data, patch)
 	case format == types.StrategicMergePatchType && !untyped:
 		return strategicpatch.StrategicMergePatch(data, patch, obj)
 	}
