@@ -24,8 +24,8 @@ func (e *AlreadyOwnedError) Error() string {
 	return fmt.Sprintf("%s is controlled by %s %s", e.Object, e.Owner.Kind, e.Owner.Name)
 }
 
-// WithBlockOwnerDeletion is an option of [SetControllerReference] and [SetOwnerReference]: whether a foreground deletion
-// of the owner waits for the object.
+// WithBlockOwnerDeletion is an option of [SetControllerReference] and [SetOwnerReference]: whether a foreground
+// deletion of the owner waits for the object.
 func WithBlockOwnerDeletion(block bool) func(*metav1.OwnerReference) {
 	return func(ref *metav1.OwnerReference) { ref.BlockOwnerDeletion = &block }
 }
@@ -51,9 +51,9 @@ func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runt
 	return nil
 }
 
-// SetOwnerReference makes owner one of the owners of obj, which is deleted when all of them are. If there is a reference
-// to owner, or to an object that had its name before, it is replaced and stays a controller reference if it was one.
-// Nothing is written.
+// SetOwnerReference makes owner one of the owners of obj, which is deleted when all of them are. A reference to owner,
+// or to an object that had its name before, is replaced, and stays a controller reference if it was one. Nothing is
+// written.
 func SetOwnerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme,
 	options ...func(*metav1.OwnerReference),
 ) error {

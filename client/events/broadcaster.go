@@ -33,6 +33,15 @@ type Options struct {
 	RetryDelay time.Duration
 	// DrainTimeout is how long Run goes on sending after its context ended. Zero means 5 s; negative means not at all.
 	DrainTimeout time.Duration
+	// BurstSize is how many events of one type a component may send about one object in a burst, and QPS how many more
+	// per second after that. A reason that was not sent for 1/QPS is sent in any case. What is not sent is logged, and
+	// counted in Stats.Filtered. Zero means 25, and one in five minutes; a negative BurstSize means no limit.
+	//
+	// Source: client-go v0.37.2 tools/record, CorrelatorOptions.
+	BurstSize int
+	QPS       float32
+	// SpamKeyFunc names what has a budget of BurstSize. Nil means each type of event, object and component.
+	SpamKeyFunc func(*corev1.Event) string
 	// Random returns numbers in [0,1) for the first retry. Nil means math/rand/v2; the simulator passes its own.
 	Random func() float64
 }
@@ -121,7 +130,7 @@ type Stats struct {
 	Recorded    int // handed to a recorder
 	Queued      int // waiting
 	Sent        int // created or added to an earlier one, acknowledged by the server
-	Filtered    int // over the budget of their component for their object
+	Filtered    int // over the budget of their component for their object; see Options.BurstSize
 	Rejected    int // refused by the server for a reason that trying again does not cure
 	GivenUp     int // the server stayed away for MaxTries tries
 	Overflowed  int // the queue was full
@@ -178,7 +187,7 @@ func (b *Broadcaster) Run(ctx context.Context) error {
 	// Requests outlive the stop: they end with their answer, or at the deadline of the drain.
 	sendCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	s := &sender{Broadcaster: b, correlator: newCorrelator(b.names)}
+	s := &sender{Broadcaster: b, correlator: newCorrelator(b.names, b.options)}
 
 	done := make(chan struct{}) // closed by the sending goroutine when it is over
 	go func() {

@@ -1,6 +1,8 @@
 package events
 
 import (
+	"cmp"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +17,8 @@ import (
 const (
 	aggregateThreshold = 10               // so many different messages under one reason, and they are combined
 	aggregateInterval  = 10 * time.Minute // a reason that was silent for longer starts afresh
-	spamBurst          = 25               // events of one type about one object that go out unhindered
-	spamRefill         = 5 * time.Minute  // then one more each so often
+	spamBurst          = 25               // the default of Options.BurstSize
+	spamRefill         = 5 * time.Minute  // the default of 1/Options.QPS
 	correlatorMemory   = 4096             // keys remembered in each of the three books
 )
 
@@ -30,8 +32,12 @@ type correlator struct {
 	groups *lru.Cache
 	// sightings: sightingKey -> sighting, the event on the server that a repeat is added to.
 	sightings *lru.Cache
-	// budgets: budgetKey -> *budget, what a component may still say about one object.
+	// budgets: budgetKey, or what Options.SpamKeyFunc returns -> *budget, what a component may still say about one
+	// object.
 	budgets *lru.Cache
+	burst   int // negative: no limit
+	refill  time.Duration
+	spamKey func(*corev1.Event) string // or nil
 }
 
 // budgetKey names one component's talk of one type about one object.
@@ -70,13 +76,20 @@ type sighting struct {
 	count int32
 }
 
-func newCorrelator(names *nameSource) *correlator {
-	return &correlator{
+func newCorrelator(names *nameSource, o Options) *correlator {
+	c := &correlator{
+		burst:     cmp.Or(o.BurstSize, spamBurst),
+		refill:    spamRefill,
+		spamKey:   o.SpamKeyFunc,
 		names:     names,
 		groups:    lru.New(correlatorMemory),
 		sightings: lru.New(correlatorMemory),
 		budgets:   lru.New(correlatorMemory),
 	}
+	if o.QPS > 0 {
+		c.refill = time.Duration(float64(time.Second) / float64(o.QPS))
+	}
+	return c
 }
 
 func keysOf(e *corev1.Event) (groupKey, sightingKey) {
@@ -96,11 +109,12 @@ func keysOf(e *corev1.Event) (groupKey, sightingKey) {
 	return g, sightingKey{groupKey: g, fieldPath: o.FieldPath, message: e.Message}
 }
 
-// correlate returns the event to send and the key under which it is remembered; ok is false for spam. An event with a
-// count above 1 is a repeat: it exists on the server under its name, and is to be patched.
+// correlate returns the event to send and the key under which it is remembered. For spam, filtered is how many events
+// of the budget were not sent since one was, this one included. An event with a count above 1 is a repeat: it exists on
+// the server under its name, and is to be patched.
 //
 // A filtered repeat is counted all the same: the next one that gets through carries the full count.
-func (c *correlator) correlate(e *corev1.Event, now time.Time) (out *corev1.Event, key sightingKey, ok bool) {
+func (c *correlator) correlate(e *corev1.Event, now time.Time) (out *corev1.Event, key sightingKey, filtered int) {
 	group, key := keysOf(e)
 	if c.isCrowded(group, e.Message, now) {
 		e = c.combine(e, now)
@@ -111,7 +125,14 @@ func (c *correlator) correlate(e *corev1.Event, now time.Time) (out *corev1.Even
 		e.Name, e.FirstTimestamp, e.Count = s.name, s.first, s.count+1
 	}
 	c.remember(key, e)
-	return e, key, c.withinBudget(group.budgetKey, now)
+	if c.burst < 0 {
+		return e, key, 0
+	}
+	budget := lru.Key(group.budgetKey)
+	if c.spamKey != nil {
+		budget = c.spamKey(e)
+	}
+	return e, key, c.spend(budget, e.Reason, now)
 }
 
 // remember notes under which name an event is to be found on the server.
@@ -154,24 +175,39 @@ func (c *correlator) combine(e *corev1.Event, now time.Time) *corev1.Event {
 	return &out
 }
 
-// budget is a token bucket: spamBurst tokens at first, one more every spamRefill, never more than spamBurst.
+// budget is a token bucket: burst tokens at first, one more every refill, never more than burst.
+//
+// A reason that was not sent for the time of refill needs no token. So what is said over and over does not swallow what
+// is said once, such as how it ended.
 type budget struct {
-	tokens float64
-	at     time.Time // when tokens was right
+	tokens   float64
+	at       time.Time // when tokens was right
+	filtered int       // since an event was sent
+	// reasons is when a reason was last sent. Invariant: it has at most burst reasons.
+	reasons map[string]time.Time
 }
 
-// withinBudget takes one token from the budget of a component for an object, if there is one.
-func (c *correlator) withinBudget(key budgetKey, now time.Time) bool {
-	b := &budget{tokens: spamBurst, at: now}
+// spend takes one token from a budget if there is one. It returns 0 if the event may be sent, and otherwise how many
+// were not since one was.
+func (c *correlator) spend(key lru.Key, reason string, now time.Time) (filtered int) {
+	b := &budget{tokens: float64(c.burst), at: now, reasons: map[string]time.Time{}}
 	if found, ok := c.budgets.Get(key); ok {
 		b = found.(*budget)
 	}
 	c.budgets.Add(key, b)
-	refill := now.Sub(b.at).Seconds() / spamRefill.Seconds()
-	b.tokens, b.at = min(b.tokens+refill, spamBurst), now
-	if b.tokens < 1 {
-		return false
+	refill := now.Sub(b.at).Seconds() / c.refill.Seconds()
+	b.tokens, b.at = min(b.tokens+refill, float64(c.burst)), now
+	maps.DeleteFunc(b.reasons, func(_ string, sent time.Time) bool { return now.Sub(sent) >= c.refill })
+	_, recent := b.reasons[reason]
+	if fresh := !recent && len(b.reasons) < c.burst; b.tokens < 1 && !fresh {
+		b.filtered++
+		return b.filtered
 	}
-	b.tokens--
-	return true
+	if b.filtered = 0; b.tokens >= 1 {
+		b.tokens--
+	}
+	if recent || len(b.reasons) < c.burst {
+		b.reasons[reason] = now
+	}
+	return 0
 }

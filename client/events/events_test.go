@@ -227,6 +227,78 @@ func TestSpamIsFilteredPerObject(t *testing.T) {
 	})
 }
 
+// A reason that is new for an object is sent, however often others were; but not any number of new reasons.
+func TestNewReasonsAreNotFiltered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newFakeServer()
+		b := newBroadcaster(server.Events, Options{})
+		stop := run(t, b)
+		r := b.Recorder("c")
+		r.Eventf(pod("a"), "Normal", "Done", "once before")
+		for i := range 40 {
+			r.Eventf(pod("a"), "Normal", "Progressing", "%d of 40", i)
+		}
+		r.Eventf(pod("a"), "Normal", "Complete", "all 40")
+		r.Eventf(pod("a"), "Normal", "Done", "too soon after the first")
+		time.Sleep(spamRefill)
+		r.Eventf(pod("a"), "Normal", "Progressing", "takes the token that came")
+		r.Eventf(pod("a"), "Normal", "Done", "in the end")
+		for i := range 100 {
+			r.Eventf(pod("a"), "Normal", fmt.Sprint("Reason", i), "a reason for each")
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		reasons := map[string]int{}
+		for _, e := range server.list() {
+			reasons[e.Reason]++
+		}
+		if reasons["Complete"] != 1 || reasons["Done"] != 2 || reasons["Reason22"] != 1 || reasons["Reason23"] != 0 {
+			t.Errorf("events by reason: %v", reasons)
+		}
+		if s := b.Stats(); s.Filtered != 16+1+77 {
+			t.Errorf("filtered %d, want 16 that were progressing, one done, and 77 with reasons of their own", s.Filtered)
+		}
+		checkBooks(t, b.Stats())
+	})
+}
+
+// Source: client-go v0.37.2 tools/record/events_cache.go, CorrelatorOptions
+func TestBurstOptions(t *testing.T) {
+	byNamespace := func(e *corev1.Event) string { return e.InvolvedObject.Namespace }
+	for name, tt := range map[string]struct {
+		o    Options
+		want int // sent
+	}{
+		"burst":    {Options{BurstSize: 3}, 6},
+		"rate":     {Options{BurstSize: 3, QPS: 1}, 8},
+		"key":      {Options{BurstSize: 3, SpamKeyFunc: byNamespace}, 3},
+		"no limit": {Options{BurstSize: -1}, 40},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := newFakeServer()
+			b := newBroadcaster(server.Events, tt.o)
+			stop := run(t, b)
+			send := func(times int) {
+				for range times {
+					b.Recorder("c").Event(pod("a"), "Normal", "R", "m")
+					b.Recorder("c").Event(pod("b"), "Normal", "R", "m")
+				}
+				synctest.Wait()
+			}
+			send(10)
+			time.Sleep(time.Second)
+			send(10)
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			if s := b.Stats(); s.Sent != tt.want || s.Sent+s.Filtered != 40 {
+				t.Errorf("%s: sent %d, filtered %d, want %d sent of 40", name, s.Sent, s.Filtered, tt.want)
+			}
+		})
+	}
+}
+
 func TestOutageIsWaitedOut(t *testing.T) {
 	down := map[string]error{
 		"connection refused": errConnectionRefused,

@@ -43,9 +43,14 @@ func (s *sender) run(ctx context.Context) {
 		logger.V(3).Info("Event occurred",
 			"object", klog.KRef(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
 			"kind", event.InvolvedObject.Kind, "type", event.Type, "reason", event.Reason, "message", event.Message)
-		out, key, ok := s.correlator.correlate(event, time.Now())
-		if !ok {
+		out, key, filtered := s.correlator.correlate(event, time.Now())
+		if filtered > 0 {
 			s.queue.count(func(b *Stats) { b.Filtered++ })
+			if filtered == 1 {
+				logger.Info("Events about an object are not sent for a while: too many",
+					"object", klog.KRef(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
+					"kind", event.InvolvedObject.Kind, "type", event.Type, "reason", event.Reason)
+			}
 			continue
 		}
 		s.deliver(ctx, out, key)
