@@ -66,8 +66,8 @@ func (e *Exporter) Dropped() uint64 { return e.dropped.Load() }
 // NeedLeaderElection reports that an Exporter runs in every process.
 func (e *Exporter) NeedLeaderElection() bool { return false }
 
-// Run makes spans until ctx is done and the reconciles that were running then have ended. The manager's deadline for work
-// in flight ends it, too. It does not shut the provider down: its owner does, after Run has returned.
+// Run makes spans until ctx is done and the reconciles that were running then have ended. The manager's deadline for
+// work in flight ends it, too. It does not shut the provider down: its owner does, after Run has returned.
 //
 // Errors: when it is called again.
 func (e *Exporter) Run(ctx context.Context) error {

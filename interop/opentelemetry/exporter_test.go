@@ -247,7 +247,8 @@ func TestReconcilesThatEndWhileStopping(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if got, want := roots(spans), "event configmaps\n  change configmaps\n    reconcile web\n"; !strings.HasSuffix(got, want) {
+	want := "event configmaps\n  change configmaps\n    reconcile web\n"
+	if got := roots(spans); !strings.HasSuffix(got, want) {
 		t.Errorf("the spans are\n%swant\n%s", got, want)
 	}
 }

@@ -1,5 +1,5 @@
-// Lint runs the checks of go vet and of staticcheck in one program. Both follow the facts of all dependencies, and type-
-// check them for it; together they do so once.
+// Lint runs the checks of go vet and of staticcheck in one program. Both follow the facts of all dependencies, and
+// type-check them for it; together they do so once.
 package main
 
 import (
