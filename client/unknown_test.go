@@ -310,6 +310,22 @@ func TestTooBusy(t *testing.T) {
 		}
 		w.wantNames("a") // Known not to be there.
 
+		asked, start = 0, time.Now()
+		w.set(func() {
+			w.before = func(r *gate.Request) gate.Verdict {
+				if asked++; asked == 1 && r.Verb == "create" {
+					return gate.FailWith(apierrors.NewTooManyRequests("busy", 24*60*60))
+				}
+				return gate.Verdict{}
+			}
+		})
+		w.must(w.Create(w.ctx, configMap("patient")))
+		if took := time.Since(start); took != time.Minute {
+			t.Errorf("a server that asked for a day was asked again after %s, want a minute", took)
+		}
+		w.must(w.Delete(w.ctx, configMap("patient")))
+		w.set(func() { w.before = busy(1000, &asked) })
+
 		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 		defer cancel()
 		asked, start = 0, time.Now()

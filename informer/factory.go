@@ -25,6 +25,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/reflector"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/internal/redirect"
 )
 
 // FactoryOptions configure a [Factory]. The zero value works.
@@ -137,6 +138,7 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
+	config.Wrap(redirect.Refuse)
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("informer factory: %w", err)

@@ -469,6 +469,15 @@ func TestRESTErrors(t *testing.T) {
 	}
 }
 
+// TestRetryAfterIsBounded: a server that asks for a day is asked again after a minute.
+func TestRetryAfterIsBounded(t *testing.T) {
+	for seconds, want := range map[int]time.Duration{3: 3 * time.Second, 24 * 60 * 60: time.Minute} {
+		if got := connection.RetryAfter(apierrors.NewTooManyRequests("busy", seconds)); got != want {
+			t.Errorf("after a Retry-After of %d seconds: %v, want %v", seconds, got, want)
+		}
+	}
+}
+
 // TestRESTCancel: a watch that waits for the server ends at once when its context does.
 func TestRESTCancel(t *testing.T) {
 	entered := make(chan struct{})

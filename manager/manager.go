@@ -20,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
+	"github.com/flyball-dev/flyball/internal/redirect"
 	"github.com/flyball-dev/flyball/manager/internal/rotation"
 	"github.com/flyball-dev/flyball/manager/internal/serving"
 	"github.com/flyball-dev/flyball/manager/leader"
@@ -198,6 +199,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m.config.Wrap(m.record.Wrap)
+	m.config.Wrap(redirect.Refuse)
 	oneClient := func(c *rest.Config) *rest.Config { return c }
 	if o.Metrics != nil {
 		oneClient = func(c *rest.Config) *rest.Config { return measureThrottling(c, o.Metrics.Throttled) }

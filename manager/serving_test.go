@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -16,7 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/manager/internal/serving"
 )
@@ -127,6 +130,76 @@ func TestReviewFailsClosed(t *testing.T) {
 		}
 		server.away, server.both = "", true
 		ask("/metrics", "Bearer good", http.StatusForbidden)
+	})
+}
+
+// TestStrangersDoNotStarveReaders: while a flood of unknown tokens comes in, the API server is asked about few of them,
+// a token that it knows is still reviewed, and one wrong token is asked about once.
+func TestStrangersDoNotStarveReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &reviewing{}
+		v, err := serving.NewReviewer(server.config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		guarded := v.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		ask := func(token string) int {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			guarded.ServeHTTP(w, r)
+			return w.Code
+		}
+		if code := ask("good"); code != http.StatusOK {
+			t.Fatalf("before the flood: %d", code)
+		}
+		began := time.Now()
+		for n := range 3000 {
+			code := ask(fmt.Sprint("stranger-", n))
+			if code != http.StatusUnauthorized && code != http.StatusTooManyRequests {
+				t.Fatalf("a stranger: %d", code)
+			}
+			time.Sleep(10 * time.Millisecond)
+			if n%500 == 0 {
+				if code := ask("good"); code != http.StatusOK {
+					t.Errorf("during the flood, after %v: %d", time.Since(began), code)
+				}
+			}
+		}
+		if server.asked > 200 {
+			t.Errorf("the API server was asked %d times in %v", server.asked, time.Since(began))
+		}
+		time.Sleep(time.Minute)
+		before := server.asked
+		for range 100 {
+			if code := ask("wrong"); code != http.StatusUnauthorized {
+				t.Errorf("a wrong token: %d", code)
+			}
+		}
+		if server.asked != before+1 {
+			t.Errorf("the API server was asked %d times about one wrong token", server.asked-before)
+		}
+	})
+}
+
+// TestFailingReviewsAreLoggedNowAndThen: a flood of requests does not fill the log while the API server is away.
+func TestFailingReviewsAreLoggedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, err := serving.NewReviewer((&reviewing{down: true}).config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		log := funcr.New(func(string, string) { lines++ }, funcr.Options{})
+		guarded := v.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		for range 1000 {
+			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			r.Header.Set("Authorization", "Bearer good")
+			guarded.ServeHTTP(httptest.NewRecorder(), r.WithContext(klog.NewContext(t.Context(), log)))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if lines == 0 || lines > 20 {
+			t.Errorf("%d lines in 100 seconds, want some and at most 20", lines)
+		}
 	})
 }
 

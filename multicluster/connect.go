@@ -20,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/redirect"
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
@@ -68,6 +69,7 @@ func (m *Manager) configOf(inc *incarnation, given *rest.Config) *rest.Config {
 	}
 	config.Wrap(inc.fence)
 	config.Wrap(leader.Fence)
+	config.Wrap(redirect.Refuse)
 	return config
 }
 

@@ -111,8 +111,12 @@ func (r *Request) named(err error) error {
 	return err
 }
 
-// maxThrottled is how often a request is sent again that the server was too busy for.
-const maxThrottled = 10
+// maxThrottled is how often a request is sent again that the server was too busy for, and maxPause how long it waits at
+// most, whatever the server says.
+const (
+	maxThrottled = 10
+	maxPause     = time.Minute
+)
 
 // answer sends a request and returns the body of a success and its content type. A server that says it is too busy
 // (429) is asked again when it said to: nothing was applied. Whatever else fails is for the caller.
@@ -134,7 +138,7 @@ func answer(ctx context.Context, r *rest.Request, params url.Values) (contentTyp
 		if !tooBusy || !apierrors.IsTooManyRequests(err) || attempt == maxThrottled {
 			return "", nil, err
 		}
-		pause := time.NewTimer(time.Duration(wait) * time.Second)
+		pause := time.NewTimer(min(time.Duration(wait)*time.Second, maxPause))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():

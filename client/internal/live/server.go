@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/redirect"
 )
 
 // Server is an API server, as the user of one config sees it.
@@ -85,6 +86,7 @@ func connect(config *rest.Config, record *ownwrites.Record,
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
+	config.Wrap(redirect.Refuse)
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, err

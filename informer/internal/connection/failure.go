@@ -129,10 +129,14 @@ func FromGateway(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= 502 && status.Status().Code <= 504
 }
 
-// RetryAfter is how long the server asked not to be asked again.
+// mostRetryAfter bounds how long a server is not asked because it said so. It may have meant another unit, and a cache
+// that stands still for a day is worse than a request too early.
+const mostRetryAfter = time.Minute
+
+// RetryAfter is how long the server asked not to be asked again, at most a minute.
 func RetryAfter(err error) time.Duration {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		return time.Duration(seconds) * time.Second
+		return min(time.Duration(seconds)*time.Second, mostRetryAfter)
 	}
 	return 0
 }

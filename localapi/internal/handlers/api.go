@@ -182,7 +182,7 @@ type exchange struct {
 
 	sentName string // name of the object in a create's body
 	dryRun   bool   // requested in a delete's body
-	warnings []string
+	warnings warnings
 	lost     bool
 
 	annotations map[string]string // for the audit log

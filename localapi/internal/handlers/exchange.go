@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -182,7 +181,7 @@ func (x *exchange) write(a answer, truncate bool) {
 		h.Set("Content-Length", strconv.FormatInt(body.size, 10))
 	}
 	h.Set("Cache-Control", "no-cache, private")
-	x.addWarnings(h)
+	x.warnings.header(h)
 	if status, ok := a.other.(*metav1.Status); ok && status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
@@ -199,15 +198,6 @@ func (x *exchange) write(a answer, truncate bool) {
 		t.TakeBody(body.Reader, body.size)
 	} else if _, err := io.Copy(x.w, body.Reader); err != nil {
 		x.lose() // the client is gone, or an item of the list cannot be encoded
-	}
-}
-
-// addWarnings puts the warnings into the answer's header.
-func (x *exchange) addWarnings(h http.Header) {
-	for _, text := range x.warnings {
-		if warning, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
-			h.Add("Warning", warning)
-		}
 	}
 }
 

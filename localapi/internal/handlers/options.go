@@ -3,7 +3,6 @@ package handlers
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -174,11 +173,7 @@ func (x *exchange) coerce(obj runtime.Object) (problems []error, err error) {
 }
 
 // warn adds a warning for the client, once.
-func (x *exchange) warn(text string) {
-	if !slices.Contains(x.warnings, text) {
-		x.warnings = append(x.warnings, text)
-	}
-}
+func (x *exchange) warn(text string) { x.warnings.add(text) }
 
 func (x *exchange) warnAll(problems []error) {
 	for _, p := range problems {

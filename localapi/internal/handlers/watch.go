@@ -110,7 +110,7 @@ func (s *stream) start() bool {
 	}
 	s.w.Header().Set("Content-Type", contentType)
 	s.w.Header().Set("Cache-Control", "no-cache, private")
-	s.addWarnings(s.w.Header())
+	s.warnings.header(s.w.Header())
 	s.w.WriteHeader(http.StatusOK)
 	s.flush()
 	return true

@@ -26,33 +26,46 @@ import (
 //
 // Source: the filter of controller-runtime v0.25.2 pkg/metrics/filters, for what is asked.
 type Reviewer struct {
-	// The clients have their own rate limit, so that a flood of tokens does not slow down the controllers.
 	tokens *gentype.Client[*authenticationv1.TokenReview]
 	access *gentype.Client[*authorizationv1.SubjectAccessReview]
 
+	// Reviews have rate limits of their own, so that a flood of requests slows down neither the controllers nor,
+	// because there are two, the readers that the API server knows. logs limits the lines about reviews that failed.
+	strangers, known, logs flowcontrol.RateLimiter
+
 	mu sync.Mutex
-	// allowed holds the time until which each allowed request needs no further review. Invariant: it holds at most
-	// mostAllowed elements.
-	allowed map[grant]time.Time
+	// decided has the last decisions, and users the tokens that the API server has known lately.
+	// Invariant: each holds at most mostRemembered elements.
+	decided map[grant]decision
+	users   map[tokenHash]time.Time
 }
 
-// grant is the hash of a token, a path, and what may be done with it.
+type tokenHash [sha256.Size]byte
+
+// grant is a token, a path, and what may be done with it.
 type grant struct {
-	token      [sha256.Size]byte
+	token      tokenHash
 	path, verb string
 }
 
+// decision is the status for a request, which counts until a time.
+type decision struct {
+	code  int
+	until time.Time
+}
+
 const (
-	reviewTimeout = 5 * time.Second
-	allowedFor    = 10 * time.Second
-	mostAllowed   = 1000
+	reviewTimeout  = 5 * time.Second
+	decidedFor     = 10 * time.Second
+	knownFor       = 10 * time.Minute
+	mostRemembered = 1000
 )
 
 // NewReviewer returns a reviewer that asks the API server of config.
 func NewReviewer(config *rest.Config) (*Reviewer, error) {
 	own := rest.AddUserAgent(rest.CopyConfig(config), "review")
 	own.Timeout = reviewTimeout
-	own.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(5, 10) // shared by both kinds of reviews
+	own.RateLimiter, own.QPS = nil, -1
 	tokens, err1 := groupclient.New(own, authenticationv1.SchemeGroupVersion)
 	access, err2 := groupclient.New(own, authorizationv1.SchemeGroupVersion)
 	if err := errors.Join(err1, err2); err != nil {
@@ -61,7 +74,9 @@ func NewReviewer(config *rest.Config) (*Reviewer, error) {
 	return &Reviewer{
 		tokens:  groupclient.Resource[*authenticationv1.TokenReview](tokens, "tokenreviews", ""),
 		access:  groupclient.Resource[*authorizationv1.SubjectAccessReview](access, "subjectaccessreviews", ""),
-		allowed: map[grant]time.Time{},
+		decided: map[grant]decision{}, users: map[tokenHash]time.Time{},
+		strangers: flowcontrol.NewTokenBucketRateLimiter(5, 10), known: flowcontrol.NewTokenBucketRateLimiter(5, 10),
+		logs: flowcontrol.NewTokenBucketRateLimiter(0.1, 5),
 	}, nil
 }
 
@@ -74,6 +89,9 @@ func (v *Reviewer) Guard(next http.Handler) http.Handler {
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			Answer(w, code, "Unauthorized: a bearer token is needed that the API server knows")
+		case http.StatusTooManyRequests:
+			w.Header().Set("Retry-After", "1")
+			Answer(w, code, "Too Many Requests: too many tokens are waiting to be reviewed, try again later")
 		default:
 			Answer(w, code, http.StatusText(code))
 		}
@@ -99,16 +117,25 @@ func (v *Reviewer) decide(r *http.Request) int {
 		return http.StatusUnauthorized
 	}
 	asked := grant{sha256.Sum256([]byte(token)), r.URL.Path, strings.ToLower(r.Method)}
-	if v.remembers(asked) {
-		return http.StatusOK
+	code, known := v.remembered(asked)
+	if code != 0 {
+		return code
+	}
+	limiter := v.strangers
+	if known {
+		limiter = v.known
+	}
+	if !limiter.TryAccept() {
+		return http.StatusTooManyRequests
 	}
 	code, err := v.review(r.Context(), token, asked.path, asked.verb)
 	if err != nil {
-		klog.FromContext(r.Context()).Error(err, "Review failed, refusing the request", "path", r.URL.Path)
+		if v.logs.TryAccept() {
+			klog.FromContext(r.Context()).Error(err, "Review failed, refusing the request", "path", r.URL.Path)
+		}
+		return code
 	}
-	if code == http.StatusOK {
-		v.remember(asked)
-	}
+	v.remember(asked, code)
 	return code
 }
 
@@ -144,17 +171,29 @@ func (v *Reviewer) review(ctx context.Context, token, path, verb string) (int, e
 	return http.StatusOK, nil
 }
 
-func (v *Reviewer) remembers(g grant) bool {
+// remembered returns the decision about a request, 0 if there is none, and whether the API server knows the token.
+func (v *Reviewer) remembered(g grant) (code int, known bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return time.Now().Before(v.allowed[g])
+	now := time.Now()
+	if d := v.decided[g]; now.Before(d.until) {
+		code = d.code
+	}
+	return code, now.Before(v.users[g.token])
 }
 
-func (v *Reviewer) remember(g grant) {
+func (v *Reviewer) remember(g grant, code int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.allowed) >= mostAllowed {
-		clear(v.allowed)
+	if len(v.decided) >= mostRemembered {
+		clear(v.decided)
 	}
-	v.allowed[g] = time.Now().Add(allowedFor)
+	if len(v.users) >= mostRemembered {
+		clear(v.users)
+	}
+	now := time.Now()
+	v.decided[g] = decision{code, now.Add(decidedFor)}
+	if code != http.StatusUnauthorized {
+		v.users[g.token] = now.Add(knownFor)
+	}
 }

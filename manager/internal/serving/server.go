@@ -133,7 +133,7 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, drain time
 		WriteTimeout: writeTimeout,
 		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: klog.NewStandardLogger("WARNING"),
 		BaseContext: func(net.Listener) context.Context { return values },
-		ConnState:   connections.New(connections.Share(8)).Note, // there may be four such servers, and there are clients
+		ConnState:   connections.New(connections.Share(8)).Note, // there may be four such servers, and clients
 		// No HTTP/2: its streams are cheap to abuse.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}

@@ -28,11 +28,12 @@ func (w *Webhook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	if w.WithContextFunc != nil {
 		ctx = w.WithContextFunc(ctx, in)
 	}
-	body, err := review.Read(in, maxBody)
+	body, release, err := review.Read(in, maxBody)
 	if err != nil {
 		review.Refuse(out, err)
 		return
 	}
+	defer release()
 	r, apiVersion, err := decodeReview(body)
 	if err != nil {
 		review.Refuse(out, err)

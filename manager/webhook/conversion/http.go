@@ -48,11 +48,12 @@ var versions = []string{"apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1
 func (w *Webhook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 	ctx, cancel := review.Context(in)
 	defer cancel()
-	body, err := review.Read(in, maxBody)
+	body, release, err := review.Read(in, maxBody)
 	if err != nil {
 		review.Refuse(out, err)
 		return
 	}
+	defer release()
 	asked, err := decodeReview(body)
 	if err != nil {
 		review.Refuse(out, err)

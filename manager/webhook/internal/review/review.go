@@ -11,6 +11,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,9 +52,48 @@ func NotFound(err error) error { return problem{http.StatusNotFound, err.Error()
 
 // Read returns the body of a request. The method and the media type may be missing, as in a test that calls a handler.
 //
+// The caller calls release when it needs the body, and what was made of it, no more: the bodies of all requests under
+// way have at most mostBytes.
+//
 // Errors: the request has another method or media type than a review has; the body is empty, or has more than limit
-// bytes, or cannot be read.
-func Read(r *http.Request, limit int64) ([]byte, error) {
+// bytes, or cannot be read; there is no room.
+func Read(r *http.Request, limit int64) (body []byte, release func(), err error) {
+	counted := &counter{in: r.Body}
+	if body, err = read(r, counted, limit); err != nil {
+		counted.release()
+		return nil, func() {}, err
+	}
+	return body, counted.release, nil
+}
+
+// mostBytes bounds the bodies of all requests under way in the process. Decoded, and encoded again, they take several
+// times as much.
+const mostBytes = 256 << 20
+
+var underWay atomic.Int64
+
+// counter counts what is read of a body. What a client announces and does not send takes no room from others.
+type counter struct {
+	in   io.Reader
+	read int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	c.read += int64(n)
+	if underWay.Add(int64(n)) > mostBytes {
+		return n, problem{http.StatusServiceUnavailable, fmt.Sprintf("the bodies of the requests under way have more "+
+			"than %d MiB: try again later", mostBytes>>20)}
+	}
+	return n, err
+}
+
+func (c *counter) release() {
+	underWay.Add(-c.read)
+	c.read = 0
+}
+
+func read(r *http.Request, from io.Reader, limit int64) ([]byte, error) {
 	if r.Method != http.MethodPost && r.Method != "" {
 		return nil, problem{http.StatusMethodNotAllowed, "this is a webhook of an API server: it answers only POST"}
 	}
@@ -66,7 +106,7 @@ func Read(r *http.Request, limit int64) ([]byte, error) {
 	if r.Body == nil {
 		return nil, errors.New("the body is empty, want a review in JSON")
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
+	body, err := io.ReadAll(io.LimitReader(from, limit+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the body: %w", err)
@@ -100,6 +140,7 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusUnsupportedMediaType:  metav1.StatusReasonUnsupportedMediaType,
 	http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
 	http.StatusInternalServerError:   metav1.StatusReasonInternalError,
+	http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 }
 
 // Answer sends a review.
