@@ -16,10 +16,7 @@ type edits map[string][]string
 // moved migrates a copy of testdata/kubebuilder that was edited before, and returns its files and the report.
 func moved(t *testing.T, all edits) (before, after map[string]string, report string) {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/kubebuilder")); err != nil {
-		t.Fatal(err)
-	}
+	dir := kubebuilderProject(t)
 	for path, pairs := range all {
 		full := filepath.Join(dir, path)
 		old, _ := os.ReadFile(full)
@@ -161,10 +158,7 @@ func TestMigrateCommitted(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git")
 	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/kubebuilder")); err != nil {
-		t.Fatal(err)
-	}
+	dir := kubebuilderProject(t)
 	git := func(args ...string) {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), "git", append([]string{

@@ -30,13 +30,28 @@ func testProject(t *testing.T, dir string) {
 	goIn(t, dir, "test", "./...")
 }
 
-// TestMigrate moves a project in the layout of kubebuilder, adds a kind to it, and runs all its tests. What the command
-// does not know is listed and stays as it is.
-func TestMigrate(t *testing.T) {
-	dir := t.TempDir()
+// kubebuilderProject returns a copy of testdata/kubebuilder, whose Go files end in .txt: no tool is to take them for
+// part of this module.
+func kubebuilderProject(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/kubebuilder")); err != nil {
 		t.Fatal(err)
 	}
+	for path := range filesOf(t, dir) {
+		if name, ok := strings.CutSuffix(path, ".txt"); ok {
+			if err := os.Rename(filepath.Join(dir, path), filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+// TestMigrate moves a project in the layout of kubebuilder, adds a kind to it, and runs all its tests. What the command
+// does not know is listed and stays as it is.
+func TestMigrate(t *testing.T) {
+	dir := kubebuilderProject(t)
 	var out bytes.Buffer
 	o := MigrateOptions{Dir: dir, Source: root, Out: &out}
 	if err := Migrate(t.Context(), o); err != nil {
