@@ -28,122 +28,35 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, append([]string{"resource"}, labels...), nil)
 }
 
-// metric is a number of one informer and where it comes from.
-type metric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*informer.Stats) float64
-}
-
-// handlerMetric is a number of one handler.
-type handlerMetric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*informer.HandlerStats) float64
-}
-
 var (
+	lists      = desc("informer_lists_total", "Lists begun.")
+	watches    = desc("informer_watches_total", "Watches begun.")
+	events     = desc("informer_events_total", "Watch events of objects.")
+	bookmarks  = desc("informer_bookmarks_total", "Bookmarks.")
+	failures   = desc("informer_errors_total", "Lists and watches that failed.")
+	read       = desc("informer_read_bytes_total", "Bytes read from the server, decompressed.")
+	heard      = desc("informer_last_event_timestamp_seconds", "When the server was last heard of.")
+	rebuilds   = desc("informer_rebuilds_total", "Caches taken back because the server's history went back.")
+	duplicates = desc("informer_duplicate_events_total", "Events that told nothing new.")
+	outdated   = desc("informer_outdated_events_total", "Events from before what the cache held.")
+	queued     = desc("informer_queued_items", "Deltas that were learnt and that the cache does not show yet.")
+	batches    = desc("informer_batches_total", "Transactions of the cache.")
+	objects    = desc("informer_objects", "Objects in the cache.")
+	unreadable = desc("informer_unreadable_objects",
+		"Objects that could not be decoded: the cache keeps their last readable state.")
+	unindexed = desc("informer_unindexed_objects", "Objects that an index function failed on.")
+	versions  = desc("informer_store_resource_version",
+		"The last 15 digits of the resource version up to which the cache is complete.")
+	delivered = desc("informer_handler_notifications_total", "Calls of a handler.", "handler")
+	pending   = desc("informer_handler_pending", "Notifications a handler has not been given yet.", "handler")
+	merged    = desc("informer_handler_merged_total", "Notifications that later ones took the place of.", "handler")
+	panics    = desc("informer_handler_panics_total", "Calls of a handler that panicked.", "handler")
+	busy      = desc("informer_handler_busy_seconds_total", "Time spent in calls of a handler.", "handler")
+	running   = desc("informer_handler_running_seconds",
+		"How long the run of calls that is under way has lasted; a handler that is stuck shows here.", "handler")
 	relists    = desc("informer_relists_total", "Lists after the first complete one, by what led to them.", "reason")
 	processing = desc("informer_processing_latency_seconds",
 		"How long transactions of the cache took, the hand-over to handlers included.")
-
-	perInformer = []metric{
-		{
-			desc("informer_lists_total", "Lists begun."), prometheus.CounterValue,
-			func(s *informer.Stats) float64 { return float64(s.Lists) },
-		},
-		{
-			desc("informer_watches_total", "Watches begun."), prometheus.CounterValue,
-			func(s *informer.Stats) float64 { return float64(s.Watches) },
-		},
-		{
-			desc("informer_events_total", "Watch events of objects."), prometheus.CounterValue,
-			func(s *informer.Stats) float64 { return float64(s.Events) },
-		},
-		{
-			desc("informer_bookmarks_total", "Bookmarks."), prometheus.CounterValue,
-			func(s *informer.Stats) float64 { return float64(s.Bookmarks) },
-		},
-		{
-			desc("informer_errors_total", "Lists and watches that failed."), prometheus.CounterValue,
-			func(s *informer.Stats) float64 { return float64(s.Errors) },
-		},
-		{
-			desc("informer_read_bytes_total", "Bytes read from the server, decompressed."), prometheus.CounterValue,
-			func(s *informer.Stats) float64 { return float64(s.Bytes) },
-		},
-		{
-			desc("informer_last_event_timestamp_seconds", "When the server was last heard of."), prometheus.GaugeValue,
-			lastEvent,
-		},
-		{
-			desc("informer_rebuilds_total", "Caches taken back because the server's history went back."),
-			prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Rebuilds) },
-		},
-		{
-			desc("informer_duplicate_events_total", "Events that told nothing new."), prometheus.CounterValue,
-			func(s *informer.Stats) float64 { return float64(s.Duplicates) },
-		},
-		{
-			desc("informer_outdated_events_total", "Events from before what the cache held."), prometheus.CounterValue,
-			func(s *informer.Stats) float64 { return float64(s.Outdated) },
-		},
-		{
-			desc("informer_queued_items", "Deltas that were learnt and that the cache does not show yet."),
-			prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Queued) },
-		},
-		{
-			desc("informer_batches_total", "Transactions of the cache."), prometheus.CounterValue,
-			func(s *informer.Stats) float64 { return float64(s.Batches) },
-		},
-		{
-			desc("informer_objects", "Objects in the cache."), prometheus.GaugeValue,
-			func(s *informer.Stats) float64 { return float64(s.Objects) },
-		},
-		{
-			desc("informer_unreadable_objects",
-				"Objects that could not be decoded: the cache keeps their last readable state."),
-			prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Unreadable) },
-		},
-		{
-			desc("informer_unindexed_objects", "Objects that an index function failed on."), prometheus.GaugeValue,
-			func(s *informer.Stats) float64 { return float64(s.Unindexed) },
-		},
-		{
-			desc("informer_store_resource_version",
-				"The last 15 digits of the resource version up to which the cache is complete."),
-			prometheus.GaugeValue, version,
-		},
-	}
-
-	perHandler = []handlerMetric{
-		{
-			desc("informer_handler_notifications_total", "Calls of a handler.", "handler"), prometheus.CounterValue,
-			func(h *informer.HandlerStats) float64 { return float64(h.Delivered) },
-		},
-		{
-			desc("informer_handler_pending", "Notifications a handler has not been given yet.", "handler"),
-			prometheus.GaugeValue, func(h *informer.HandlerStats) float64 { return float64(h.Pending) },
-		},
-		{
-			desc("informer_handler_merged_total", "Notifications that later ones took the place of.", "handler"),
-			prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return float64(h.Merged) },
-		},
-		{
-			desc("informer_handler_panics_total", "Calls of a handler that panicked.", "handler"),
-			prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return float64(h.Panics) },
-		},
-		{
-			desc("informer_handler_busy_seconds_total", "Time spent in calls of a handler.", "handler"),
-			prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return h.Busy.Seconds() },
-		},
-		{
-			desc("informer_handler_running_seconds",
-				"How long the run of calls that is under way has lasted; a handler that is stuck shows here.",
-				"handler"), prometheus.GaugeValue,
-			func(h *informer.HandlerStats) float64 { return h.Running.Seconds() },
-		},
-	}
 )
 
 func lastEvent(s *informer.Stats) float64 {
@@ -169,33 +82,46 @@ func version(s *informer.Stats) float64 {
 }
 
 // Describe is described at [prometheus.Collector].
-func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- relists
-	ch <- processing
-	for _, m := range perInformer {
-		ch <- m.desc
-	}
-	for _, m := range perHandler {
-		ch <- m.desc
-	}
-}
+func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
 // Collect is described at [prometheus.Collector].
 func (c collector) Collect(ch chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+	}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
 	for name, s := range c.source() {
-		for _, m := range perInformer {
-			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&s), name)
-		}
+		counter(lists, float64(s.Lists), name)
+		counter(watches, float64(s.Watches), name)
+		counter(events, float64(s.Events), name)
+		counter(bookmarks, float64(s.Bookmarks), name)
+		counter(failures, float64(s.Errors), name)
+		counter(read, float64(s.Bytes), name)
+		gauge(heard, lastEvent(&s), name)
+		counter(rebuilds, float64(s.Rebuilds), name)
+		counter(duplicates, float64(s.Duplicates), name)
+		counter(outdated, float64(s.Outdated), name)
+		gauge(queued, float64(s.Queued), name)
+		counter(batches, float64(s.Batches), name)
+		gauge(objects, float64(s.Objects), name)
+		gauge(unreadable, float64(s.Unreadable), name)
+		gauge(unindexed, float64(s.Unindexed), name)
+		gauge(versions, version(&s), name)
 		ch <- prometheus.MustNewConstHistogram(processing, s.Processing.Count, s.Processing.Sum.Seconds(),
 			s.Processing.Buckets(), name)
 		for reason, n := range s.RelistReasons {
-			ch <- prometheus.MustNewConstMetric(relists, prometheus.CounterValue, float64(n), name, reason)
+			counter(relists, float64(n), name, reason)
 		}
 		for i := range s.Handlers {
 			h := &s.Handlers[i]
-			for _, m := range perHandler {
-				ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(h), name, h.Name)
-			}
+			counter(delivered, float64(h.Delivered), name, h.Name)
+			gauge(pending, float64(h.Pending), name, h.Name)
+			counter(merged, float64(h.Merged), name, h.Name)
+			counter(panics, float64(h.Panics), name, h.Name)
+			counter(busy, h.Busy.Seconds(), name, h.Name)
+			gauge(running, h.Running.Seconds(), name, h.Name)
 		}
 	}
 }
