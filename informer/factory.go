@@ -318,7 +318,7 @@ func (f *Factory) start(ctx context.Context, informers *sync.WaitGroup) {
 
 // WaitForSync waits until each informer that there is now has synced.
 //
-// Errors: when ctx ends first, one [SyncError] for each that has not, joined.
+// Errors: when ctx ends first, one for each that has not, joined.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var errs []error
 	for _, c := range f.all() {

@@ -71,31 +71,23 @@ type Stats struct {
 	Handlers []fanout.HandlerStats
 }
 
-// SyncError says that an informer had not synced when the wait for it ended.
-type SyncError struct {
-	Resource, Namespace string
-	// Cause is the last [RequestError]; nil when there was none, and the list just takes long.
-	Cause error
-	// Since is when the errors began.
-	Since time.Time
-	// Err is why the wait ended: the context's error, [ErrStopped] or [ErrRefused].
-	Err error
+// syncError says that an informer had not synced when the wait for it ended. Its text is that of cause.
+type syncError struct {
+	cause error // the last [RequestError]
+	ended error // why the wait ended: the context's error, [ErrStopped] or [ErrRefused]
 }
 
-func (e *SyncError) Error() string {
-	if e.Cause == nil {
-		return fmt.Sprintf("%s %s not synced: %v", e.Resource, connection.Where(e.Namespace), e.Err)
+// notSynced returns the error of a wait. cause is nil when there was no error, and the list just takes long.
+func notSynced(resource, namespace string, cause, ended error) error {
+	if cause == nil {
+		return fmt.Errorf("%s %s not synced: %w", resource, connection.Where(namespace), ended)
 	}
-	return e.Cause.Error()
+	return &syncError{cause, ended}
 }
 
-// Unwrap gives both the cause and the reason the wait ended.
-func (e *SyncError) Unwrap() []error {
-	if e.Cause == nil {
-		return []error{e.Err}
-	}
-	return []error{e.Cause, e.Err}
-}
+func (e *syncError) Error() string { return e.cause.Error() }
+
+func (e *syncError) Unwrap() []error { return []error{e.cause, e.ended} }
 
 // Stats is described at [Informer].
 func (s *SharedInformer[T]) Stats() Stats {

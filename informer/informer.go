@@ -72,13 +72,13 @@ type Informer[T objects.Object] interface {
 	Synced() <-chan struct{}
 	// WaitForSync waits for that.
 	//
-	// Errors: when ctx ends first, a [SyncError] that names the resource and the last list or watch error.
+	// Errors: when ctx ends first, one that wraps its cause and the last [RequestError], and names the resource.
 	WaitForSync(ctx context.Context) error
 	// WaitForSyncOrRefusal is WaitForSync for callers that must not wait until somebody grants a permission: it
 	// returns as soon as the server refuses to list, and at once while the last answer was a refusal. The informer
 	// goes on asking.
 	//
-	// Errors: a [SyncError], as from WaitForSync; when the server refuses, it is an [ErrRefused].
+	// Errors: those of WaitForSync; when the server refuses, it is an [ErrRefused].
 	WaitForSyncOrRefusal(ctx context.Context) error
 	// Health says how it goes with the server.
 	Health() Health

@@ -35,7 +35,7 @@ func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
 		why = context.Cause(ctx)
 	}
 	h := s.Health()
-	return &SyncError{Resource: h.Resource, Namespace: h.Namespace, Cause: h.Err, Since: h.Since, Err: why}
+	return notSynced(h.Resource, h.Namespace, h.Err, why)
 }
 
 // WaitForSyncOrRefusal is described at [Informer].
@@ -62,11 +62,8 @@ func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 // refusal returns why the server refuses to fill the cache; nil when it does not.
 func (s *SharedInformer[T]) refusal() error {
 	for _, src := range s.sources {
-		if since, err := src.status.Health(); err != nil && connection.Refuses(err) {
-			return &SyncError{
-				Resource: s.o.Resource, Namespace: src.namespace, Cause: err, Since: since,
-				Err: ErrRefused,
-			}
+		if _, err := src.status.Health(); err != nil && connection.Refuses(err) {
+			return notSynced(s.o.Resource, src.namespace, err, ErrRefused)
 		}
 	}
 	return nil

@@ -8,36 +8,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Rule says when a condition has changed so that its time moves.
-type Rule int
-
-const (
-	// OnStatus moves the time when the status changes.
-	//
-	// Source: SetStatusCondition in k8s.io/apimachinery v0.37.2 pkg/api/meta/conditions.go.
-	OnStatus Rule = iota
-	// OnAnyChange moves it when status, reason or message change.
-	//
-	// Source: runtime/conditions/setter.go of github.com/fluxcd/pkg.
-	OnAnyChange
-)
-
 // maxMessage is the length at which messages are cut, that of the API's schema.
 const maxMessage = 32768
 
-// Set puts c into list, and says whether that changed anything. c's own time counts, if it is set; else it is now
-// where the rule says that the condition has changed. generation is that of the object.
-func Set(list *[]metav1.Condition, generation int64, c metav1.Condition, rule Rule) (changed bool) {
+// Set puts c into list, and reports whether that changed anything. The time of a condition is that of the last change of
+// its status; c's own time counts, if it is set. generation is that of the object.
+//
+// Source: SetStatusCondition in k8s.io/apimachinery v0.37.2 pkg/api/meta/conditions.go.
+func Set(list *[]metav1.Condition, generation int64, c metav1.Condition) (changed bool) {
 	c.ObservedGeneration = generation
 	if len(c.Message) > maxMessage {
 		c.Message = c.Message[:maxMessage]
 	}
 	old := Get(*list, c.Type)
-	if old != nil {
-		same := old.Status == c.Status && (rule == OnStatus || (old.Reason == c.Reason && old.Message == c.Message))
-		if same {
-			c.LastTransitionTime = old.LastTransitionTime
-		}
+	if old != nil && old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
 	}
 	if c.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = metav1.NewTime(time.Now().Truncate(time.Second)) // As precise as the API stores it.
@@ -99,7 +84,7 @@ const (
 
 // SetState sets all three conditions of kstatus, so that none is left over from a state before: a stall whose cause
 // is gone is gone. It says whether anything changed.
-func SetState(list *[]metav1.Condition, generation int64, s State, reason, message string, rule Rule) (changed bool) {
+func SetState(list *[]metav1.Condition, generation int64, s State, reason, message string) (changed bool) {
 	status := map[State]map[string]metav1.ConditionStatus{
 		IsReady: {
 			Stalled: metav1.ConditionFalse, Reconciling: metav1.ConditionFalse,
@@ -113,7 +98,7 @@ func SetState(list *[]metav1.Condition, generation int64, s State, reason, messa
 	}[s]
 	for _, name := range []string{Stalled, Reconciling, Ready} {
 		c := metav1.Condition{Type: name, Status: status[name], Reason: reason, Message: message}
-		changed = Set(list, generation, c, rule) || changed
+		changed = Set(list, generation, c) || changed
 	}
 	return Sort(*list) || changed
 }

@@ -11,39 +11,33 @@ import (
 	"github.com/flyball-dev/flyball/client/conditions"
 )
 
-// The time moves with the status only, or with reason and message too.
-func TestRules(t *testing.T) {
-	for _, c := range []struct {
-		rule  conditions.Rule
-		moves bool
-	}{{conditions.OnStatus, false}, {conditions.OnAnyChange, true}} {
-		synctest.Test(t, func(t *testing.T) {
-			var list []metav1.Condition
-			set := func(status metav1.ConditionStatus, message string) bool {
-				time.Sleep(time.Minute)
-				return conditions.Set(&list, 3,
-					metav1.Condition{Type: "Up", Status: status, Reason: "R", Message: message}, c.rule)
-			}
-			at := func() time.Time { return conditions.Get(list, "Up").LastTransitionTime.Time }
-			if !set("True", "a") || list[0].ObservedGeneration != 3 {
-				t.Errorf("first: %+v", list)
-			}
-			first := at()
-			if set("True", "a") || !at().Equal(first) {
-				t.Error("nothing changed, and something did")
-			}
-			if !set("True", "b") || at().Equal(first) == c.moves || list[0].Message != "b" {
-				t.Errorf("message: %+v", list)
-			}
-			second := at()
-			if !set("False", "b") || at().Equal(second) {
-				t.Errorf("status: %+v", list)
-			}
-			if !set("False", strings.Repeat("x", 40000)) || len(list[0].Message) != 32768 {
-				t.Errorf("a message of %d characters", len(list[0].Message))
-			}
-		})
-	}
+// The time moves with the status only.
+func TestTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var list []metav1.Condition
+		set := func(status metav1.ConditionStatus, message string) bool {
+			time.Sleep(time.Minute)
+			return conditions.Set(&list, 3,
+				metav1.Condition{Type: "Up", Status: status, Reason: "R", Message: message})
+		}
+		at := func() time.Time { return conditions.Get(list, "Up").LastTransitionTime.Time }
+		if !set("True", "a") || list[0].ObservedGeneration != 3 {
+			t.Errorf("first: %+v", list)
+		}
+		first := at()
+		if set("True", "a") || !at().Equal(first) {
+			t.Error("nothing changed, and something did")
+		}
+		if !set("True", "b") || !at().Equal(first) || list[0].Message != "b" {
+			t.Errorf("message: %+v", list)
+		}
+		if !set("False", "b") || at().Equal(first) {
+			t.Errorf("status: %+v", list)
+		}
+		if !set("False", strings.Repeat("x", 40000)) || len(list[0].Message) != 32768 {
+			t.Errorf("a message of %d characters", len(list[0].Message))
+		}
+	})
 }
 
 // An idle object costs no write, and a stall whose cause is gone is gone.
@@ -57,7 +51,7 @@ func TestStates(t *testing.T) {
 			}
 			return strings.Join(words, " ")
 		}
-		conditions.Set(&list, 1, metav1.Condition{Type: "Another", Status: "True", Reason: "R"}, conditions.OnStatus)
+		conditions.Set(&list, 1, metav1.Condition{Type: "Another", Status: "True", Reason: "R"})
 		for _, c := range []struct {
 			state conditions.State
 			want  string
@@ -66,11 +60,11 @@ func TestStates(t *testing.T) {
 			{conditions.IsReconciling, "Stalled=False Reconciling=True Ready=Unknown Another=True"},
 			{conditions.IsReady, "Stalled=False Reconciling=False Ready=True Another=True"},
 		} {
-			if !conditions.SetState(&list, 1, c.state, "R", "m", conditions.OnAnyChange) || status() != c.want {
+			if !conditions.SetState(&list, 1, c.state, "R", "m") || status() != c.want {
 				t.Errorf("%s, want %s", status(), c.want)
 			}
 			time.Sleep(time.Minute)
-			if conditions.SetState(&list, 1, c.state, "R", "m", conditions.OnAnyChange) {
+			if conditions.SetState(&list, 1, c.state, "R", "m") {
 				t.Error("the same state again is a change")
 			}
 		}

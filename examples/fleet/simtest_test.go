@@ -19,7 +19,7 @@ import (
 func joins(u *simtest.User, name string) {
 	u.Create(projectOf(name))
 	simtest.UpdateStatus(u, projectOf(name), func(p *Project) {
-		conditions.SetState(&p.Status.Conditions, p.Generation, conditions.IsReady, "Serving", "", conditions.OnStatus)
+		conditions.SetState(&p.Status.Conditions, p.Generation, conditions.IsReady, "Serving", "")
 	})
 }
 

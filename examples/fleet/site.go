@@ -117,8 +117,7 @@ func (s *site) add(ctx context.Context, name string) error {
 	if err := s.hub.Create(ctx, p); err != nil {
 		return err
 	}
-	conditions.SetState(&p.Status.Conditions, p.Generation, conditions.IsReady, "Serving", "The control plane answers",
-		conditions.OnStatus)
+	conditions.SetState(&p.Status.Conditions, p.Generation, conditions.IsReady, "Serving", "The control plane answers")
 	return s.hub.Status().Update(ctx, p)
 }
 

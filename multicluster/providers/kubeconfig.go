@@ -38,7 +38,7 @@ type KubeconfigOptions struct {
 
 // kubeconfigs finds the clusters of a file, or of the files of a directory.
 type kubeconfigs struct {
-	*Provider
+	*provider
 	path string
 	o    KubeconfigOptions
 	// files are the files as the last check found them; nil when it found none.
@@ -49,13 +49,13 @@ type kubeconfigs struct {
 
 // NewKubeconfig returns the provider of the clusters in the kubeconfig at path, or in those in the directory at path.
 // It need not exist yet.
-func NewKubeconfig(path string, o KubeconfigOptions) *Provider {
+func NewKubeconfig(path string, o KubeconfigOptions) multicluster.Provider {
 	if o.Interval <= 0 {
 		o.Interval = time.Second
 	}
-	p := &Provider{name: "kubeconfig"}
+	p := &provider{name: "kubeconfig"}
 	p.find = func(ctx context.Context) error {
-		(&kubeconfigs{Provider: p, path: path, o: o}).follow(ctx)
+		(&kubeconfigs{provider: p, path: path, o: o}).follow(ctx)
 		return nil
 	}
 	return p

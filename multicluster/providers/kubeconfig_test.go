@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+
+	"github.com/flyball-dev/flyball/multicluster"
 )
 
 // kubeconfigOf returns a kubeconfig with these contexts, each followed by the host of its cluster. The first context is
@@ -51,7 +53,7 @@ type folder struct {
 	t     *testing.T
 	dir   string
 	fleet *recorder
-	p     *Provider
+	p     multicluster.Provider
 	log   bytes.Buffer
 }
 

@@ -36,7 +36,7 @@ type ProjectOptions struct {
 
 // Projects is the provider of the control planes of projects.
 type Projects struct {
-	*Provider
+	*provider
 	o         ProjectOptions
 	selector  labels.Selector
 	endpoints *endpoints
@@ -56,7 +56,7 @@ func NewProjects(local *manager.Manager, o ProjectOptions) (*Projects, error) {
 	if o.Name == nil {
 		o.Name = (*unstructured.Unstructured).GetName
 	}
-	p := &Projects{Provider: &Provider{name: "project"}, o: o}
+	p := &Projects{provider: &provider{name: "project"}, o: o}
 	var err error
 	if p.selector, err = labels.Parse(o.LabelSelector); err != nil {
 		return nil, fmt.Errorf("project provider: Options.LabelSelector: %w", err)
@@ -69,7 +69,7 @@ func NewProjects(local *manager.Manager, o ProjectOptions) (*Projects, error) {
 		if o.Namespace != "" {
 			i.Namespaces = []string{o.Namespace}
 		}
-		return follow(ctx, p.Provider, local.Informers(), i, func(key string, obj *unstructured.Unstructured) {
+		return follow(ctx, p.provider, local.Informers(), i, func(key string, obj *unstructured.Unstructured) {
 			if found, err := p.announce(obj); err != nil {
 				p.roster.broken(ctx, key, err)
 			} else {

@@ -14,22 +14,22 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// Provider announces the clusters that it finds. It connects to none of them.
-type Provider struct {
+// provider announces the clusters that it finds. It connects to none of them.
+type provider struct {
 	name   string
 	roster roster
 	find   func(ctx context.Context) error
 }
 
-// Name implements the optional method of multicluster.Provider.
-func (p *Provider) Name() string { return p.name }
+// Name implements multicluster.Provider.
+func (p *provider) Name() string { return p.name }
 
 // Health reports what cannot be announced, and why. The status of a cluster reports that it is not ready or does not
 // answer.
-func (p *Provider) Health() error { return p.roster.health() }
+func (p *provider) Health() error { return p.roster.health() }
 
 // Run implements multicluster.Provider.
-func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
+func (p *provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	p.roster.begin(fleet)
 	return p.find(ctx)
 }
@@ -38,7 +38,7 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 // new state of one; observe reports the object's clusters to the roster, with the object's key as the place. The
 // provider is a handler of an informer. It needs no queue and no worker because it waits for nothing: the fleet itself
 // connects to clusters.
-func follow[T informer.Object](ctx context.Context, p *Provider, f *informer.Factory, o informer.InformerOptions,
+func follow[T informer.Object](ctx context.Context, p *provider, f *informer.Factory, o informer.InformerOptions,
 	observe func(key string, obj T),
 ) error {
 	objects, err := informer.ForOptions[T](f, o)
@@ -92,7 +92,7 @@ type SecretOptions struct {
 // NewSecrets returns the provider of the Secrets of local's cluster that o describes. The manager runs its informer.
 //
 // Errors: no namespace, or a selector that is none.
-func NewSecrets(local *manager.Manager, o SecretOptions) (*Provider, error) {
+func NewSecrets(local *manager.Manager, o SecretOptions) (multicluster.Provider, error) {
 	if o.Namespace == "" {
 		return nil, errors.New("secret provider: Options.Namespace is empty")
 	}
@@ -104,7 +104,7 @@ func NewSecrets(local *manager.Manager, o SecretOptions) (*Provider, error) {
 	if o.Name == nil {
 		o.Name = (*corev1.Secret).GetName
 	}
-	p := &Provider{name: "secret"}
+	p := &provider{name: "secret"}
 	p.find = func(ctx context.Context) error {
 		recorder := local.GetEventRecorderFor("secret-provider")
 		i := informer.InformerOptions{Namespaces: []string{o.Namespace}, LabelSelector: o.LabelSelector}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/multicluster"
 )
 
 // hostKubeconfig returns a kubeconfig for a host.
@@ -68,7 +69,7 @@ type secrets struct {
 	ctx   context.Context
 	them  kubernetes.Interface
 	fleet *recorder
-	p     *Provider
+	p     multicluster.Provider
 }
 
 func inSecrets(t *testing.T, o SecretOptions, test func(w *secrets)) {

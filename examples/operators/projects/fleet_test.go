@@ -185,8 +185,7 @@ func notReadyAnyMore(w *World) {
 		plane := &infrastructure.ProjectControlPlane{}
 		w.Must(w.Get(w.Ctx, client.ObjectKey{Name: "a"}, plane))
 		conditions.Set(&plane.Status.Conditions, plane.Generation,
-			metav1.Condition{Type: infrastructure.ControlPlaneReady, Status: status, Reason: "Test"},
-			conditions.OnStatus)
+			metav1.Condition{Type: infrastructure.ControlPlaneReady, Status: status, Reason: "Test"})
 		w.Must(w.Status().Update(w.Ctx, plane))
 		if status == metav1.ConditionFalse {
 			w.Reason("a", api.ReasonProvisioning)

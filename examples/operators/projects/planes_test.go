@@ -161,7 +161,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		Message: "The API server answers.",
 	}
 	before := p.DeepCopyObject().(*infrastructure.ProjectControlPlane)
-	if !conditions.Set(&p.Status.Conditions, p.Generation, ready, conditions.OnStatus) {
+	if !conditions.Set(&p.Status.Conditions, p.Generation, ready) {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, r.Status().Patch(ctx, p, client.MergeFrom(before))

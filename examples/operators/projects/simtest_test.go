@@ -30,7 +30,7 @@ func (p *provider) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, 
 	ready := metav1.Condition{
 		Type: infrastructure.ControlPlaneReady, Status: metav1.ConditionTrue, Reason: "Serving",
 	}
-	if !conditions.Set(&plane.Status.Conditions, plane.Generation, ready, conditions.OnStatus) {
+	if !conditions.Set(&plane.Status.Conditions, plane.Generation, ready) {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(p.Status().Update(ctx, plane))

@@ -26,7 +26,7 @@ func (p *timeless) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, 
 	}
 	conditions.Set(&site.Status.Conditions, 0, metav1.Condition{
 		Type: conditions.Ready, Status: metav1.ConditionTrue, Reason: "Uploaded",
-	}, conditions.OnStatus)
+	})
 	return ctrl.Result{}, p.Status().Update(ctx, &site)
 }
 
@@ -48,7 +48,7 @@ func (p *observing) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result,
 		state, reason, message = conditions.IsReconciling, "UploadFailed", err.Error()
 	}
 	site.Status.ObservedGeneration = site.Generation
-	conditions.SetState(&site.Status.Conditions, site.Generation, state, reason, message, conditions.OnStatus)
+	conditions.SetState(&site.Status.Conditions, site.Generation, state, reason, message)
 	return ctrl.Result{}, errors.Join(err, status.Patch(ctx, &site))
 }
 

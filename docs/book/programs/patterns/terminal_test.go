@@ -57,6 +57,6 @@ func (s *resigned) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, 
 		err = reconcile.Terminal(err)
 	}
 	site.Status.ObservedGeneration = site.Generation
-	conditions.SetState(&site.Status.Conditions, site.Generation, state, reason, message, conditions.OnStatus)
+	conditions.SetState(&site.Status.Conditions, site.Generation, state, reason, message)
 	return ctrl.Result{}, errors.Join(err, status.Patch(ctx, &site))
 }

@@ -182,7 +182,7 @@ func set(ec *api.EphemeralCluster, condition string, isTrue bool, reason, messag
 	if isTrue {
 		c.Status = metav1.ConditionTrue
 	}
-	conditions.Set(&ec.Status.Conditions, ec.Generation, c, conditions.OnStatus)
+	conditions.Set(&ec.Status.Conditions, ec.Generation, c)
 }
 
 func (p *provisioner) addFinalizer(ctx context.Context, ec *api.EphemeralCluster) error {

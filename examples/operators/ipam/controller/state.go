@@ -62,7 +62,12 @@ func stalled(reason, format string, args ...any) state {
 func (s state) set(list *[]metav1.Condition, generation int64) (news bool) {
 	old := conditions.Get(*list, conditions.Ready)
 	news = old == nil || old.Reason != s.reason || old.Message != s.message
-	conditions.SetState(list, generation, s.is, s.reason, s.message, conditions.OnAnyChange)
+	if news { // The time moves with the reason, too: announced counts from it.
+		for _, name := range []string{conditions.Stalled, conditions.Reconciling, conditions.Ready} {
+			conditions.Remove(list, name)
+		}
+	}
+	conditions.SetState(list, generation, s.is, s.reason, s.message)
 	return news
 }
 
@@ -97,7 +102,7 @@ func warn(list *[]metav1.Condition, generation int64, conditionType, message str
 	old := conditions.Get(*list, conditionType)
 	news = old == nil || old.Message != message
 	c := metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: conditionType, Message: message}
-	conditions.Set(list, generation, c, conditions.OnStatus)
+	conditions.Set(list, generation, c)
 	conditions.Sort(*list)
 	return news
 }

@@ -111,7 +111,7 @@ func planRecount(item *api.Item, status *api.ItemStatus, now time.Time) (again t
 			fmt.Sprintf("the last count is older than %v", item.Spec.RecountEvery.Duration)
 		again = 0
 	}
-	conditions.Set(&status.Conditions, item.Generation, c, conditions.OnStatus)
+	conditions.Set(&status.Conditions, item.Generation, c)
 	return again
 }
 
@@ -146,7 +146,7 @@ func planCategory(category, elder *api.Category, items []api.Item) api.CategoryS
 		limit.Status, limit.Reason = metav1.ConditionTrue, ReasonTooMany
 		limit.Message = fmt.Sprintf("%d pieces, and the shelf holds %d", status.Quantity, category.Spec.Limit)
 	}
-	conditions.Set(&status.Conditions, category.Generation, limit, conditions.OnStatus)
+	conditions.Set(&status.Conditions, category.Generation, limit)
 	return status
 }
 
@@ -192,5 +192,5 @@ func olderThan(a, b *api.Category) bool {
 }
 
 func setState(list *[]metav1.Condition, generation int64, s conditions.State, reason, message string) {
-	conditions.SetState(list, generation, s, reason, message, conditions.OnStatus)
+	conditions.SetState(list, generation, s, reason, message)
 }

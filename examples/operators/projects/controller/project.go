@@ -144,7 +144,7 @@ func (r *projectReconciler) configFor(p *api.Project, plane *infrastructure.Proj
 // set writes a condition of a Project if it has changed.
 func (r *projectReconciler) set(ctx context.Context, p *api.Project, c metav1.Condition) (changed bool, err error) {
 	before := p.DeepCopyObject().(*api.Project)
-	if !conditions.Set(&p.Status.Conditions, p.Generation, c, conditions.OnStatus) {
+	if !conditions.Set(&p.Status.Conditions, p.Generation, c) {
 		return false, nil
 	}
 	if err := r.Status().Patch(ctx, p, client.MergeFromOptimistic(before)); err != nil {

@@ -67,7 +67,7 @@ func (r *GizmoReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 		state, reason, message = conditions.IsReconciling, "ApplyFailed", err.Error()
 		eventType = corev1.EventTypeWarning
 	}
-	if conditions.SetState(&obj.Status.Conditions, obj.Generation, state, reason, message, conditions.OnStatus) {
+	if conditions.SetState(&obj.Status.Conditions, obj.Generation, state, reason, message) {
 		r.Recorder.Event(&obj, eventType, reason, message)
 	}
 	return ctrl.Result{}, errors.Join(err, status.Patch(ctx, &obj))
