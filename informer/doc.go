@@ -30,8 +30,8 @@
 //   - names.go: the names of other packages that users meet.
 //   - check.go: how package client compares the caches with what it wrote. A first reading can skip it.
 //
-// Beside the path lie internal/mutation, which names the handler that changes a cached object, internal/latency, how
-// long transactions take, and internal/lean, which decodes with little memory.
+// Beside the path lie internal/mutation, which names the handler that changes a cached object, and internal/lean, which
+// decodes with little memory.
 //
 // # The way of an object
 //

@@ -6,7 +6,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
-	"github.com/flyball-dev/flyball/informer/internal/latency"
+	"github.com/flyball-dev/flyball/internal/latency"
 )
 
 // Health is how an informer stands with its server.

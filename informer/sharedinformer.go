@@ -19,12 +19,12 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
-	"github.com/flyball-dev/flyball/informer/internal/latency"
 	"github.com/flyball-dev/flyball/informer/internal/mutation"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/reflector"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/internal/latency"
 )
 
 // Options configure a [SharedInformer]. The zero value works.
@@ -47,6 +47,15 @@ type Options[T objects.Object] struct {
 	// Server is a factory of informers of the same server: what one of them notices of an end of the server's
 	// history, all are told. nil: the informer has only itself to go by.
 	Server *Factory
+}
+
+// latencies are the bounds of the buckets of Stats.Processing.
+//
+// Source: informer_processing_latency_seconds in k8s.io/component-base/metrics/prometheus/clientgo/fifo v0.37.2.
+var latencies = []time.Duration{
+	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond,
+	5 * time.Second, 10 * time.Second,
 }
 
 // SharedInformer is the pipeline from the server to the handlers for one resource. See the package comment for what it
@@ -82,7 +91,7 @@ type SharedInformer[T objects.Object] struct {
 	unnamed              atomic.Int64
 	duplicates, outdated atomic.Int64
 	batches              atomic.Int64 // See Stats, also for processing.
-	processing           latency.Recorder
+	processing           *latency.Recorder
 }
 
 // source is one reflector of an informer and the namespace it follows, "" for all.
@@ -120,6 +129,7 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.Li
 		synced:      make(chan struct{}),
 		stopped:     make(chan struct{}),
 		server:      server,
+		processing:  latency.New(latencies),
 	}
 	s.check = cachecheck.New(o.Resource, checked[T]{s})
 	for scope, namespace := range slices.Sorted(maps.Keys(lws)) {

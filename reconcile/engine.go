@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/internal/latency"
 	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/trace"
@@ -34,8 +35,8 @@ type engine[K comparable] struct {
 	options    Options[K]
 	queue      *workqueue.Queue[K]
 	stats      counters.Live
-	observe    func(took time.Duration) // told of every reconcile
-	rooms      rooms[K]                 // deadlines and forbidden are guarded by mu
+	took       *latency.Recorder // of every reconcile
+	rooms      rooms[K]          // deadlines and forbidden are guarded by mu
 
 	// feeds runs the sources.
 	feeds feed.Feeds[K]
@@ -64,7 +65,7 @@ func newEngine[K comparable](name string, r Reconciler[K], o Options[K]) *engine
 		queue: workqueue.New(workqueue.Options[K]{
 			Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics, Order: o.Order,
 		}),
-		observe: observer(name, o.Metrics),
+		took: latency.New(durations),
 		rooms: rooms[K]{
 			deadlines: deadline.New(deadline.Limits{Hung: o.HungAfter}),
 			forbidden: forbidden.Permissions[K]{},

@@ -48,18 +48,8 @@ type Options[K comparable] struct {
 	RateLimiter workqueue.RateLimiter[K]
 	// Order decides which key is reconciled next; no other controller may use it. Nil means first in, first out.
 	Order *workqueue.Order[K]
-	// Metrics receives the queue's metrics, under the controller's name; nil means none. If it has a method
-	// ReconcileTimes(controller string) func(took time.Duration), workers call what that returns after each reconcile.
+	// Metrics receives the queue's metrics, under the controller's name; nil means none.
 	Metrics workqueue.MetricsProvider
-}
-
-func observer(name string, m workqueue.MetricsProvider) func(time.Duration) {
-	if o, ok := m.(interface {
-		ReconcileTimes(string) func(time.Duration)
-	}); ok {
-		return o.ReconcileTimes(name)
-	}
-	return func(time.Duration) {}
 }
 
 const (

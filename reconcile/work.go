@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flyball-dev/flyball/internal/latency"
 	"github.com/flyball-dev/flyball/reconcile/internal/counters"
 	"github.com/flyball-dev/flyball/reconcile/internal/text"
 	"github.com/flyball-dev/flyball/workqueue"
@@ -179,6 +180,21 @@ type Stats struct {
 	Peak     int    // the most that ever ran at once
 	Queued   int    // keys ready to run now
 	Held     int    // keys that Warmup holds back until Run is called
+
+	Took latency.Latency // how long the reconciles took
+}
+
+// durations are the bounds of the buckets of Stats.Took.
+//
+// Source: controller-runtime v0.25.2 pkg/internal/controller/metrics, controller_runtime_reconcile_time_seconds.
+var durations = seconds(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
+	1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60)
+
+func seconds(all ...float64) (bounds []time.Duration) {
+	for _, s := range all {
+		bounds = append(bounds, time.Duration(s*float64(time.Second)))
+	}
+	return bounds
 }
 
 func (c *engine[K]) Stats() Stats {
@@ -187,6 +203,7 @@ func (c *engine[K]) Stats() Stats {
 	s.InFlight, s.Peak = len(c.keys.running), c.keys.peak
 	c.mu.Unlock()
 	s.Workers, s.Queued, s.Held = c.options.Workers, c.queue.Len(), c.feeds.Held()
+	s.Took = c.took.Snapshot()
 	return s
 }
 

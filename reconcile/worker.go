@@ -78,7 +78,7 @@ func (c *engine[K]) syncHandler(r *run[K]) (result Result, err error) {
 			c.stats.Timeouts.Add(1)
 		}
 		took := time.Since(r.entry.run.Began)
-		c.observe(took)
+		c.took.Note(took)
 		if logs {
 			klog.FromContext(r).V(4).Info("Reconciled", "duration", took, "err", err)
 		}

@@ -11,8 +11,8 @@ import (
 // maxMessage is the length at which messages are cut, that of the API's schema.
 const maxMessage = 32768
 
-// Set puts c into list, and reports whether that changed anything. The time of a condition is that of the last change of
-// its status; c's own time counts, if it is set. generation is that of the object.
+// Set puts c into list, and reports whether that changed anything. The time of a condition is that of the last change
+// of its status; c's own time counts, if it is set. generation is that of the object.
 //
 // Source: SetStatusCondition in k8s.io/apimachinery v0.37.2 pkg/api/meta/conditions.go.
 func Set(list *[]metav1.Condition, generation int64, c metav1.Condition) (changed bool) {

@@ -64,7 +64,6 @@ func TestLearningPath(t *testing.T) {
 // cache does not know the reflector, nor the reflector the cache.
 var stages = map[string][]string{
 	"informer/internal/broadcast": {},
-	"informer/internal/latency":   {},
 	"informer/internal/objects":   {},
 	"informer/internal/lean":      {},
 	"informer/internal/wire":      {"informer/internal/objects", "informer/internal/lean"},

@@ -101,24 +101,16 @@ var (
 		"Total number of reconciliations put off because the cache was behind a write of this process", "controller")
 	reconcileDrops = newFamily("controller_reconcile_dropped_total",
 		"Total number of keys given up until they are added again", "controller")
+	reconcileTimes = newFamily("controller_runtime_reconcile_time_seconds",
+		"Length of time per reconciliation per controller", "controller")
 	heldKeys = newFamily("controller_held_keys", "Current number of keys that wait for this process to lead",
 		"controller")
 )
 
-// newReconcileTimes returns the histogram of all controllers.
-//
-// Source: controller-runtime v0.25.2 pkg/internal/controller/metrics, for help and buckets.
-func newReconcileTimes() *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "controller_runtime_reconcile_time_seconds", Help: "Length of time per reconciliation per controller",
-		Buckets: []float64{
-			0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
-			1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
-		},
-	}, []string{"controller"})
-}
-
 func collectController(out chan<- prometheus.Metric, name string, s reconcile.Stats) {
+	if buckets := s.Took.Buckets(); len(buckets) > 0 {
+		out <- prometheus.MustNewConstHistogram(reconcileTimes.desc, s.Took.Count, s.Took.Sum.Seconds(), buckets, name)
+	}
 	reconciles.counter(out, float64(s.Done), name, "success")
 	reconciles.counter(out, float64(s.Errors), name, "error")
 	reconciles.counter(out, float64(s.Requeues), name, "requeue_after")

@@ -11,6 +11,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/latency"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
@@ -68,14 +69,15 @@ func TestQueueMetrics(t *testing.T) {
 
 // fill gives a registry what a process has that does everything.
 func fill(r *Registry, leading *bool) {
+	took := latency.New([]time.Duration{50 * time.Millisecond, 100 * time.Millisecond})
+	took.Note(70 * time.Millisecond)
 	r.Controller("c", func() reconcile.Stats {
 		return reconcile.Stats{
 			Events: 9, Syncs: 12, Done: 3, Requeues: 3, Errors: 2, Terminal: 1, Timeouts: 1, Panics: 1, Dropped: 1,
 			Hung: 1, Stale: 4,
-			InFlight: 3, Workers: 8, Held: 7,
+			InFlight: 3, Workers: 8, Held: 7, Took: took.Snapshot(),
 		}
 	})
-	r.ReconcileTimes("c")(70 * time.Millisecond)
 	r.Throttled("api:6443", 3*time.Second)
 	r.Informers(func() map[string]informer.Stats {
 		return map[string]informer.Stats{

@@ -29,7 +29,6 @@ type Registry struct {
 	handler    http.Handler
 	queues     *queuemetrics.Provider
 	requests   *requests
-	times      *prometheus.HistogramVec
 	webhooks   *webhooks
 
 	mu sync.Mutex // guards the functions below, which a scrape calls
@@ -56,7 +55,6 @@ func New() *Registry {
 		prometheus:  prometheus.NewRegistry(),
 		queues:      queuemetrics.New(),
 		requests:    newRequests(),
-		times:       newReconcileTimes(),
 		webhooks:    newWebhooks(),
 		controllers: map[string]func() reconcile.Stats{},
 		leaders:     map[string]func() leader.Status{},
@@ -65,7 +63,7 @@ func New() *Registry {
 	r.handler = promhttp.HandlerFor(r.prometheus, promhttp.HandlerOpts{Registry: r.prometheus})
 	r.prometheus.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		r.queues, informermetrics.NewCollector(r.informerStats), r.times,
+		r.queues, informermetrics.NewCollector(r.informerStats),
 		r.requests.total, r.requests.duration, r.requests.throttled,
 		r.webhooks.total, r.webhooks.latency, r.webhooks.inFlight, r.webhooks.panics, r.webhooks.conversionPanics,
 		collector{r},
@@ -107,12 +105,6 @@ func (r *Registry) Controller(name string, stats func() reconcile.Stats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.controllers[name] = stats
-}
-
-// ReconcileTimes is what reconcile.Options.Metrics speaks of.
-func (r *Registry) ReconcileTimes(controller string) func(took time.Duration) {
-	times := r.times.WithLabelValues(controller)
-	return func(took time.Duration) { times.Observe(took.Seconds()) }
 }
 
 // Forget implements manager.Metrics. It removes the counters and gauges of the controller and of its queue. Their
