@@ -3,23 +3,23 @@ package conditions
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxMessage is the length at which messages are cut, that of the API's schema.
+// maxMessage is the length in bytes at which messages are cut. The API's schema allows as many characters.
 const maxMessage = 32768
 
 // Set puts c into list, and reports whether that changed anything. The time of a condition is that of the last change
-// of its status; c's own time counts, if it is set. generation is that of the object.
+// of its status; c's own time counts, if it is set. generation is that of the object. The message is stored as the API
+// stores it: without bytes that are not UTF-8, and cut off if it is too long.
 //
 // Source: SetStatusCondition in k8s.io/apimachinery v0.37.2 pkg/api/meta/conditions.go.
 func Set(list *[]metav1.Condition, generation int64, c metav1.Condition) (changed bool) {
-	c.ObservedGeneration = generation
-	if len(c.Message) > maxMessage {
-		c.Message = c.Message[:maxMessage]
-	}
+	c.ObservedGeneration, c.Message = generation, stored(c.Message)
 	old := Get(*list, c.Type)
 	if old != nil && old.Status == c.Status {
 		c.LastTransitionTime = old.LastTransitionTime
@@ -36,6 +36,20 @@ func Set(list *[]metav1.Condition, generation int64, c metav1.Condition) (change
 		old.Message != c.Message || old.ObservedGeneration != c.ObservedGeneration
 	*old = c
 	return changed
+}
+
+// stored returns the message that a server that was sent this one returns. If the two differed, the condition would
+// change with every write.
+func stored(message string) string {
+	message = strings.ToValidUTF8(message, "\uFFFD")
+	if len(message) <= maxMessage {
+		return message
+	}
+	end := maxMessage
+	for !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end]
 }
 
 // Get returns the condition of a type, in place; nil if there is none.

@@ -1,10 +1,12 @@
 package conditions_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,6 +40,34 @@ func TestTime(t *testing.T) {
 			t.Errorf("a message of %d characters", len(list[0].Message))
 		}
 	})
+}
+
+// A message comes back from the API server as it was set, so that setting it again changes nothing.
+func TestMessagesAreStoredAsTheyAreSet(t *testing.T) {
+	for name, message := range map[string]string{
+		"a character at the end of what fits": strings.Repeat("x", 32767) + "é",
+		"many long characters":                strings.Repeat("漢", 20000),
+		"no UTF-8":                            "file \xff\xfe is not text",
+		"no UTF-8, long":                      strings.Repeat("\xff", 40000),
+		"short":                               "é",
+	} {
+		var list, back []metav1.Condition
+		c := metav1.Condition{Type: "Up", Status: "True", Reason: "R", Message: message}
+		conditions.Set(&list, 1, c)
+		sent, err := json.Marshal(list)
+		if err == nil {
+			err = json.Unmarshal(sent, &back)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conditions.Set(&back, 1, c) {
+			t.Errorf("%s: it changed on its way", name)
+		}
+		if n := len(list[0].Message); n > 32768 || n < min(len(message), 32765) && utf8.ValidString(message) {
+			t.Errorf("%s: %d bytes of %d are left", name, n, len(message))
+		}
+	}
 }
 
 // An idle object costs no write, and a stall whose cause is gone is gone.

@@ -257,7 +257,7 @@ func TestNewReasonsAreNotFiltered(t *testing.T) {
 			t.Errorf("events by reason: %v", reasons)
 		}
 		if s := b.Stats(); s.Filtered != 16+1+77 {
-			t.Errorf("filtered %d, want 16 that were progressing, one done, and 77 with reasons of their own", s.Filtered)
+			t.Errorf("filtered %d, want 16 progressing, one done, and 77 with reasons of their own", s.Filtered)
 		}
 		checkBooks(t, b.Stats())
 	})
