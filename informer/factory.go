@@ -25,6 +25,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/reflector"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/internal/plural"
 	"github.com/flyball-dev/flyball/internal/redirect"
 )
 
@@ -212,22 +213,27 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 	if f.done {
 		return nil, fmt.Errorf("informer of %s: %w", id.Kind, fanout.ErrStopped)
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(id.Kind) // A name for messages; discovery is asked later.
+	var discovered func() (schema.GroupResource, bool) // in whatever namespace
 	lws := map[string]listwatch.ListerWatcher[objects.Object]{}
 	for namespace := range strings.SplitSeq(id.Namespaces, ",") {
-		lws[namespace] = listwatch.NewDiscovered(f.client, f.o.Mapper, id.Kind, listwatch.RESTOptions{
+		lw := listwatch.NewDiscovered(f.client, f.o.Mapper, id.Kind, listwatch.RESTOptions{
 			Kind: id.Kind.Kind, Namespace: namespace, New: newObject,
 			LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
 			StandardDecoding: id.standard,
 		})
+		lws[namespace] = lw
+		discovered = lw.(interface {
+			Resource() (schema.GroupResource, bool)
+		}).Resource
 	}
-	c := &cache{identity: id, users: 1, resource: plural.GroupResource().String()}
+	guess := schema.GroupResource{Group: id.Kind.Group, Resource: plural.Of(id.Kind.Kind)} // for messages
+	c := &cache{identity: id, users: 1, resource: guess.String()}
 	informer := NewSharedInformerOfNamespaces(lws, Options[objects.Object]{
 		Resource: c.resource, Transform: both(f.o.Transform, o.Transform),
 		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics, OnError: f.o.OnError,
 		Server: f,
 	})
-	informer.check.Selection = id.Selection
+	informer.check.Selection, informer.check.Discovered = id.Selection, discovered
 	c.informer, c.check = informer, informer.check
 	f.setCachesLocked(append(f.caches, c))
 	select {

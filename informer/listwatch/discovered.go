@@ -34,6 +34,8 @@ type discovered struct {
 	read atomic.Int64
 	// found is nil until discovery succeeded, and again when the server does not know the resource any more.
 	found *RESTListerWatcher[objects.Object]
+	// name is that of the resource that was found last.
+	name atomic.Pointer[schema.GroupResource]
 }
 
 // NewDiscovered returns a ListerWatcher of the objects of a kind; of o all but the resource is needed. mapper tells
@@ -42,6 +44,14 @@ func NewDiscovered(
 	client rest.Interface, mapper meta.RESTMapper, kind schema.GroupVersionKind, o RESTOptions,
 ) ListerWatcher[objects.Object] {
 	return &discovered{client: client, mapper: mapper, kind: kind, o: o}
+}
+
+// Resource returns the resource that was found last. It takes no lock.
+func (d *discovered) Resource() (_ schema.GroupResource, found bool) {
+	if name := d.name.Load(); name != nil {
+		return *name, true
+	}
+	return schema.GroupResource{}, false
 }
 
 // BytesRead is how much was read from the server.
@@ -97,8 +107,9 @@ func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[objects.Ob
 			resource.Resource, d.o.Namespace,
 		)
 	}
-	o := d.o
+	o, name := d.o, resource.GroupResource()
 	o.Resource = resource
+	d.name.Store(&name)
 	lw := NewRESTListerWatcher[objects.Object](d.client, o)
 	lw.read = &d.read
 	d.mu.Lock()

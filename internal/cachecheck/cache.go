@@ -27,8 +27,10 @@ type Store interface {
 //
 // Concurrency: all methods may be called from any goroutine.
 type Cache struct {
-	// Resource is the plural name with the group, for messages.
+	// Resource is the plural name with the group, for messages. A factory guesses it from the kind.
 	Resource string
+	// Discovered returns the resource once it was discovered. Nil if Resource is not a guess.
+	Discovered func() (schema.GroupResource, bool)
 	// Selection is set by a factory before the informer is used.
 	Selection Selection
 

@@ -1,7 +1,6 @@
 package cachecheck
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,12 +43,21 @@ func (c Caches) WillReflect(w Written) bool {
 // holding returns the caches that would hold the object, if their selectors do not leave it out.
 func (c Caches) holding(w Written) (all []*Cache) {
 	for _, cache := range c.All {
-		plural, _ := meta.UnsafeGuessKindToResource(cache.Selection.Kind)
-		if plural.GroupResource() == w.Resource && cache.Selection.Follows(w.Namespace) {
+		if cache.isOf(w.Resource) && cache.Selection.Follows(w.Namespace) {
 			all = append(all, cache)
 		}
 	}
 	return all
+}
+
+// isOf reports whether the cache is of a resource. Until the resource is discovered, Resource is a guess.
+func (c *Cache) isOf(resource schema.GroupResource) bool {
+	if c.Discovered != nil {
+		if found, ok := c.Discovered(); ok {
+			return found == resource
+		}
+	}
+	return c.Resource == resource.String()
 }
 
 func (c *Cache) reflects(w Written) bool {

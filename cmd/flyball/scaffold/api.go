@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/flyball-dev/flyball/internal/plural"
 )
 
 // rolePath is the role of the manager, which controller-gen writes.
@@ -29,8 +31,10 @@ type APIOptions struct {
 
 // Validate checks what the user has named.
 func (o APIOptions) Validate() error {
-	plural := cmp.Or(o.Plural, pluralOf(o.Kind))
-	return checkKind(names{shortGroup: o.Group, group: o.Group, version: o.Version, kind: o.Kind, plural: plural})
+	return checkKind(names{
+		shortGroup: o.Group, group: o.Group, version: o.Version, kind: o.Kind,
+		plural: cmp.Or(o.Plural, plural.Of(o.Kind)),
+	})
 }
 
 // CreateAPI adds a kind to a project: its type, its definition, a controller, tests, roles and a sample. A further
@@ -42,7 +46,7 @@ func CreateAPI(ctx context.Context, o APIOptions) error {
 		return err
 	}
 	n := p.names(o.Group, o.Version, o.Kind)
-	n.plural = cmp.Or(o.Plural, pluralOf(o.Kind))
+	n.plural = cmp.Or(o.Plural, plural.Of(o.Kind))
 	if err := checkKind(n); err != nil {
 		return err
 	}

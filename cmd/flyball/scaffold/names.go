@@ -62,22 +62,6 @@ func (n names) kinds() string {
 	return n.kind[:same] + n.plural[same:]
 }
 
-// pluralOf returns the English plural of a kind, in lower case.
-func pluralOf(kind string) string {
-	word := strings.ToLower(kind)
-	ends := func(endings ...string) bool {
-		return slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(word, e) })
-	}
-	switch {
-	case ends("s", "x", "z", "ch", "sh"):
-		return word + "es"
-	case ends("y") && !ends("ay", "ey", "iy", "oy", "uy"):
-		return strings.TrimSuffix(word, "y") + "ies"
-	default:
-		return word + "s"
-	}
-}
-
 var (
 	modulePath = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._~]*(/[A-Za-z0-9][-A-Za-z0-9._~]*)*$`)
 	versioned  = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)

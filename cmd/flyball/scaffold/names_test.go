@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/flyball-dev/flyball/internal/plural"
 )
 
 func TestInitRefuses(t *testing.T) {
@@ -140,7 +142,7 @@ func TestNames(t *testing.T) {
 		{"webapp", "Mesh", "webappv1", "meshes", "Meshes"},
 		{"webapp", "DNS", "webappv1", "dnses", "DNSes"},
 	} {
-		n := names{shortGroup: c.group, version: "v1", kind: c.kind, plural: pluralOf(c.kind)}
+		n := names{shortGroup: c.group, version: "v1", kind: c.kind, plural: plural.Of(c.kind)}
 		if aliasOf(n.shortGroup, n.version) != c.alias || n.plural != c.plural || n.kinds() != c.kinds {
 			t.Errorf("%s %s: %s, %s, %s", c.group, c.kind, aliasOf(n.shortGroup, n.version), n.plural, n.kinds())
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/internal/plural"
 )
 
 // projectFile records what was created. It has the form of kubebuilder's file, so that tools that read that can read
@@ -126,7 +128,7 @@ func (p *project) record(n names) map[string]any {
 	if domain := p.text("domain"); domain != "" {
 		r["domain"] = domain
 	}
-	if n.plural != pluralOf(n.kind) {
+	if n.plural != plural.Of(n.kind) {
 		r["plural"] = n.plural
 	}
 	list, _ := p.fields["resources"].([]any)

@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/internal/plural"
 )
 
 // WebhookOptions configures [CreateWebhook].
@@ -83,8 +85,8 @@ func CreateWebhook(ctx context.Context, o WebhookOptions) error {
 	if err != nil {
 		return err
 	}
-	plural, _ := r["plural"].(string)
-	n.plural = cmp.Or(plural, pluralOf(n.kind))
+	named, _ := r["plural"].(string)
+	n.plural = cmp.Or(named, plural.Of(n.kind))
 	if o.FetchDeps {
 		if err := checkGo(ctx, o.Dir); err != nil {
 			return err
