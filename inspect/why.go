@@ -101,15 +101,25 @@ func (w *why) caches() {
 		}
 	}
 	found := false
+	var excluded []string
 	for _, c := range caches {
 		cached, ok := c.Store().Get(w.object.Namespace, w.object.Name)
 		switch {
 		case ok:
 			found = true
 			w.behind(c, cached.GetResourceVersion())
-		case w.live != nil && c.Store().HasSynced():
-			w.absent(c)
+		case w.live == nil || !c.Store().HasSynced():
+		default:
+			if why := w.excludes(c); why != "" {
+				excluded = append(excluded, fmt.Sprintf("the cache of %s holds %s", c.Resource, why))
+				continue
+			}
+			w.say("the cache of %s is at version %s and does not have the object", c.Resource,
+				c.Store().NamespaceResourceVersion(w.object.Namespace))
 		}
+	}
+	if !found { // Otherwise they are caches of something else, such as the Secret of a webhook's certificate.
+		w.lines = append(w.lines, excluded...)
 	}
 	w.stop = !found && !w.missing
 }
@@ -128,25 +138,23 @@ func (w *why) behind(c *cachecheck.Cache, version string) {
 	}
 }
 
-// absent says why a cache does not have an object that the server has.
-func (w *why) absent(c *cachecheck.Cache) {
+// excludes returns what a cache holds only, if that leaves the object out.
+func (w *why) excludes(c *cachecheck.Cache) string {
 	s := &c.Selection
 	byLabels, err := labels.Parse(s.LabelSelector)
 	byFields, invalid := fieldselector.ParseSelector(s.FieldSelector)
 	switch {
 	case !s.Follows(w.object.Namespace):
-		w.say("the cache of %s holds the namespaces %s only", c.Resource, s.Namespaces)
+		return fmt.Sprintf("the namespaces %s only", s.Namespaces)
 	case err == nil && !byLabels.Matches(labels.Set(w.live.GetLabels())):
-		w.say("the cache of %s holds objects with the labels %q only; this one has %q", c.Resource, s.LabelSelector,
+		return fmt.Sprintf("objects with the labels %q only; this one has %q", s.LabelSelector,
 			labels.Set(w.live.GetLabels()))
 	case invalid == nil && !byFields.Empty():
-		w.say("the cache of %s holds objects with the fields %q only", c.Resource, s.FieldSelector)
+		return fmt.Sprintf("objects with the fields %q only", s.FieldSelector)
 	case s.ShardSelector != "":
-		w.say("the cache of %s holds one shard only", c.Resource)
-	default:
-		w.say("the cache of %s is at version %s and does not have the object", c.Resource,
-			c.Store().NamespaceResourceVersion(w.object.Namespace))
+		return "one shard only"
 	}
+	return ""
 }
 
 // handlers follows it from the cache to keys.

@@ -37,6 +37,7 @@ type sick struct {
 	build   func(m *manager.Manager, b *builder.Builder)
 	do      func(ctx context.Context, c client.Client) (reconcile.Result, error)
 	want    []string
+	not     string // what Why does not say; empty: anything
 }
 
 var (
@@ -127,6 +128,28 @@ var patients = []sick{
 		want:    []string{"the cache of configmaps holds the namespaces kube-system only"},
 	},
 	{
+		name: "a second cache, of another namespace",
+		build: func(m *manager.Manager, _ *builder.Builder) {
+			o := informer.InformerOptions{Namespaces: []string{"kube-system"}}
+			if _, err := informer.ForOptions[*corev1.ConfigMap](m.Informers(), o); err != nil {
+				panic(err)
+			}
+		},
+		want: []string{"controller configmap reconciled default/a 1m0s ago: done"},
+		not:  "only",
+	},
+	{
+		name: "a second cache, of another name",
+		build: func(m *manager.Manager, _ *builder.Builder) {
+			o := informer.InformerOptions{FieldSelector: "metadata.name=certificate"}
+			if _, err := informer.ForOptions[*corev1.ConfigMap](m.Informers(), o); err != nil {
+				panic(err)
+			}
+		},
+		want: []string{"controller configmap reconciled default/a 1m0s ago: done"},
+		not:  "only",
+	},
+	{
 		name: "a worker that hangs",
 		do: func(ctx context.Context, _ client.Client) (reconcile.Result, error) {
 			<-ctx.Done()
@@ -209,6 +232,9 @@ func (p *sick) examine(t *testing.T) {
 		if !strings.Contains(strings.Join(said, "\n"), want) {
 			t.Errorf("%q is not in %q", want, said)
 		}
+	}
+	if text := strings.Join(said, "\n"); p.not != "" && strings.Contains(text, p.not) {
+		t.Errorf("%q is in %q", p.not, text)
 	}
 	t.Log(strings.Join(said, "\n"))
 	stop()

@@ -100,17 +100,21 @@ func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 		}
 	}
 	s := serving.New(certificate)
-	if mux := s.Mux(o.HealthAddr); mux != nil {
+	if mux := s.Mux(o.HealthAddr, "health"); mux != nil {
 		for _, path := range []string{
 			"/healthz", "/livez", "/readyz", "/healthz/{name}", "/livez/{name}", "/readyz/{name}",
 		} {
 			mux.Handle("GET "+path, health)
 		}
 	}
-	if mux := s.Mux(o.MetricsAddr); mux != nil {
+	if mux := s.Mux(o.MetricsAddr, "metrics"); mux != nil {
 		mux.Handle("GET /metrics", m.guard(o.Metrics))
 	}
-	if mux := s.Mux(o.DebugAddr); mux != nil {
+	debug := []string{"profiles"}
+	if o.Inspect != nil {
+		debug = append(debug, "the inspector")
+	}
+	if mux := s.Mux(o.DebugAddr, debug...); mux != nil {
 		handler := m.guard(serving.Debug(o.Configz))
 		mux.Handle("GET /debug/pprof/", handler)
 		mux.Handle("GET /configz", handler)

@@ -26,6 +26,7 @@ import (
 // methods may be called from any goroutine.
 type Server struct {
 	handlers map[string]*http.ServeMux // by address as configured
+	serves   map[string][]string       // names of what is served there, for the log
 	tls      *tls.Config               // nil: plain HTTP
 	// Open opens a port. It is net.Listen, except in tests without a network.
 	Open func(network, address string) (net.Listener, error)
@@ -38,14 +39,18 @@ type Server struct {
 func New(config *tls.Config) *Server {
 	return &Server{
 		Open: net.Listen, tls: config, handlers: map[string]*http.ServeMux{},
-		listeners: map[string]net.Listener{},
+		serves: map[string][]string{}, listeners: map[string]net.Listener{},
 	}
 }
 
-// Mux returns the handler of an address, which the first call creates. It returns nil for an empty address.
-func (s *Server) Mux(addr string) *http.ServeMux {
+// Mux returns the handler of an address, which the first call creates. It returns nil for an empty address. what names
+// for the log what will be served there.
+func (s *Server) Mux(addr string, what ...string) *http.ServeMux {
 	if addr == "" {
 		return nil
+	}
+	if len(what) > 0 {
+		s.serves[addr] = append(s.serves[addr], what...)
 	}
 	if s.handlers[addr] == nil {
 		s.handlers[addr] = http.NewServeMux()
@@ -63,7 +68,7 @@ func (s *Server) Listen() error {
 			for _, open := range s.listeners {
 				_ = open.Close()
 			}
-			return fmt.Errorf("serve health and metrics: %w", err)
+			return fmt.Errorf("serve %s: %w", strings.Join(s.serves[addr], " and "), err)
 		}
 		if s.tls != nil {
 			l = tls.NewListener(l, s.tls)
@@ -104,7 +109,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.mu.Lock()
 		listener := s.listeners[addr]
 		s.mu.Unlock()
-		klog.FromContext(ctx).Info("Serving health and metrics", "address", listener.Addr().String())
+		klog.FromContext(ctx).Info("Serving", "what", s.serves[addr], "address", listener.Addr().String())
 		wg.Go(func() {
 			err := Serve(ctx, listener, handler, shutdownTimeout)
 			if err != nil {
