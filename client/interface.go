@@ -36,7 +36,8 @@ func ObjectKeyFromObject(obj metav1.Object) ObjectKey {
 	return ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// Reader reads objects.
+// Reader reads objects. Before its caches run, as before the manager is started, a cached read fails with
+// [informer.ErrNotStarted].
 type Reader interface {
 	// Get reads the object named by key into obj.
 	//

@@ -288,6 +288,13 @@ func (f *Factory) Run(ctx context.Context) error {
 	return nil
 }
 
+// begun reports whether Run or Start was called.
+func (f *Factory) begun() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.running
+}
+
 // run is Run, for who has set running.
 func (f *Factory) run(ctx context.Context) {
 	var informers sync.WaitGroup

@@ -74,11 +74,11 @@ type Informer[T objects.Object] interface {
 	//
 	// Errors: when ctx ends first, one that wraps its cause and the last [RequestError], and names the resource.
 	WaitForSync(ctx context.Context) error
-	// WaitForSyncOrRefusal is WaitForSync for callers that must not wait until somebody grants a permission: it
-	// returns as soon as the server refuses to list, and at once while the last answer was a refusal. The informer
-	// goes on asking.
+	// WaitForSyncOrRefusal is WaitForSync for callers that must not wait until somebody grants a permission, or runs
+	// the informer: it returns as soon as the server refuses to list, at once while the last answer was a refusal, and
+	// after a tenth of a second if neither the informer nor its factory was started. The informer goes on asking.
 	//
-	// Errors: those of WaitForSync; when the server refuses, it is an [ErrRefused].
+	// Errors: those of WaitForSync; when the server refuses, it is an [ErrRefused]; [ErrNotStarted].
 	WaitForSyncOrRefusal(ctx context.Context) error
 	// Health says how it goes with the server.
 	Health() Health
@@ -92,6 +92,9 @@ var (
 		"the cache is outdated, relisting")
 	// ErrRefused says that the server refuses to list: a permission is missing, or the credentials are not accepted.
 	ErrRefused = errors.New("the server refuses to list")
+	// ErrNotStarted says that nobody runs the informer yet, so that its cache stays empty.
+	ErrNotStarted = errors.New("the cache is read before it runs: start the manager first, or the informer's " +
+		"factory; meanwhile read from the server (GetAPIReader of a manager, or client.Live)")
 	// ErrNotFollowed says that a namespace is not one of those that the informer is restricted to.
 	ErrNotFollowed = errors.New("namespace not followed")
 )

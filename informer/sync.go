@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"time"
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
@@ -38,6 +39,9 @@ func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
 	return notSynced(h.Resource, h.Namespace, h.Err, why)
 }
 
+// startGrace is how long WaitForSyncOrRefusal waits for a Run that another goroutine is about to call.
+const startGrace = 100 * time.Millisecond
+
 // WaitForSyncOrRefusal is described at [Informer].
 func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 	for {
@@ -48,7 +52,15 @@ func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 		if err := s.refusal(); err != nil {
 			return err
 		}
+		var unstarted <-chan time.Time
+		if !s.begun() {
+			unstarted = time.After(startGrace)
+		}
 		select {
+		case <-unstarted:
+			if !s.begun() {
+				return ErrNotStarted
+			}
 		case <-failed:
 		case <-s.synced:
 		case <-s.stopped:
@@ -57,6 +69,11 @@ func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 			return s.WaitForSync(ctx)
 		}
 	}
+}
+
+// begun reports whether the informer runs, or will soon because its factory does.
+func (s *SharedInformer[T]) begun() bool {
+	return s.started.Load() || s.o.Server != nil && s.o.Server.begun()
 }
 
 // refusal returns why the server refuses to fill the cache; nil when it does not.

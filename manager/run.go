@@ -109,7 +109,12 @@ func (m *Manager) runParts(ctx context.Context, serving, hooks *part) (undone []
 	work, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelWork()
 
-	informers := startPart(ctx, "informers", m.informers.Run)
+	m.informers.Start(context.WithoutCancel(ctx)) // Runnables may read from now on.
+	informers := startPart(ctx, "informers", func(ctx context.Context) error {
+		<-ctx.Done()
+		m.informers.Shutdown()
+		return nil
+	})
 	sender := startPart(ctx, "events", m.events.Run)
 	m.state.set(running)
 	m.runnables.open(withoutLeader, starter(intake, work, stop))

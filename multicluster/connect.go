@@ -176,7 +176,7 @@ func (r *backoff) wait(ctx context.Context) bool {
 // caches are the goroutines of a cluster: its informers, and the sender of events once there are any. They run until
 // the cluster has drained, because reconciles that finish meanwhile still read and record events.
 type caches struct {
-	informers sync.WaitGroup
+	informers *informer.Factory
 	stop      context.CancelFunc
 
 	mu     sync.Mutex
@@ -189,8 +189,8 @@ type caches struct {
 // startCaches runs the informers of a cluster until end is called.
 func startCaches(life context.Context, c *Cluster) *caches {
 	own, stop := context.WithCancel(context.WithoutCancel(life))
-	k := &caches{stop: stop}
-	k.informers.Go(func() { _ = c.informers.Run(own) }) // It fails only when it was run before.
+	k := &caches{informers: c.informers, stop: stop}
+	c.informers.Start(own) // It does nothing if they were run before.
 	c.recorders.start = func() func(string) events.Recorder { return k.startEvents(own, c) }
 	return k
 }
@@ -230,7 +230,7 @@ func (k *caches) endSender() {
 func (k *caches) end() {
 	k.endSender()
 	k.stop()
-	k.informers.Wait()
+	k.informers.Shutdown()
 }
 
 // discardEvents drops the events of a cluster that has departed.
