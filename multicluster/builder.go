@@ -75,27 +75,23 @@ func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...builder.W
 	return b.input(&input{call: "WatchesLocal", object: object, anyCluster: &h, onlyLocal: true}, o)
 }
 
-// ClusterHandler turns the arrival and departure of clusters into requests, for these clusters or for others. A
+// WatchesClusters turns the arrival and departure of clusters into requests, for these clusters or for others. A
 // controller that applies declarations in the local cluster to others needs it: a cluster that joins needs them, too,
 // and one that has left no longer belongs in their status. A nil function ignores the event.
 //
+// onLive is called for a cluster that the controller selects, once its caches there are filled, and again when the
+// cluster's labels change. While it fails it is called again, with backoff. onGone is called for a cluster that has
+// departed, or that the controller no longer selects. It is not called when the process stops.
+//
 // Concurrency: the functions should only compute requests. Work that takes long belongs in the reconciler.
-type ClusterHandler struct {
-	// OnLive is called for a cluster that the controller selects, once its caches there are filled, and again when the
-	// cluster's labels change. While it fails it is called again, with backoff.
-	OnLive func(ctx context.Context, c *Cluster) ([]Request, error)
-	// OnGone is called for a cluster that has departed, or that the controller no longer selects. It is not called when
-	// the process stops.
-	OnGone func(ctx context.Context, c ClusterInfo) []Request
-}
-
-// WatchesClusters watches the arrival and departure of clusters.
-func (b *Builder) WatchesClusters(h ClusterHandler) *Builder {
-	if h.OnLive == nil && h.OnGone == nil {
-		b.calls.Misuse("WatchesClusters: the handler has no function")
+func (b *Builder) WatchesClusters(onLive func(ctx context.Context, c *Cluster) ([]Request, error),
+	onGone func(ctx context.Context, c ClusterInfo) []Request,
+) *Builder {
+	if onLive == nil && onGone == nil {
+		b.calls.Misuse("WatchesClusters: there is no function")
 		return b
 	}
-	b.spec.clusterHandlers = append(b.spec.clusterHandlers, h)
+	b.spec.clusterHandlers = append(b.spec.clusterHandlers, clusterHandler{onLive, onGone})
 	return b
 }
 

@@ -143,17 +143,15 @@ func TestHandlersOfClustersMayAnnounceOthers(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		s, other := newSite(t), newSite(t)
 		slow := make(chan struct{})
-		h := multicluster.ClusterHandler{
-			OnLive: func(context.Context, *multicluster.Cluster) ([]multicluster.Request, error) {
-				<-slow
-				return nil, nil
-			},
-			OnGone: func(context.Context, multicluster.ClusterInfo) []multicluster.Request {
-				w.join(t, "other", other)
-				return nil
-			},
+		onLive := func(context.Context, *multicluster.Cluster) ([]multicluster.Request, error) {
+			<-slow
+			return nil, nil
 		}
-		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WatchesClusters(h)
+		onGone := func(context.Context, multicluster.ClusterInfo) []multicluster.Request {
+			w.join(t, "other", other)
+			return nil
+		}
+		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WatchesClusters(onLive, onGone)
 		if err := b.WithClusterFilter(multicluster.MatchLabels(map[string]string{"env": "prod"})).Complete(
 			&recorder{},
 		); err != nil {

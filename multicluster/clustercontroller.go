@@ -33,7 +33,7 @@ type clusterController struct {
 	// stop ends the goroutines; nil when there are none. Invariant: all of them are in tasks.
 	stop  context.CancelFunc
 	spawn func(task func(ctx context.Context))
-	// onGone calls the OnGone handlers; nil before the clusterController was attached.
+	// onGone calls the onGone functions; nil before the clusterController was attached.
 	onGone func()
 	tasks  sync.WaitGroup
 	// problem is why it is not synced, if that is known.
@@ -142,7 +142,7 @@ func (cc *clusterController) feed(ctx context.Context, inputs []*watch) {
 	cc.callOnLive(ctx)
 }
 
-// callOnLive calls the OnLive handlers, again while they fail.
+// callOnLive calls the onLive functions, again while they fail.
 func (cc *clusterController) callOnLive(ctx context.Context) {
 	p := cc.controller.spec
 	if cc.incarnation == p.fleet.localCluster && !p.engageLocal {
@@ -150,8 +150,8 @@ func (cc *clusterController) callOnLive(ctx context.Context) {
 	}
 	for _, h := range p.clusterHandlers {
 		retry := newBackoff(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
-		for h.OnLive != nil {
-			requests, err := h.OnLive(ctx, cc.incarnation.cluster)
+		for h.onLive != nil {
+			requests, err := h.onLive(ctx, cc.incarnation.cluster)
 			cc.enqueueAll("Live", requests)
 			if err == nil {
 				break
@@ -165,11 +165,11 @@ func (cc *clusterController) callOnLive(ctx context.Context) {
 	}
 }
 
-// callOnGone calls the OnGone handlers.
+// callOnGone calls the onGone functions.
 func (cc *clusterController) callOnGone(ctx context.Context) {
 	for _, h := range cc.controller.spec.clusterHandlers {
-		if h.OnGone != nil {
-			cc.enqueueAll("Gone", h.OnGone(ctx, cc.incarnation.cluster.Info()))
+		if h.onGone != nil {
+			cc.enqueueAll("Gone", h.onGone(ctx, cc.incarnation.cluster.Info()))
 		}
 	}
 }

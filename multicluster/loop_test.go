@@ -208,24 +208,22 @@ func TestWatchesClusters(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		r := &recorder{}
 		var failures atomic.Int32
-		declared := multicluster.ClusterHandler{
-			OnLive: func(ctx context.Context, c *multicluster.Cluster) (requests []multicluster.Request, err error) {
-				if failures.Add(1) == 1 {
-					return nil, errors.New("the local cluster is away")
-				}
-				var all corev1.ConfigMapList
-				err = w.local.GetClient().List(ctx, &all)
-				for _, cm := range all.Items {
-					requests = append(requests,
-						multicluster.RequestFor(c.Name(), cm.Namespace, cm.Name+c.Labels()["suffix"]))
-				}
-				return requests, err
-			},
-			OnGone: func(_ context.Context, c multicluster.ClusterInfo) []multicluster.Request {
-				return []multicluster.Request{multicluster.RequestFor(multicluster.LocalCluster, "left", c.Name)}
-			},
+		onLive := func(ctx context.Context, c *multicluster.Cluster) (requests []multicluster.Request, err error) {
+			if failures.Add(1) == 1 {
+				return nil, errors.New("the local cluster is away")
+			}
+			var all corev1.ConfigMapList
+			err = w.local.GetClient().List(ctx, &all)
+			for _, cm := range all.Items {
+				requests = append(requests,
+					multicluster.RequestFor(c.Name(), cm.Namespace, cm.Name+c.Labels()["suffix"]))
+			}
+			return requests, err
 		}
-		if err := multicluster.ControllerManagedBy(w.Manager).Named("sync").WatchesClusters(declared).Complete(
+		onGone := func(_ context.Context, c multicluster.ClusterInfo) []multicluster.Request {
+			return []multicluster.Request{multicluster.RequestFor(multicluster.LocalCluster, "left", c.Name)}
+		}
+		if err := multicluster.ControllerManagedBy(w.Manager).Named("sync").WatchesClusters(onLive, onGone).Complete(
 			r,
 		); err != nil {
 			t.Fatal(err)

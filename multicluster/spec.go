@@ -20,7 +20,7 @@ type controllerSpec struct {
 	inputs          []*input
 	forInput        *input // The input of For; nil without it.
 	clusterFilters  []func(ClusterInfo) bool
-	clusterHandlers []ClusterHandler
+	clusterHandlers []clusterHandler
 	engageLocal     bool
 	leaderless      bool
 	reportGone      bool
@@ -97,6 +97,12 @@ type limiter struct {
 func (l limiter) When(k key) time.Duration { return l.of.When(k.public()) }
 func (l limiter) Forget(k key)             { l.of.Forget(k.public()) }
 func (l limiter) NumRequeues(k key) int    { return l.of.NumRequeues(k.public()) }
+
+// clusterHandler is one call of WatchesClusters.
+type clusterHandler struct {
+	onLive func(ctx context.Context, c *Cluster) ([]Request, error)
+	onGone func(ctx context.Context, c ClusterInfo) []Request
+}
 
 // input is one call of For, Owns or Watches.
 type input struct {

@@ -16,10 +16,13 @@ type Stats struct {
 }
 
 // Stats returns a snapshot of the counters.
-func (k *Kubelet) Stats() Stats {
+func (k *fake) Stats() Stats {
 	return Stats{
 		Bound: k.counts.bound.Load(), Started: k.counts.started.Load(), Removed: k.counts.removed.Load(),
 		Writes:    k.counts.writes.Load(),
 		Addresses: k.records.addressesInUse(), Nodes: k.nodeLoop.Stats(), Pods: k.podLoop.Stats(),
 	}
 }
+
+// Fake is what New returns.
+type Fake = fake

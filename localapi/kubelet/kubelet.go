@@ -13,6 +13,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/source"
 )
@@ -63,10 +64,8 @@ func DefaultPullable(image string) bool {
 		!strings.Contains(image, "does-not-exist")
 }
 
-// Kubelet is the kubelets of all nodes, and the scheduler.
-//
-// Concurrency: all methods may be called from any goroutine; Run only once.
-type Kubelet struct {
+// fake is the kubelets of all nodes, and the scheduler. Its methods may be called from any goroutine; Run only once.
+type fake struct {
 	client  client.Client
 	pods    informer.Informer[*corev1.Pod]
 	nodes   informer.Informer[*corev1.Node]
@@ -82,10 +81,11 @@ type Kubelet struct {
 
 type counters struct{ bound, started, removed, writes atomic.Int64 }
 
-// New makes the kubelet. Nothing runs before [Kubelet.Run]. The caller runs the informers.
+// New makes the kubelets of all nodes, and the scheduler. Nothing runs before Run, which may be called once. The caller
+// runs the informers. A manager shows the loops of the kubelet among its controllers.
 //
 // Errors: an invalid range of addresses.
-func New(c Config, o Options) (*Kubelet, error) {
+func New(c Config, o Options) (manager.Runnable, error) {
 	if c.Client == nil || c.Pods == nil || c.Nodes == nil {
 		return nil, fmt.Errorf("%s: the config lacks the client or an informer", Name)
 	}
@@ -101,7 +101,7 @@ func New(c Config, o Options) (*Kubelet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	k := &Kubelet{
+	k := &fake{
 		client: c.Client, pods: c.Pods, nodes: c.Nodes, options: o, index: make(map[string]int),
 		records: records,
 	}
@@ -127,10 +127,10 @@ func orDefault(value, byDefault int) int {
 }
 
 // Name returns [Name].
-func (k *Kubelet) Name() string { return Name }
+func (k *fake) Name() string { return Name }
 
 // Run maintains the nodes and works on the pods until ctx is done. It may be called once.
-func (k *Kubelet) Run(ctx context.Context) error {
+func (k *fake) Run(ctx context.Context) error {
 	for i := range k.options.Nodes {
 		k.nodeLoop.Enqueue(requestForNode(i))
 	}
@@ -143,7 +143,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 }
 
 // Health returns nil if both loops work.
-func (k *Kubelet) Health() error { return errors.Join(k.nodeLoop.Health(), k.podLoop.Health()) }
+func (k *fake) Health() error { return errors.Join(k.nodeLoop.Health(), k.podLoop.Health()) }
 
 // Loops returns the kubelet's controllers.
-func (k *Kubelet) Loops() []reconcile.Loop { return []reconcile.Loop{k.nodeLoop, k.podLoop} }
+func (k *fake) Loops() []reconcile.Loop { return []reconcile.Loop{k.nodeLoop, k.podLoop} }

@@ -28,7 +28,7 @@ type cluster struct {
 	server  *localapi.Server
 	log     *audit.Log
 	options kubelet.Options
-	kubelet *kubelet.Kubelet
+	kubelet *kubelet.Fake
 	stop    func()
 }
 
@@ -71,10 +71,11 @@ func (c *cluster) start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.kubelet, err = kubelet.New(kubelet.Config{Client: writer, Pods: pods, Nodes: nodes}, c.options)
+	made, err := kubelet.New(kubelet.Config{Client: writer, Pods: pods, Nodes: nodes}, c.options)
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.kubelet = made.(*kubelet.Fake)
 	ctx, cancel := context.WithCancel(c.ctx)
 	done := make(chan error, 2)
 	go func() { done <- factory.Run(ctx) }()

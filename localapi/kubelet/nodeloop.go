@@ -20,7 +20,7 @@ func requestForNode(i int) reconcile.Request {
 }
 
 // nodeEvents queues the nodes that belong to this kubelet.
-func (k *Kubelet) nodeEvents() handler.EventHandler[*corev1.Node, reconcile.Request] {
+func (k *fake) nodeEvents() handler.EventHandler[*corev1.Node, reconcile.Request] {
 	return handler.EnqueueMapped(func(_ context.Context, node *corev1.Node) []reconcile.Request {
 		if _, ours := k.index[node.Name]; !ours {
 			return nil
@@ -30,7 +30,7 @@ func (k *Kubelet) nodeEvents() handler.EventHandler[*corev1.Node, reconcile.Requ
 }
 
 // placeEvents queues the unplaced pods when a node appears, or changes in a way that may make room for them.
-func (k *Kubelet) placeEvents() handler.EventHandler[*corev1.Node, reconcile.Request] {
+func (k *fake) placeEvents() handler.EventHandler[*corev1.Node, reconcile.Request] {
 	wake := func(q reconcile.Enqueuer[reconcile.Request]) {
 		for _, request := range k.records.waiting() {
 			q.Add(request)
@@ -44,7 +44,7 @@ func (k *Kubelet) placeEvents() handler.EventHandler[*corev1.Node, reconcile.Req
 }
 
 // reconcileNode creates one of the kubelet's nodes if it is missing, and brings its status up to date.
-func (k *Kubelet) reconcileNode(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+func (k *fake) reconcileNode(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	i, ours := k.index[key.Name]
 	if !ours {
 		return reconcile.Result{}, nil

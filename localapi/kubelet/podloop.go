@@ -20,7 +20,7 @@ import (
 )
 
 // podEvents queues pods and maintains their records.
-func (k *Kubelet) podEvents() handler.EventHandler[*corev1.Pod, reconcile.Request] {
+func (k *fake) podEvents() handler.EventHandler[*corev1.Pod, reconcile.Request] {
 	return handler.EventHandler[*corev1.Pod, reconcile.Request]{
 		OnAdd: func(_ context.Context, pod *corev1.Pod, _ bool, q reconcile.Enqueuer[reconcile.Request]) {
 			k.records.adopt(pod)
@@ -39,7 +39,7 @@ func (k *Kubelet) podEvents() handler.EventHandler[*corev1.Pod, reconcile.Reques
 }
 
 // reconcilePod moves a pod one step forward.
-func (k *Kubelet) reconcilePod(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+func (k *fake) reconcilePod(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	pod, found := k.pods.Get(key.Namespace, key.Name)
 	if !found || k.records.overtaken(pod) {
 		return reconcile.Result{}, nil // the event of the newer state will queue the pod again
@@ -63,7 +63,7 @@ func (k *Kubelet) reconcilePod(ctx context.Context, key reconcile.Request) (reco
 
 // settle forgets a pod whose end was reported while it was worked on. Otherwise what was recorded since then would stay
 // in the records for ever.
-func (k *Kubelet) settle(pod *corev1.Pod) {
+func (k *fake) settle(pod *corev1.Pod) {
 	if now, found := k.pods.Get(pod.Namespace, pod.Name); found && now.UID == pod.UID {
 		return // an end that has come meanwhile is still to be reported
 	}
@@ -73,7 +73,7 @@ func (k *Kubelet) settle(pod *corev1.Pod) {
 }
 
 // schedule binds a pod to a node, or reports that no node fits.
-func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
+func (k *fake) schedule(ctx context.Context, pod *corev1.Pod) error {
 	var candidates []candidate
 	for i := range k.options.Nodes {
 		if node, found := k.nodes.Get("", nodeName(i)); found {
@@ -104,7 +104,7 @@ func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // reportUnschedulable sets the condition that a scheduler sets.
-func (k *Kubelet) reportUnschedulable(ctx context.Context, pod *corev1.Pod, reason string) error {
+func (k *fake) reportUnschedulable(ctx context.Context, pod *corev1.Pod, reason string) error {
 	status := *pod.Status.DeepCopy()
 	c := condition(corev1.PodScheduled, false, corev1.PodReasonUnschedulable, reason)
 	c.LastTransitionTime, c.ObservedGeneration = metav1.Now().Rfc3339Copy(), pod.Generation
@@ -122,7 +122,7 @@ func (k *Kubelet) reportUnschedulable(ctx context.Context, pod *corev1.Pod, reas
 }
 
 // report brings a bound pod's status up to date.
-func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, hostIP string) (reconcile.Result, error) {
+func (k *fake) report(ctx context.Context, pod *corev1.Pod, hostIP string) (reconcile.Result, error) {
 	s := situation{
 		stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(), pullable: k.options.Pullable,
 		message: k.options.Message,
@@ -147,7 +147,7 @@ func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, hostIP string) (r
 
 // advance moves a pod to the next stage if its time in the present one is over. Otherwise it returns the time that is
 // left.
-func (k *Kubelet) advance(pod *corev1.Pod, at *stage) time.Duration {
+func (k *fake) advance(pod *corev1.Pod, at *stage) time.Duration {
 	var name string
 	switch {
 	case *at == creating:
@@ -165,7 +165,7 @@ func (k *Kubelet) advance(pod *corev1.Pod, at *stage) time.Duration {
 }
 
 // addresses returns the pod's addresses, and reserves them if it has none yet.
-func (k *Kubelet) addresses(pod *corev1.Pod, hostIP string) ([]string, error) {
+func (k *fake) addresses(pod *corev1.Pod, hostIP string) ([]string, error) {
 	if pod.Spec.HostNetwork {
 		return []string{hostIP}, nil
 	}
@@ -182,7 +182,7 @@ func (k *Kubelet) addresses(pod *corev1.Pod, hostIP string) ([]string, error) {
 // writeStatus patches what differs, as the kubelet does: it requires the UID, but no resource version.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/util/pod/pod.go, PatchPodStatus
-func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
+func (k *fake) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	if equality.Semantic.DeepEqual(pod.Status, status) {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod, status corev
 
 // stop ends a pod that is being deleted: its containers take some time to stop, and then the pod is removed. If a
 // finalizer holds the pod back, the removal is requested only once.
-func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+func (k *fake) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	if k.records.finished(pod.UID) || (pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0) {
 		return reconcile.Result{}, nil
 	}
@@ -229,12 +229,12 @@ func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, 
 }
 
 // remaining returns the time that is left of a stage that takes takes.
-func (k *Kubelet) remaining(pod *corev1.Pod, stage string, takes time.Duration) time.Duration {
+func (k *fake) remaining(pod *corev1.Pod, stage string, takes time.Duration) time.Duration {
 	return takes - k.records.since(pod.UID, stage, time.Now())
 }
 
 // delay returns how long a stage of the pod takes.
-func (k *Kubelet) delay(pod *corev1.Pod, stage string) time.Duration {
+func (k *fake) delay(pod *corev1.Pod, stage string) time.Duration {
 	if k.options.Spread <= 0 {
 		return k.options.Delay
 	}

@@ -18,7 +18,7 @@ func TestDefaultPullable(t *testing.T) {
 }
 
 func TestDelay(t *testing.T) {
-	k := &Kubelet{options: Options{Delay: time.Second, Spread: time.Second, Seed: 1}}
+	k := &fake{options: Options{Delay: time.Second, Spread: time.Second, Seed: 1}}
 	a, b := k.delay(pod("a"), "start"), k.delay(pod("a"), "stop")
 	if a < time.Second || a >= 2*time.Second || a == b || a != k.delay(pod("a"), "start") {
 		t.Errorf("delays %v, %v", a, b)
