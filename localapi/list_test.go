@@ -113,6 +113,21 @@ func TestListContinuedAfterCompactionExpiresWithAWayOn(t *testing.T) {
 	}
 }
 
+// TestListContinuedFromTheFuture: a token of a server that is ahead is refused. It has no token to go on with.
+func TestListContinuedFromTheFuture(t *testing.T) {
+	_, ahead := start(t, localapi.Options{})
+	_, behind := start(t, localapi.Options{})
+	for i := range 4 {
+		mustCreate(t, clientset(t, ahead).CoreV1().ConfigMaps("default"), configMap(fmt.Sprintf("m%d", i)))
+	}
+	_, first := names(t, clientset(t, ahead).CoreV1().ConfigMaps("default"), metav1.ListOptions{Limit: 2})
+	_, err := clientset(t, behind).CoreV1().ConfigMaps("default").List(t.Context(),
+		metav1.ListOptions{Limit: 2, Continue: first.Continue})
+	if !apierrors.IsResourceExpired(err) || err.(apierrors.APIStatus).Status().Continue != "" {
+		t.Errorf("a list continued from the future: %v, want Expired without a token", err)
+	}
+}
+
 func TestListAtVersions(t *testing.T) {
 	// client-go waits and tries again where the version is too large
 	inBubble(t, localapi.Options{}, testListAtVersions)

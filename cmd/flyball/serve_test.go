@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -304,8 +305,26 @@ func TestServeKeepsKubeconfigs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(earlier.WriteKubeconfig(mine), earlier.Close()); err != nil {
+	opened, err := os.Open(mine)
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer opened.Close()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(mine, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(earlier.WriteKubeconfig(link), earlier.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(opened); err != nil || len(text) > 0 {
+		t.Errorf("who had opened the file before reads %q, %v", text, err)
+	}
+	if i, err := os.Lstat(link); err != nil || i.Mode().IsRegular() {
+		t.Errorf("the link has mode %v, %v", i.Mode(), err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(mine)); err != nil || len(left) != 1 {
+		t.Errorf("beside the file there are %v, %v", left, err)
 	}
 	if i, err := os.Stat(mine); err != nil || i.Mode().Perm() != 0o600 {
 		t.Errorf("a file that was there has mode %v, %v", i.Mode(), err)

@@ -55,6 +55,9 @@ users:
 // mayOverwrite returns an error if the file exists, unless it is empty or was written by [Socket.WriteKubeconfig]. Any
 // other kubeconfig may be the only one with the credentials of the user's clusters.
 func mayOverwrite(path string) error {
+	if err := checkRegular(path); err != nil {
+		return fmt.Errorf("--kubeconfig %w", err)
+	}
 	text, err := os.ReadFile(path)
 	if err != nil || len(text) == 0 {
 		return nil // the write will report the problem
@@ -72,21 +75,34 @@ func mayOverwrite(path string) error {
 	)
 }
 
-// WriteKubeconfig writes a kubeconfig for the API that only its owner may read.
-func (s *Socket) WriteKubeconfig(path string) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write the kubeconfig: %w", err)
-		}
-	}()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
+// checkRegular returns an error if there is something else than a file at the path, or at the end of its links: to open
+// a FIFO waits for a reader, and a device is not for this process to change.
+func checkRegular(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: it is no regular file: name a file, or one that does not exist", path)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Chmod(0o600); err != nil { // an existing file may have been readable by everyone
-		return err
+	return nil
+}
+
+// WriteKubeconfig writes a kubeconfig for the API that only its owner may read. It is written beside the file and takes
+// its place, so nobody who has opened the file before can read the token.
+func (s *Socket) WriteKubeconfig(path string) error {
+	if err := checkRegular(path); err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".flyball-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
 	}
 	_, err = f.WriteString(kubeconfig("https://"+s.Addr(), s.authority, s.token))
-	return err
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
 }

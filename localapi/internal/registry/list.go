@@ -73,7 +73,13 @@ func (r *Resource) listPosition(ctx context.Context, o ListOptions) (revision in
 		if v := o.ResourceVersion; v != "" && v != "0" {
 			return 0, "", apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 		}
-		return decodeContinue(o.Continue, r.key(o.Namespace, "").Prefix())
+		revision, start, err = decodeContinue(o.Continue, r.key(o.Namespace, "").Prefix())
+		if current, _ := r.env.Store.Revision(); revision > current {
+			err = apierrors.NewResourceExpired("The provided continue parameter is of a resourceVersion that this server " +
+				"has not reached: it is from another server, or from before a backup was put back. Start a new list " +
+				"without it.")
+		}
+		return revision, start, err
 	}
 	if err := r.reached(ctx, o.ResourceVersion); err != nil {
 		return 0, "", err

@@ -79,6 +79,51 @@ func (tr *trial) flip(image *vfs.MemFS, wasClosed bool) map[string]int {
 	return found
 }
 
+// TestTablesThatDoNotFit: a table that is missing, truncated or grown is damage, which the error names.
+func TestTablesThatDoNotFit(t *testing.T) {
+	image, tr := vfs.NewCrashableMem(), newTrial(t, fault{}, 0)
+	s, err := tr.open(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.work(s, 40)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := image.List("store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := 0
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		tables++
+		text := readFile(t, image, name)
+		for what, text := range map[string][]byte{
+			"missing": nil, "empty": {}, "truncated": text[:len(text)-1], "half": text[:len(text)/2],
+			"grown": append(bytes.Clone(text), 0),
+		} {
+			fs := image.CrashClone(vfs.CrashCloneCfg{})
+			if text == nil {
+				if err := fs.Remove(fs.PathJoin("store", name)); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				writeFile(t, fs, name, text)
+			}
+			d := &damage{trial: tr, file: name, what: name + " is " + what}
+			if got := d.look(fs); got != "open" {
+				t.Errorf("%s: found %s, want an error of Open", d.what, got)
+			}
+		}
+	}
+	if tables == 0 {
+		t.Error("the store has no tables")
+	}
+}
+
 func kindOf(name string) string {
 	if i := strings.IndexAny(name, "-."); i >= 0 && strings.Trim(name[:i], "0123456789") != "" {
 		return name[:i]

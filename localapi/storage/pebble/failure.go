@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -68,6 +69,24 @@ func (d *disk) damaged(err error) error {
 	return &DamagedError{Dir: d.dir, File: d.lastRead(), Err: err}
 }
 
+// inconsistent is how the engine says at its start that a table is not as the manifest says.
+var inconsistent = regexp.MustCompile(`^L\d+: (\d+): (object size mismatch)?`)
+
+// misfit converts the error of an engine that finds a table missing, or of another size, into a DamagedError. It returns
+// nil for another error.
+func (d *disk) misfit(err error) error {
+	m := inconsistent.FindStringSubmatch(err.Error())
+	switch {
+	case m == nil, m[2] == "" && !errors.Is(err, fs.ErrNotExist):
+		return nil
+	case m[2] == "":
+		err = errors.New("it is missing")
+	default:
+		err = errors.New("it has another size than the manifest says")
+	}
+	return &DamagedError{Dir: d.dir, File: m[1] + ".sst", Err: err}
+}
+
 // failureOf returns the reason to take no more writes after an error in the background.
 func (d *disk) failureOf(err error) error {
 	if err := d.damaged(err); errors.As(err, new(*DamagedError)) {
@@ -78,9 +97,14 @@ func (d *disk) failureOf(err error) error {
 
 // explain returns the reason why a store cannot be opened.
 func (d *disk) explain(err error) error {
-	err = d.damaged(err)
+	if err = d.damaged(err); err == nil {
+		return nil
+	}
+	if misfit := d.misfit(err); misfit != nil {
+		return misfit
+	}
 	switch {
-	case err == nil, errors.As(err, new(*DamagedError)), errors.As(err, new(*FailedError)),
+	case errors.As(err, new(*DamagedError)), errors.As(err, new(*FailedError)),
 		errors.As(err, new(*InUseError)):
 		return err
 	case errors.As(err, new(syscall.Errno)) && !errors.Is(err, syscall.ENOTDIR):

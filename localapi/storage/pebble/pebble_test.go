@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/localapi/storage/memory"
@@ -182,5 +184,54 @@ func TestRecentWritesAreBoundedInBytes(t *testing.T) {
 		if len(e.Value) != size || e.Value[0] != byte(n) {
 			t.Errorf("event %d has another value", n)
 		}
+	}
+}
+
+// TestFilesArePrivate: in a directory that others may read, they may read no file of the store, not even one that was
+// there before.
+func TestFilesArePrivate(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+	for round := range 2 {
+		s, err := pebble.Open(klog.NewContext(t.Context(), log), dir, pebble.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		backup := filepath.Join(t.TempDir(), "backup")
+		_, err = s.Put(t.Context(), storage.Write{Key: fmt.Sprint("a", round), Value: []byte("secret")})
+		if err := errors.Join(err, s.Backup(t.Context(), backup)); err != nil {
+			t.Fatal(err)
+		}
+		for _, where := range []string{dir, backup} {
+			files, err := os.ReadDir(where)
+			if err != nil || len(files) < 3 {
+				t.Fatalf("%d files, %v", len(files), err)
+			}
+			for _, f := range files {
+				if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+					t.Errorf("round %d: %s has mode %v, %v", round, f.Name(), info.Mode().Perm(), err)
+				}
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files { // as an older version left them
+			if err := os.Chmod(filepath.Join(dir, f.Name()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	text := strings.Join(lines, "\n")
+	if strings.Count(text, "chmod 700") != 2 || !strings.Contains(text, "rwxr-xr-x") {
+		t.Errorf("the mode of the directory was not reported at each start:\n%s", text)
 	}
 }

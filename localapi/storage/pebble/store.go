@@ -47,7 +47,7 @@ func (o Options) withDefaults() Options {
 	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)
 	o.RecentWrites = cmp.Or(o.RecentWrites, defaultRecentWrites)
 	if o.fs == nil {
-		o.fs = vfs.Default
+		o.fs = private{vfs.Default}
 	}
 	return o
 }
@@ -145,7 +145,11 @@ func open(ctx context.Context, d *disk, o Options) (*Store, error) {
 	if err != nil {
 		return nil, lockError(o.fs, d.dir, err)
 	}
-	if err := d.verify(); err != nil {
+	err = d.verify()
+	if p, ok := o.fs.(private); ok {
+		err = errors.Join(p.close(ctx, d.dir), err)
+	}
+	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	s := &Store{disk: d, lock: lock, recent: o.RecentWrites}
