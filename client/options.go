@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/url"
@@ -84,13 +85,24 @@ type ListOptions struct {
 	// Fields selects by field, exactly. From the cache, each field but metadata.name and metadata.namespace needs an
 	// index of that name; see [Cluster.IndexField].
 	Fields fields.Set
-	// Limit and Continue page through a live list. The cache is always read whole.
+	// Limit is the number of objects that are listed at most; zero is all. Continue is the token of the page before:
+	// only a live list goes on with the token of a live list, and only a list from the cache with one of the cache's.
+	// The pages of a live list are of one moment, those of the cache of one moment each.
 	Limit    int64
 	Continue string
 }
 
-// ApplyToList implements [ListOption]: it replaces everything.
-func (l ListOptions) ApplyToList(o *ListOptions) { *o = l }
+// ApplyToList implements [ListOption]: the fields that are set count, and selectors are added to those of other
+// options.
+func (l ListOptions) ApplyToList(o *ListOptions) {
+	l.ReadOptions.ApplyToList(o)
+	MatchingLabelsSelector(l.Labels).ApplyToList(o)
+	if len(l.Fields) > 0 {
+		MatchingFields(l.Fields).ApplyToList(o)
+	}
+	o.Namespace = cmp.Or(l.Namespace, o.Namespace)
+	o.Limit, o.Continue = cmp.Or(l.Limit, o.Limit), cmp.Or(l.Continue, o.Continue)
+}
 
 // params says to the server what is listed.
 func (l ListOptions) params() url.Values {
@@ -197,10 +209,10 @@ func (m MatchingFields) ApplyToList(o *ListOptions) {
 // ApplyToDeleteAllOf implements [DeleteAllOfOption].
 func (m MatchingFields) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { m.ApplyToList(&o.ListOptions) }
 
-// Limit is the number of objects that a live list returns at most.
+// Limit is the number of objects that a list returns at most; see [ListOptions].
 func Limit(most int64) ListOption { return selection(func(o *ListOptions) { o.Limit = most }) }
 
-// Continue reads the page of a live list that the token of the page before names.
+// Continue reads the page of a list that the token of the page before names.
 func Continue(token string) ListOption { return selection(func(o *ListOptions) { o.Continue = token }) }
 
 // WriteOptions are those of Create, Update, Patch and Apply.
@@ -217,8 +229,15 @@ type WriteOptions struct {
 	Body Object
 }
 
-// ApplyToWrite implements [WriteOption]: it replaces everything.
-func (w WriteOptions) ApplyToWrite(o *WriteOptions) { *o = w }
+// ApplyToWrite implements [WriteOption]: the fields that are set count.
+func (w WriteOptions) ApplyToWrite(o *WriteOptions) {
+	o.FieldManager = cmp.Or(w.FieldManager, o.FieldManager)
+	o.DryRun, o.Force = o.DryRun || w.DryRun, o.Force || w.Force
+	o.FieldValidation = cmp.Or(w.FieldValidation, o.FieldValidation)
+	if w.Body != nil {
+		o.Body = w.Body
+	}
+}
 
 func (w WriteOptions) params() url.Values {
 	if w == (WriteOptions{}) {
@@ -331,7 +350,12 @@ func PropagationPolicy(policy metav1.DeletionPropagation) interface {
 type Preconditions metav1.Preconditions
 
 // ApplyToDelete implements [DeleteOption].
-func (p Preconditions) ApplyToDelete(o *DeleteOptions) { o.Preconditions = (*metav1.Preconditions)(&p) }
+func (p Preconditions) ApplyToDelete(o *DeleteOptions) {
+	if before := o.Preconditions; before != nil {
+		p.UID, p.ResourceVersion = cmp.Or(p.UID, before.UID), cmp.Or(p.ResourceVersion, before.ResourceVersion)
+	}
+	o.Preconditions = (*metav1.Preconditions)(&p)
+}
 
 // OnlyThis is the precondition that obj itself is deleted, not another of its name.
 func OnlyThis(obj metav1.Object) Preconditions {

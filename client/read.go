@@ -1,10 +1,13 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,6 +67,10 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 	if err != nil {
 		return err
 	}
+	found, next, remaining, err := o.page(found)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", k.GVK.Kind, err)
+	}
 	items := make([]runtime.Object, len(found))
 	for i, obj := range found {
 		items[i] = hand(obj, k, o.ReadOptions)
@@ -73,9 +80,36 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 	}
 	list.GetObjectKind().SetGroupVersionKind(k.List())
 	list.SetResourceVersion(version)
-	list.SetContinue("")
-	list.SetRemainingItemCount(nil)
+	list.SetContinue(next)
+	list.SetRemainingItemCount(remaining)
 	return nil
+}
+
+// cachePage begins the tokens of lists from the cache. The key of the last object that was listed follows.
+const cachePage = "cache:"
+
+var errOtherToken = errors.New("the Continue token is not one of a list from the cache: list all pages with " +
+	"client.Live, or none")
+
+// page returns the page of a cached list that Limit and Continue ask for, the token of the next one, and how many
+// objects are left then. It sorts found.
+func (l ListOptions) page(found []Object) (page []Object, next string, remaining *int64, err error) {
+	if l.Limit <= 0 && l.Continue == "" {
+		return found, "", nil, nil
+	}
+	key := func(obj Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
+	slices.SortFunc(found, func(a, b Object) int { return cmp.Compare(key(a), key(b)) })
+	if l.Continue != "" {
+		last, ours := strings.CutPrefix(l.Continue, cachePage)
+		if !ours {
+			return nil, "", nil, errOtherToken
+		}
+		found = slices.DeleteFunc(found, func(obj Object) bool { return key(obj) <= last })
+	}
+	if left := int64(len(found)) - l.Limit; l.Limit > 0 && left > 0 {
+		return found[:l.Limit], cachePage + key(found[l.Limit-1]), &left, nil
+	}
+	return found, "", nil, nil
 }
 
 // read answers q from the cache, and returns the version of the answer. list is nil, or of the type that the reader of
