@@ -208,8 +208,10 @@ func (c *checker) baseline() bool {
 	}
 	c.tally.Differs = firstDifference(c.base.trace, again.trace)
 	c.masked = map[string]bool{}
-	for _, line := range other.end.diff(c.base.end) {
-		c.masked[fieldOf(line)] = true
+	for _, pair := range other.pairs(c.base) {
+		for _, line := range pair[0].diff(pair[1]) {
+			c.masked[fieldOf(line)] = true
+		}
 	}
 	if d := c.tally.Differs; d != "" {
 		c.t.Logf("simtest: two runs of the same plan differ, so findings may not repeat: %s", d)
@@ -313,8 +315,8 @@ func (c *checker) misfit(r *run) string {
 // fail takes note of a finding.
 func (c *checker) fail(f Finding, r *run) {
 	f.plan, f.story = r.plan, r.story
-	if f.Rule == RuleEnd || f.Rule == RuleCreates || f.Rule == RuleDeletes {
-		f.story = r.story[:r.ended]
+	if f.told > 0 {
+		f.story = r.story[:f.told]
 	}
 	same := func(other Finding) bool { return other.Rule == f.Rule && other.Subject == f.Subject }
 	if !slices.ContainsFunc(c.found, same) {

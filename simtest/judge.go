@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -20,8 +21,8 @@ type Rule string
 
 // The rules.
 const (
-	// RuleEnd: the objects at the end are those of the run without faults. Resource versions, UIDs, times and generated
-	// names may differ.
+	// RuleEnd: the objects at the end, and whenever the user sees the program settle, are those of the run without
+	// faults. Resource versions, UIDs, times and generated names may differ.
 	RuleEnd Rule = "same end"
 	// RuleMatches: [Scenario.Matches] holds at the end.
 	RuleMatches Rule = "matches"
@@ -34,7 +35,8 @@ const (
 	// sees the program settle.
 	RuleDeletes Rule = "no needless delete"
 	// RuleCreates: the program creates no objects of other names than without faults, and no more of those whose names
-	// the server generates or have a UID in them, except for what others deleted.
+	// are generated, except for what others deleted while its owner was there. An UID of an object in a name stands for
+	// that object.
 	RuleCreates Rule = "no needless create"
 	// RuleIdentity: the program deletes or patches no object that has taken the name of another, if the program has
 	// been shown the other one only.
@@ -62,8 +64,10 @@ type Finding struct {
 	Rule    Rule
 	Subject string // what it is about; findings of one rule about one subject count as one
 	Text    string
-	Diff    []string // of [RuleEnd]: what differs at the end
+	Diff    []string // of [RuleEnd]: what differs
 
+	when  string // of [RuleEnd]
+	told  int    // lines of the run's story that belong to it; 0 is all
 	plan  *runPlan
 	story []*moment
 }
@@ -218,23 +222,58 @@ func allowed(rules []rbacv1.PolicyRule, o *op) bool {
 
 // compare judges a run by the run without faults.
 func (r *run) compare(base *run, masked map[string]bool, s *Scenario) {
-	add := func(rule Rule, subject, text string, diff []string) {
-		if !slices.Contains(s.Allow, rule) {
-			r.findings = append(r.findings, Finding{Rule: rule, Subject: subject, Text: text, Diff: diff})
+	if len(r.findings) > 0 || r.broken != nil {
+		return
+	}
+	if !slices.Contains(s.Allow, RuleEnd) {
+		if r.judgeEnds(base, func(line string) bool { return masked[fieldOf(line)] || s.ignores(fieldOf(line)) }) {
+			return
 		}
 	}
-	if r.end == nil || len(r.findings) > 0 || r.pruned || r.broken != nil {
+	if r.end == nil || r.pruned {
 		return
 	}
-	diff := slices.DeleteFunc(r.end.diff(base.end), func(line string) bool {
-		return masked[fieldOf(line)] || s.ignores(fieldOf(line))
-	})
-	if len(diff) > 0 {
-		add(RuleEnd, subjectOf(diff[0]), "the end differs from that of the run without faults", diff)
-		return
+	add := func(rule Rule, subject, text string) {
+		if !slices.Contains(s.Allow, rule) {
+			r.findings = append(r.findings, Finding{Rule: rule, Subject: subject, Text: text, told: r.end.told})
+		}
 	}
 	r.judgeDeletes(base, add)
 	r.judgeCreates(base, add)
+}
+
+// judgeEnds compares the end, and each state before it in which the user has seen the program settle. It reports whether
+// one differs.
+func (r *run) judgeEnds(base *run, ignored func(line string) bool) bool {
+	for _, pair := range r.pairs(base) {
+		diff := slices.DeleteFunc(pair[0].diff(pair[1]), ignored)
+		if len(diff) == 0 {
+			continue
+		}
+		f := Finding{Rule: RuleEnd, Subject: subjectOf(diff[0]), Diff: diff, told: pair[0].told}
+		if f.when, f.Text = "at the end", "the end differs from that of the run without faults"; pair[0] != r.end {
+			f.when = fmt.Sprintf("at Settle %d", pair[0].settles)
+			f.Text = "when the program has settled, the objects differ from those of the run without faults"
+		}
+		r.findings = append(r.findings, f)
+		return true
+	}
+	return false
+}
+
+// pairs returns the states of two runs that must not differ: those in which the user has seen the program settle, and
+// the end.
+func (r *run) pairs(base *run) [][2]*end {
+	var pairs [][2]*end
+	for n, e := range r.settled {
+		if e != nil && n < len(base.settled) && (r.end == nil || e.revision != r.end.revision) {
+			pairs = append(pairs, [2]*end{e, base.settled[n]})
+		}
+	}
+	if r.end != nil && base.end != nil && !r.pruned {
+		pairs = append(pairs, [2]*end{r.end, base.end})
+	}
+	return pairs
 }
 
 // idle returns the finding that the program writes nothing, or nil.
@@ -286,7 +325,7 @@ func subjectOf(line string) string {
 // judgeDeletes looks for deletes of what stays without faults: the object is there when the user next sees the program
 // settle, and the program has not deleted it since the user did so before. A process that deletes what it has just
 // created itself has mended a mistake, made when its cache was behind.
-func (r *run) judgeDeletes(base *run, add func(Rule, string, string, []string)) {
+func (r *run) judgeDeletes(base *run, add func(rule Rule, subject, text string)) {
 	type moment struct {
 		id
 		settles int
@@ -312,7 +351,7 @@ func (r *run) judgeDeletes(base *run, add func(Rule, string, string, []string)) 
 		ownMistake := made[c.id].by == byProgram && made[c.id].process == c.process && made[c.id].settles == c.settles
 		if c.deleted && c.by == byProgram && c.generated == "" && !ownMistake && !usual[at(c)] &&
 			base.had(c.id, at(c).settles) {
-			add(RuleDeletes, c.String(), "the program deletes what stays without faults: "+c.String(), nil)
+			add(RuleDeletes, c.String(), "the program deletes what stays without faults: "+c.String())
 		}
 	}
 }
@@ -339,15 +378,23 @@ type kin struct {
 }
 
 // family returns what stands for the names of all objects that count together with this one, "" if it counts alone.
-// Those are names that the server generates, and names with a UID, which depends on what was created before.
+// Those are names that the server generates, and names with a UID that is not that of an object.
 func (c *change) family() string {
 	if c.generated != "" {
 		return c.generated + "*"
 	}
-	if family := uidPattern.ReplaceAllString(c.name, "*"); family != c.name {
+	name := cmp.Or(c.alias, c.name)
+	if family := uidPattern.ReplaceAllString(name, "*"); family != name {
 		return family
 	}
 	return ""
+}
+
+// fixed returns the identity of an object that counts alone: it has the same name in all runs.
+func (c *change) fixed() id {
+	i := c.id
+	i.name = cmp.Or(c.alias, c.name)
+	return i
 }
 
 // balance counts the creates of the program less the deletes of others, by family.
@@ -372,16 +419,48 @@ func (r *run) balance() (map[kin]int, []kin) {
 	return sums, order
 }
 
+// litter is the objects of a family that have one owner.
+type litter struct {
+	kin
+	owner string
+}
+
+// litters returns the size of each litter, by the owner's identity; of owners that have the same, that of the larger
+// one. What others delete while its owner is there does not count: it may be replaced. What the garbage collector
+// deletes, without its owner, does.
+func (r *run) litters() map[litter]int {
+	sizes, owners := map[litter]int{}, map[string]id{}
+	for _, c := range r.changes {
+		k := litter{kin{c.resource, c.namespace, c.family()}, c.owner.uid}
+		switch {
+		case k.name == "" || k.owner == "":
+			continue
+		case c.created && c.by == byProgram:
+			sizes[k]++
+		case c.deleted && c.by != byProgram:
+			sizes[k]--
+		}
+		owners[k.owner] = c.owner.id
+	}
+	largest := map[litter]int{}
+	for k, n := range sizes {
+		k.owner = owners[k.owner].String()
+		largest[k] = max(largest[k], n)
+	}
+	return largest
+}
+
 // judgeCreates looks for objects that were created in excess. An object of a name that the run without faults has had
-// at some time is none: a program that is late may make it once more, and then has to remove it.
-func (r *run) judgeCreates(base *run, add func(Rule, string, string, []string)) {
+// at some time is none: a program that is late may make it once more, and then has to remove it. Nor is the first one
+// of an owner that has none without faults, because it is gone before the program sees it.
+func (r *run) judgeCreates(base *run, add func(rule Rule, subject, text string)) {
 	known := map[id]bool{}
 	for _, c := range base.changes {
-		known[c.id] = true
+		known[c.fixed()] = true
 	}
 	for _, c := range r.changes {
-		if c.created && c.by == byProgram && c.family() == "" && !known[c.id] && !base.end.has(c.id) {
-			add(RuleCreates, c.String(), "the program creates what it does not create without faults: "+c.String(), nil)
+		if c.created && c.by == byProgram && c.family() == "" && !known[c.fixed()] && !base.end.has(c.id) {
+			add(RuleCreates, c.String(), "the program creates what it does not create without faults: "+c.String())
 			return
 		}
 	}
@@ -391,7 +470,17 @@ func (r *run) judgeCreates(base *run, add func(Rule, string, string, []string)) 
 		if sums[k] > max(usual[k], 0) && sums[k] > 0 {
 			name := id(k).String()
 			add(RuleCreates, name, fmt.Sprintf("the program creates %s %d times more often than without faults", name,
-				sums[k]-usual[k]), nil)
+				sums[k]-usual[k]))
+			return
+		}
+	}
+	few, many := base.litters(), r.litters()
+	for _, c := range r.changes {
+		k := litter{kin{c.resource, c.namespace, c.family()}, c.owner.id.String()}
+		if few[k] > 0 && many[k] > few[k] {
+			name := id(k.kin).String()
+			add(RuleCreates, name, fmt.Sprintf("the program creates %s for %s %d times, without faults %d times", name,
+				k.owner, many[k], few[k]))
 			return
 		}
 	}

@@ -1,9 +1,14 @@
 package simtest
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
 // TestNamesWithUIDs: the UID of an owner, and so a name made of it, may depend on what was created before. Only the
@@ -28,9 +33,63 @@ func TestNamesWithUIDs(t *testing.T) {
 		{"another name", made("job-2"), "pods default/job-2"},
 	} {
 		found := ""
-		test.run.judgeCreates(made(one), func(_ Rule, subject, _ string, _ []string) { found = subject })
+		test.run.judgeCreates(made(one), func(_ Rule, subject, _ string) { found = subject })
 		if found != test.want {
 			t.Errorf("%s: found %q, want %q", test.name, found, test.want)
 		}
+	}
+}
+
+// namer keeps a Secret for each ConfigMap with the label "copy". The Secret's name has the UID of the ConfigMap.
+type namer struct{ client.Client }
+
+func (c *namer) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+	var source corev1.ConfigMap
+	if err := c.Get(ctx, r.NamespacedName, &source); err == nil && source.Labels["copy"] != "" {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.Namespace, Name: r.Name + "-" + string(source.UID), Labels: map[string]string{"of": r.Name},
+		}}
+		return ctrl.Result{}, client.IgnoreAlreadyExists(c.Create(ctx, secret))
+	} else if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, c.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(r.Namespace),
+		client.MatchingLabels{"of": r.Name})
+}
+
+// TestMadeAgainByUID: a process that starts on a replica that lags makes once more what a ConfigMap had that is gone,
+// and deletes it when it knows better. That is no finding, whether the name has an UID in it or not.
+func TestMadeAgainByUID(t *testing.T) {
+	s := Scenario{
+		Build: func(e *Env) (Program, error) {
+			mgr, err := ctrl.NewManager(e.Config(), ctrl.Options{})
+			if err != nil {
+				return nil, err
+			}
+			return mgr, ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(&namer{mgr.GetClient()})
+		},
+		Script: func(u *User) {
+			u.Create(sources()[0])
+			u.Settle()
+			u.Delete(sources()[0])
+			u.Settle()
+		},
+	}
+	c := newChecker(t, &s, Options{})
+	if !c.baseline() {
+		t.Fatal(c.found)
+	}
+	again := 0
+	for _, p := range c.staleRestarts().plans {
+		r := c.try(p, limits{})
+		for _, f := range r.findings {
+			t.Errorf("%v: %v", p.Faults, f)
+		}
+		if sums, _ := r.balance(); len(r.changes) > len(c.base.changes) && len(sums) == 0 {
+			again++
+		}
+	}
+	if again == 0 {
+		t.Error("in no run the Secret was made again")
 	}
 }

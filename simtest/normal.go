@@ -18,7 +18,10 @@ import (
 // end is a state in a form in which two runs can be compared. What may differ between them is replaced: UIDs, times,
 // generations, and generated names, whose suffix becomes a number.
 type end struct {
-	objects map[id]map[string]any
+	revision int64
+	settles  int // how often the user had seen the program settle
+	told     int // lines of the story until then
+	objects  map[id]map[string]any
 
 	// unchanged are the objects of the start that nobody has written to.
 	unchanged map[id]stored
@@ -29,7 +32,7 @@ var uidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 
 // normalize returns the state after the revision first in comparable form.
 func normalize(s *State, first int64) *end {
-	e := &end{objects: map[id]map[string]any{}, unchanged: map[id]stored{}}
+	e := &end{revision: s.Revision, objects: map[id]map[string]any{}, unchanged: map[id]stored{}}
 	var changed []id
 	for _, i := range s.ids() {
 		switch o := s.objects[i]; {

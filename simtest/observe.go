@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/flyball-dev/flyball/localapi"
 )
 
@@ -47,6 +50,9 @@ func (w *world) changed(c *committed) {
 		w.lives[i][len(w.lives[i])-1].died = c.Revision
 	case c.Previous == nil:
 		w.lives[i] = append(w.lives[i], life{born: c.Revision})
+		known := named{i, i}
+		known.shown.name = cmp.Or((&change{id: i, generated: prefixOf(c.Object)}).family(), w.alias(i.name), i.name)
+		w.known[uidOf(c.Object)] = known
 	}
 	if w.first == 0 {
 		return
@@ -66,6 +72,7 @@ func (w *world) changed(c *committed) {
 	w.record.changes = append(w.record.changes, change{
 		id: i, revision: c.Revision, created: c.Previous == nil, deleted: c.Object == nil, doomed: doomed(c),
 		by: w.author(c), generated: prefixOf(obj), process: process, settles: w.settles,
+		alias: w.alias(i.name), owner: w.ownerOf(obj),
 	})
 	if by := w.current.sender(); by != nil && !by.other && w.phase > scripting && by.ctx.Err() == nil {
 		w.fail(RuleRest, i.String(), fmt.Sprintf("%s writes although nothing has changed: %s", by.name(),
@@ -76,4 +83,40 @@ func (w *world) changed(c *committed) {
 			w.fail(RuleAlways, always.Name, fmt.Sprintf("%s: %v", always.Name, err))
 		}
 	}
+}
+
+// named is an object that has existed.
+type named struct {
+	id
+	shown id // with a name that is the same in all runs
+}
+
+// alias returns the name with each UID of an object replaced by what the object is, or "" if there is none.
+func (w *world) alias(name string) string {
+	alias := uidPattern.ReplaceAllStringFunc(name, func(uid string) string {
+		if o, ok := w.known[uid]; ok {
+			return "<uid of " + o.shown.String() + ">"
+		}
+		return uid
+	})
+	if alias == name {
+		return ""
+	}
+	return alias
+}
+
+// ownerOf returns the first owner of an object that is there and is not being deleted.
+func (w *world) ownerOf(obj runtime.Object) owner {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return owner{}
+	}
+	for _, ref := range m.GetOwnerReferences() {
+		uid := string(ref.UID)
+		o := w.known[uid]
+		if now := w.state.objects[o.id]; uidOf(now.object) == uid && !terminating(now.object) {
+			return owner{uid, o.shown}
+		}
+	}
+	return owner{}
 }

@@ -94,6 +94,7 @@ func (w *world) settled() {
 		w.parked = slices.Delete(w.parked, i, i+1)
 		w.mu.Unlock()
 		w.settles++
+		w.record.settled = append(w.record.settled, w.now())
 		o.verdict <- verdict{}
 		return
 	}
@@ -122,9 +123,19 @@ func (w *world) settled() {
 	}
 }
 
+// now returns the state in comparable form, or nil while a state is hidden from the program.
+func (w *world) now() *end {
+	if slices.ContainsFunc(w.holds, func(h *hold) bool { return h.hides != nil }) {
+		return nil
+	}
+	e := normalize(w.state, w.first)
+	e.settles, e.told = w.settles, len(w.story)
+	return e
+}
+
 // end records the state at the end of the script.
 func (w *world) end() {
-	w.record.end, w.record.ended = normalize(w.state, w.first), len(w.story)
+	w.record.end = w.now()
 	if w.scenario.Matches != nil {
 		if err := holds(w.scenario.Matches, w.state); err != nil {
 			w.fail(RuleMatches, "", "at the end: "+err.Error())

@@ -29,8 +29,9 @@ type run struct {
 	events         []sight // the events in ops
 	listed         []bool  // of each event in ops, whether it is part of a list in the form of a watch
 
+	// settled are the states in which the user has seen the program settle; nil where a state was hidden from it.
+	settled  []*end
 	end      *end
-	ended    int // lines of the story up to the end
 	findings []Finding
 	story    []*moment
 	trace    []string // of everything that happened, if it was asked for
@@ -88,7 +89,15 @@ type change struct {
 	by               author
 	generated        string // metadata.generateName
 	process          int    // the number of the process, if it was the program's or another's
+	alias            string // its name with what has the UIDs in place of them, "" if there are none
+	owner            owner  // the first that is there and is not being deleted
 	settles          int    // how often the user had seen the program settle
+}
+
+// owner is an object that another one refers to as its owner.
+type owner struct {
+	uid string
+	id  // with a name that is the same in all runs
 }
 
 // moment is one line of a story.

@@ -24,7 +24,7 @@ func (f Finding) String() string {
 			fmt.Fprintf(&b, "  and %d more differences\n", len(f.Diff)-i)
 			break
 		}
-		b.WriteString("  at the end, " + line + "\n")
+		b.WriteString("  " + f.when + ", " + line + "\n")
 	}
 	return b.String()
 }

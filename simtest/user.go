@@ -85,7 +85,8 @@ func (u *User) Do(what string, act func(ctx context.Context, c client.Client) er
 	}
 }
 
-// Settle waits until nothing has changed for [Scenario.Quiet].
+// Settle waits until nothing has changed for [Scenario.Quiet]. The objects are then compared with those of the run
+// without faults.
 func (u *User) Settle() { u.park(&op{step: "settle", order: "user settle", settle: true}) }
 
 // Wait lets virtual time pass.

@@ -72,6 +72,7 @@ type world struct {
 	first      int64 // the revision of the start
 	state      *State
 	lives      map[id][]life          // of all objects that have had that name, in order
+	known      map[string]named       // all objects that have existed, by UID
 	deleters   map[id]author          // of objects that are terminating
 	listed     map[*gate.Request]bool // watches of the program that have sent a bookmark
 	current    *op
@@ -116,7 +117,7 @@ func simulate(s *Scenario, p *runPlan, l limits, verbose bool) *run {
 	w := &world{
 		scenario: s, plan: p, limits: l, verbose: verbose, arrived: make(chan struct{}, 1), inFlight: map[any]*op{},
 		rand: rand.New(rand.NewPCG(p.Seed, 1)), began: time.Now(), lastChange: time.Now(), lives: map[id][]life{},
-		deleters: map[id]author{}, listed: map[*gate.Request]bool{},
+		known: map[string]named{}, deleters: map[id]author{}, listed: map[*gate.Request]bool{},
 		state: &State{objects: map[id]stored{}, scheme: s.scheme()}, store: memory.New(), servers: map[string]*server{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())

@@ -45,7 +45,12 @@ func (r *runner) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 // podOf returns the Pod of a task.
 func podOf(task *corev1.ConfigMap) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: task.Namespace, GenerateName: task.Name + "-"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: task.Namespace, GenerateName: task.Name + "-",
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(task, corev1.SchemeGroupVersion.WithKind("ConfigMap")),
+			},
+		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "task", Image: "busybox:1.37", Command: []string{"sh", "-c", task.Data["command"]},
 		}}},
@@ -127,5 +132,43 @@ func TestRunnerIsFound(t *testing.T) {
 	}
 	if got, err := docblock.Read(page, block); err != nil || got != want {
 		t.Errorf("%s does not show the story (%v): run %s\n%s", page, err, block, want)
+	}
+}
+
+// TestRunnerIsFoundBeforeTheDelete: the bug is found although the garbage collector removes all Pods before the end.
+// The user may have seen the program settle before the delete, or not.
+func TestRunnerIsFoundBeforeTheDelete(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		wait func(u *simtest.User)
+		rule simtest.Rule
+	}{
+		{"settles", (*simtest.User).Settle, simtest.RuleEnd},
+		{"waits", func(u *simtest.User) { u.Wait(time.Minute) }, simtest.RuleCreates},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, program := range []struct {
+				build func(*rest.Config) (*ctrl.Manager, error)
+				want  simtest.Rule
+			}{{newManager, test.rule}, {newMended, ""}} {
+				s := scenario(program.build)
+				s.Others = []func(*simtest.Env) (simtest.Program, error){simtest.GarbageCollector}
+				s.Script = func(u *simtest.User) {
+					u.Create(task)
+					test.wait(u)
+					simtest.Update(u, task, func(m *corev1.ConfigMap) { m.Data["command"] = "echo again" })
+					test.wait(u)
+					u.Delete(task)
+				}
+				finding, _ := simtest.Find(t, s, simtest.Options{Runs: 20, Budget: time.Minute})
+				var found simtest.Rule
+				if finding != nil {
+					found = finding.Rule
+				}
+				if found != program.want {
+					t.Errorf("found %q, want %q: %v", found, program.want, finding)
+				}
+			}
+		})
 	}
 }

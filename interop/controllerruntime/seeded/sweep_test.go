@@ -73,6 +73,7 @@ func TestSweepByStaleList(t *testing.T) {
 			}),
 			Script: func(u *simtest.User) {
 				u.Create(deployment("a"))
+				u.Create(deployment("stays")) // A process that starts has something to do, and sweeps.
 				u.Settle()
 				u.Delete(deployment("a"))
 				u.Settle()

@@ -74,20 +74,56 @@ func TestGizmo(t *testing.T) {
 	})
 }
 
-// TestGizmoUnderFaults does the same with every fault at every write: the process is killed, answers are lost, watches
-// are late. In the end the cluster must look as it does without faults.
-func TestGizmoUnderFaults(t *testing.T) {
+// lifeOfAGizmo is a script: the user looks at what has become of a Gizmo after each step.
+func lifeOfAGizmo(u *simtest.User) {
 	obj := &samplev1alpha1.Gizmo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
 		Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
 	}
-	prove(t, setupGizmo, func(u *simtest.User) {
-		u.Create(obj)
-		u.Settle()
-		simtest.Update(u, obj, func(g *samplev1alpha1.Gizmo) { g.Spec.Message = "hello again" })
-		u.Settle()
-		u.Delete(obj)
-	})
+	u.Create(obj)
+	u.Settle()
+	simtest.Update(u, obj, func(g *samplev1alpha1.Gizmo) { g.Spec.Message = "hello again" })
+	u.Settle()
+	u.Delete(obj)
+}
+
+// TestGizmoUnderFaults does the same with every fault at every write: the process is killed, answers are lost, watches
+// are late. At each Settle and at the end the cluster must look as it does without faults.
+func TestGizmoUnderFaults(t *testing.T) {
+	simtest.Check(t, underFaults(t, setupGizmo, lifeOfAGizmo))
+}
+
+// forgetfulGizmo has a bug: it generates the name of the ConfigMap. If it is killed before it has written the name into
+// the status, the next process creates another ConfigMap.
+type forgetfulGizmo struct{ client.Client }
+
+func (r *forgetfulGizmo) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var obj samplev1alpha1.Gizmo
+	if err := r.Get(ctx, req.NamespacedName, &obj); err != nil || obj.Status.ConfigMap != "" {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	owned := metav1.ObjectMeta{Namespace: obj.Namespace, GenerateName: obj.Name + "-"}
+	configMap := &corev1.ConfigMap{ObjectMeta: owned}
+	if err := ctrl.SetControllerReference(&obj, configMap, r.Scheme()); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.Create(ctx, configMap); err != nil {
+		return ctrl.Result{}, err
+	}
+	before := obj.DeepCopy()
+	obj.Status.ConfigMap = configMap.Name
+	return ctrl.Result{}, r.Status().Patch(ctx, &obj, client.MergeFrom(before))
+}
+
+// TestGizmoScriptFindsDuplicates tests the test above: its script must show a duplicate, although all ConfigMaps are
+// deleted in the end.
+func TestGizmoScriptFindsDuplicates(t *testing.T) {
+	found, report := simtest.Find(t, underFaults(t, func(mgr *ctrl.Manager) error {
+		return ctrl.NewControllerManagedBy(mgr).For(&samplev1alpha1.Gizmo{}).Complete(&forgetfulGizmo{mgr.GetClient()})
+	}, lifeOfAGizmo), simtest.Options{Runs: 20, Budget: time.Minute})
+	if found == nil || found.Rule != simtest.RuleEnd {
+		t.Errorf("%d runs found %v", report.Runs, found)
+	}
 }
 
 // TestGizmoWhoseConfigMapIsTaken: what hinders a Gizmo stands in its conditions and in an event.

@@ -112,15 +112,15 @@ func definitions(t *testing.T) []runtime.Object {
 	return objects
 }
 
-// prove runs controllers with every fault at every write, and does with them what the script says. See docs/simtest.md
+// underFaults returns controllers and a script for simtest, which tries every fault at every write. See docs/simtest.md
 // of github.com/flyball-dev/flyball.
-func prove(t *testing.T, setup func(mgr *ctrl.Manager) error, script func(u *simtest.User)) {
+func underFaults(t *testing.T, setup func(*ctrl.Manager) error, script func(*simtest.User)) simtest.Scenario {
 	t.Helper()
 	rules, err := allowed("../../config/rbac/role.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	simtest.Check(t, simtest.Scenario{
+	return simtest.Scenario{
 		Objects: definitions(t),
 		Scheme:  testScheme,
 		API:     localapi.Options{CEL: cel.New()},
@@ -135,7 +135,7 @@ func prove(t *testing.T, setup func(mgr *ctrl.Manager) error, script func(u *sim
 		Script: script,
 		Roles:  rules,
 		Budget: 5 * time.Second, // -sim.budget=5m tries pairs of faults, too
-	})
+	}
 }
 
 // run runs controllers against an API server of this process, which knows the kinds of config/crd/bases. The time of
