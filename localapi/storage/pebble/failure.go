@@ -72,8 +72,8 @@ func (d *disk) damaged(err error) error {
 // inconsistent is how the engine says at its start that a table is not as the manifest says.
 var inconsistent = regexp.MustCompile(`^L\d+: (\d+): (object size mismatch)?`)
 
-// misfit converts the error of an engine that finds a table missing, or of another size, into a DamagedError. It returns
-// nil for another error.
+// misfit converts the error of an engine that finds a table missing, or of another size, into a DamagedError. It
+// returns nil for another error.
 func (d *disk) misfit(err error) error {
 	m := inconsistent.FindStringSubmatch(err.Error())
 	switch {

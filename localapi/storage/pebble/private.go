@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// private is the operating system's file system. Its files are for the user of the process alone: a store holds secrets,
-// and its directory may have been there before, for all to read.
+// private is the operating system's file system. Its files are for the user of the process alone: a store holds
+// secrets, and its directory may have been there before, for all to read.
 type private struct{ vfs.FS }
 
 // Create implements vfs.FS. A file that exists is removed, as by the engine's own file system.
