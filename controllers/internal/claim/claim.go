@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
 )
 
 // Claimer adopts and releases objects for one owner. Owner, Kind, Selector and Patch are required.
@@ -201,4 +203,135 @@ func LiveCheck(owner metav1.Object, get func(ctx context.Context) (metav1.Object
 		}
 		return nil
 	}
+}
+
+// The API server compares metadata.uid in a patch with the stored object and refuses the patch when they differ:
+// that makes the uid a precondition, so neither patch can hit an object that replaced the one we saw.
+
+// adopting is the patch that makes an owner the controller of an object. Strategic merge joins ownerReferences by
+// uid, so the references of others stay; the server rejects a second one with controller=true.
+type adopting struct {
+	Metadata struct {
+		OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
+		UID             types.UID               `json:"uid"`
+	} `json:"metadata"`
+}
+
+// releasing is the patch that removes one owner reference.
+type releasing struct {
+	Metadata struct {
+		UID             types.UID    `json:"uid"`
+		OwnerReferences []removedRef `json:"ownerReferences"`
+	} `json:"metadata"`
+}
+
+type removedRef struct {
+	Directive string    `json:"$patch"`
+	UID       types.UID `json:"uid"`
+}
+
+func adoptPatch(owner metav1.Object, kind schema.GroupVersionKind, uid types.UID) ([]byte, error) {
+	var p adopting
+	p.Metadata.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)}
+	p.Metadata.UID = uid
+	return encode(p)
+}
+
+func releasePatch(owner, uid types.UID) ([]byte, error) {
+	var p releasing
+	p.Metadata.UID = uid
+	p.Metadata.OwnerReferences = []removedRef{{Directive: "delete", UID: owner}}
+	return encode(p)
+}
+
+func encode(patch any) ([]byte, error) {
+	b, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return b, nil
+}
+
+// controllerIndex is the name of the index that [IndexByController] fills.
+const controllerIndex = "controller"
+
+// IndexByController is an index function. Its value for an object is the UID of its controller; for an object that has
+// no controller it is the namespace, with a prefix that no UID has.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, AddPodControllerIndexer
+func IndexByController[T metav1.Object](obj T) ([]string, error) {
+	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
+		return []string{string(ref.UID)}, nil
+	}
+	return []string{orphansOf(obj.GetNamespace())}, nil
+}
+
+func orphansOf(namespace string) string { return "orphans/" + namespace }
+
+// AddIndex makes sure that the informer has the index that [Controlled] and [Candidates] need. Controllers share the
+// informers, so the first controller adds it and the others find it there.
+func AddIndex[T informer.Object](inf informer.Informer[T]) error {
+	err := inf.AddIndex(controllerIndex, IndexByController[T])
+	if err != nil && !errors.Is(err, informer.ErrIndexExists) {
+		return fmt.Errorf("index by controller: %w", err)
+	}
+	return nil
+}
+
+// Controlled returns the objects whose controller has this UID.
+func Controlled[T informer.Object](inf informer.Informer[T], controller types.UID) ([]T, error) {
+	return inf.ByIndex(controllerIndex, string(controller))
+}
+
+// Candidates returns the objects that a [Claimer] has to look at for owner: those that it controls, and those of its
+// namespace that have no controller.
+func Candidates[T informer.Object](inf informer.Informer[T], owner metav1.Object) ([]T, error) {
+	owned, err := Controlled(inf, owner.GetUID())
+	if err != nil {
+		return nil, fmt.Errorf("look up the dependents of %s: %w", owner.GetName(), err)
+	}
+	orphans, err := inf.ByIndex(controllerIndex, orphansOf(owner.GetNamespace()))
+	if err != nil {
+		return nil, fmt.Errorf("look up orphans: %w", err)
+	}
+	return append(owned, orphans...), nil
+}
+
+// Owners finds the owners that an event of an object concerns, among the owners of one kind in a cache.
+type Owners[O metav1.Object] struct {
+	Cache interface {
+		Get(namespace, name string) (O, bool)
+		List(namespace string, selector labels.Selector) []O
+	}
+	// Kind is the kind that owner references name.
+	Kind string
+	// Selector returns the selector of an owner, or nil.
+	Selector func(O) *metav1.LabelSelector
+}
+
+// Resolve returns the owner that ref refers to. It returns false if ref names another kind, or if the owner is gone,
+// even if another object has its name now.
+func (o Owners[O]) Resolve(namespace string, ref *metav1.OwnerReference) (owner O, ok bool) {
+	if ref == nil || ref.Kind != o.Kind {
+		return owner, false
+	}
+	found, ok := o.Cache.Get(namespace, ref.Name)
+	if !ok || found.GetUID() != ref.UID {
+		return owner, false
+	}
+	return found, true
+}
+
+// Adopters returns the owners whose selector matches an orphan. An empty selector matches nothing.
+func (o Owners[O]) Adopters(orphan metav1.Object) (adopters []O) {
+	if len(orphan.GetLabels()) == 0 {
+		return nil
+	}
+	for _, owner := range o.Cache.List(orphan.GetNamespace(), nil) {
+		selector, err := metav1.LabelSelectorAsSelector(o.Selector(owner))
+		if err == nil && !selector.Empty() && selector.Matches(labels.Set(orphan.GetLabels())) {
+			adopters = append(adopters, owner)
+		}
+	}
+	return adopters
 }

@@ -1,10 +1,22 @@
 package serving
 
 import (
+	"bytes"
+	"context"
+	"hash/fnv"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/dump"
 
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/handler"
 )
 
 // HasAddress reports whether a pod can be reached at all: it has not ended, and has an IP. It may be being deleted.
@@ -72,4 +84,95 @@ func containerPort(c *corev1.Container, name string, protocol corev1.Protocol) (
 		}
 	}
 	return 0, false
+}
+
+// PodEvents queues the Services that a change of a pod concerns, after batchPeriod, so that one sync serves all changes
+// until then. Zero means no delay.
+func (f *Finder) PodEvents(batchPeriod time.Duration) handler.EventHandler[*corev1.Pod, reconcile.Request] {
+	queue := func(q reconcile.Enqueuer[reconcile.Request], services []reconcile.Request) {
+		for _, svc := range services {
+			if batchPeriod > 0 {
+				q.AddAfter(svc, batchPeriod)
+			} else {
+				q.Add(svc)
+			}
+		}
+	}
+	return handler.EventHandler[*corev1.Pod, reconcile.Request]{
+		OnAdd: func(ctx context.Context, pod *corev1.Pod, _ bool, q reconcile.Enqueuer[reconcile.Request]) {
+			queue(q, f.Selecting(ctx, pod.Namespace, pod.Labels))
+		},
+		OnUpdate: func(ctx context.Context, old, pod *corev1.Pod, q reconcile.Enqueuer[reconcile.Request]) {
+			queue(q, f.concerned(ctx, old, pod))
+		},
+		OnDelete: func(ctx context.Context, gone informer.Deleted[*corev1.Pod],
+			q reconcile.Enqueuer[reconcile.Request],
+		) {
+			queue(q, f.Selecting(ctx, gone.Object.Namespace, gone.Object.Labels))
+		},
+	}
+}
+
+// concerned returns the Services whose addresses may change because the pod did. If only the pod's labels changed,
+// these are the Services that selected it either before or after, but not both.
+//
+// Source: k8s.io/endpointslice v0.37.2 util/controller_utils.go, GetPodUpdateProjectionKey and GetServicesToUpdate
+func (f *Finder) concerned(ctx context.Context, old, pod *corev1.Pod) []reconcile.Request {
+	changed, relabelled := podChanged(old, pod), !maps.Equal(old.Labels, pod.Labels)
+	if old.ResourceVersion == pod.ResourceVersion || (!changed && !relabelled) {
+		return nil
+	}
+	now := f.Selecting(ctx, pod.Namespace, pod.Labels)
+	if !relabelled {
+		return now
+	}
+	before := f.Selecting(ctx, old.Namespace, old.Labels)
+	left := without(before, now)
+	if changed {
+		return append(now, left...)
+	}
+	return append(without(now, before), left...)
+}
+
+func without(all, some []reconcile.Request) []reconcile.Request {
+	return slices.DeleteFunc(slices.Clone(all), func(r reconcile.Request) bool { return slices.Contains(some, r) })
+}
+
+// podChanged reports whether something changed that is published of a pod, or that decides whether it is published. It
+// need not compare other published fields, which never change.
+func podChanged(old, pod *corev1.Pod) bool {
+	return (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
+		pods.Terminal(old) != pods.Terminal(pod) ||
+		pods.Ready(old) != pods.Ready(pod) ||
+		old.Status.PodIP != pod.Status.PodIP ||
+		!slices.Equal(old.Status.PodIPs, pod.Status.PodIPs) ||
+		old.Spec.NodeName != pod.Spec.NodeName ||
+		old.Spec.Hostname != pod.Spec.Hostname || old.Spec.Subdomain != pod.Spec.Subdomain
+}
+
+// SortByHash sorts by the hash of each element's dump. The order has no meaning. It is the one that
+// kube-controller-manager writes, and it depends on the names of the Go types and their fields.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, SortSubsets, and pkg/util/hash/hash.go;
+// k8s.io/endpointslice v0.37.2 util/controller_utils.go, portsInOrder
+func SortByHash[T any](items []T) {
+	if len(items) < 2 {
+		return
+	}
+	type hashed struct {
+		sum  []byte
+		item T
+	}
+	keyed := make([]hashed, len(items))
+	hasher := fnv.New128a()
+	for i, item := range items {
+		hasher.Reset()
+		// Writing to a hash cannot fail.
+		_, _ = io.WriteString(hasher, dump.ForHash(item))
+		keyed[i] = hashed{sum: hasher.Sum(nil), item: item}
+	}
+	slices.SortFunc(keyed, func(a, b hashed) int { return bytes.Compare(a.sum, b.sum) })
+	for i := range keyed {
+		items[i] = keyed[i].item
+	}
 }
