@@ -30,5 +30,5 @@
 //
 // # Reading order
 //
-// exporter.go, the buffer and its life; spans.go, which step becomes which span; recent.go, what later spans refer to.
+// exporter.go, the buffer and its life; spans.go, which step becomes which span, and what later spans refer to.
 package opentelemetry
