@@ -1,8 +1,11 @@
 package deployment_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +42,9 @@ type cluster struct {
 	server *localapi.Server
 	log    *audit.Log
 	client kubernetes.Interface
-	stop   func() // ends the controllers and the kubelet
+	// rewrite changes the bodies of the controller's requests, as a mutating webhook would; nil: it does not.
+	rewrite func(method, path string, body []byte) []byte
+	stop    func() // ends the controllers and the kubelet
 }
 
 // agent is how the controller under test names itself to the server.
@@ -48,8 +53,16 @@ const agent = "controller-under-test"
 // run calls test in a bubble with a running cluster, whose API server lets changes pass through o.
 func run(t *testing.T, o localapi.Options, test func(c *cluster)) {
 	t.Helper()
+	runRewriting(t, o, nil, test)
+}
+
+// runRewriting is run with a rewriter of requests.
+func runRewriting(t *testing.T, o localapi.Options, rewrite func(method, path string, body []byte) []byte,
+	test func(c *cluster),
+) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, log: &audit.Log{}}
+		c := &cluster{t: t, log: &audit.Log{}, rewrite: rewrite}
 		o.Audit = c.log
 		server, err := localapi.New(o)
 		c.must(err)
@@ -63,6 +76,26 @@ func run(t *testing.T, o localapi.Options, test func(c *cluster)) {
 	})
 }
 
+// rewriter rewrites the bodies of requests.
+type rewriter struct {
+	next    http.RoundTripper
+	rewrite func(method, path string, body []byte) []byte
+}
+
+func (r rewriter) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body == nil {
+		return r.next.RoundTrip(req)
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	body = r.rewrite(req.Method, req.URL.Path, body)
+	req = req.Clone(req.Context())
+	req.Body, req.ContentLength, req.GetBody = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	return r.next.RoundTrip(req)
+}
+
 type part interface{ Run(context.Context) error }
 
 // start starts the three processes of a cluster. c.stop ends them.
@@ -71,6 +104,10 @@ func (c *cluster) start() {
 	var parts []part
 	config := rest.CopyConfig(c.server.RESTConfig())
 	config.UserAgent = agent
+	if c.rewrite != nil {
+		config.ContentType = "application/json"
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return rewriter{next, c.rewrite} })
+	}
 	parts = append(parts, c.underTest(config)...)
 	parts = append(parts, c.others()...)
 	logger := ktesting.NewLogger(c.t, ktesting.NewConfig(ktesting.Verbosity(2)))

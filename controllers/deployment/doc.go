@@ -13,6 +13,7 @@
 //	plan.go            what is observed, what a plan is, and which situation leads to which steps
 //	step.go            the steps a plan can hold, and their text
 //	newreplicaset.go   the new ReplicaSet: its annotations, its creation
+//	rewritten.go       the delay if something changes each new ReplicaSet when it is created
 //	rolling.go         RollingUpdate: scale up the new one, scale down the old ones
 //	recreate.go        Recreate: scale down the old ones, wait, scale up the new one
 //	scale.go           a change of spec.replicas, spread over the ReplicaSets of a rollout

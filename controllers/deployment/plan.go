@@ -87,7 +87,9 @@ func Plan(o Observed) (Changes, error) {
 		return p.plan, nil
 	case rollback:
 		p.syncNewReplicaSet(alone)
-		p.createNewReplicaSet()
+		if len(p.rewritten()) < mostRewritten {
+			p.createNewReplicaSet()
+		}
 		p.rollBack(revision)
 		return p.plan, nil
 	}
@@ -96,6 +98,7 @@ func Plan(o Observed) (Changes, error) {
 	case p.sizeChanged():
 		p.scale()
 		p.writeStatus()
+	case p.awaitsRewriter():
 	case t == appsv1.RecreateDeploymentStrategyType:
 		p.recreate()
 	case t == appsv1.RollingUpdateDeploymentStrategyType:

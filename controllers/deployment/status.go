@@ -13,8 +13,9 @@ import (
 // writeStatus writes the counts and the condition Available, if they changed.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, syncDeploymentStatus
-func (p *planner) writeStatus() {
-	status := p.status()
+func (p *planner) writeStatus() { p.writeStatusIfChanged(p.status()) }
+
+func (p *planner) writeStatusIfChanged(status appsv1.DeploymentStatus) {
 	if equality.Semantic.DeepEqual(p.d.Status, status) {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 const (
 	ReplicaSetUpdated     = "ReplicaSetUpdated"        // the rollout moves
 	ReplicaSetCreateError = "ReplicaSetCreateError"    // the API server refused the new ReplicaSet
+	ReplicaSetRewritten   = "ReplicaSetRewritten"      // the new ReplicaSet is changed whenever it is created
 	NewReplicaSetCreated  = "NewReplicaSetCreated"     // the rollout begins
 	FoundNewReplicaSet    = "FoundNewReplicaSet"       // the deadline was set when the ReplicaSet existed already
 	NewReplicaSetReady    = "NewReplicaSetAvailable"   // the rollout is complete

@@ -2,15 +2,21 @@ package replicasets
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"reflect"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/dump"
 )
 
@@ -22,6 +28,61 @@ func SameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	x, y := *a, *b
 	x.Labels, y.Labels = withoutHash(a.Labels), withoutHash(b.Labels)
 	return equality.Semantic.DeepEqual(&x, &y)
+}
+
+// Difference names the first field in which two pod templates differ, apart from the pod-template-hash label, as
+// "spec.template.spec.containers[0].image". It does not name the values, which may be secret.
+func Difference(a, b *corev1.PodTemplateSpec) string {
+	x, y := *a, *b
+	x.Labels, y.Labels = withoutHash(a.Labels), withoutHash(b.Labels)
+	before, err1 := runtime.DefaultUnstructuredConverter.ToUnstructured(&x)
+	now, err2 := runtime.DefaultUnstructuredConverter.ToUnstructured(&y)
+	path := field.NewPath("spec", "template")
+	if err := errors.Join(err1, err2); err != nil {
+		return path.String()
+	}
+	if found := difference(path, before, now); found != nil {
+		path = found
+	}
+	return path.String()
+}
+
+// difference returns the path of the first difference between two values of JSON below path; nil if there is none.
+func difference(path *field.Path, a, b any) *field.Path {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			return path
+		}
+		keys := maps.Clone(x)
+		maps.Copy(keys, y)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			at := path.Child(key)
+			if strings.ContainsAny(key, "./") { // a label or an annotation
+				at = path.Key(key)
+			}
+			if found := difference(at, x[key], y[key]); found != nil {
+				return found
+			}
+		}
+		return nil
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return path
+		}
+		for i := range x {
+			if found := difference(path.Index(i), x[i], y[i]); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	if !reflect.DeepEqual(a, b) {
+		return path
+	}
+	return nil
 }
 
 // DeploymentTemplate returns the template of the Deployment that rs was created for.

@@ -69,3 +69,43 @@ func TestReplicaSetName(t *testing.T) {
 	equal(t, "just fits", Name(long[:242], "0123456789"), long[:242]+"-0123456789")
 	equal(t, "a hash that leaves no room is joined as it is", Name("web", long), "web-"+long)
 }
+
+// The label of the hash is no difference, and neither is what means the same.
+func TestDifference(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*corev1.PodTemplateSpec)
+		want   string
+	}{
+		{"an image", func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Image = "b" }, ".spec.containers[0].image"},
+		{
+			"an annotation",
+			func(t *corev1.PodTemplateSpec) { t.Annotations = map[string]string{"example.com/by": "me"} },
+			".metadata.annotations",
+		},
+		{
+			"another annotation",
+			func(t *corev1.PodTemplateSpec) { t.Labels["example.com/by"] = "me" },
+			".metadata.labels[example.com/by]",
+		},
+		{
+			"a sidecar",
+			func(t *corev1.PodTemplateSpec) {
+				t.Spec.Containers = append(t.Spec.Containers, corev1.Container{Name: "s"})
+			},
+			".spec.containers",
+		},
+		{
+			"a field that was set",
+			func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Command = nil },
+			".spec.containers[0].command",
+		},
+		{"nothing", func(t *corev1.PodTemplateSpec) { t.Labels = WithHash(t.Labels, "x") }, ""},
+	} {
+		a := template("a")
+		a.Spec.Containers[0].Command = []string{"run"}
+		b := *a.DeepCopy()
+		tc.change(&b)
+		equal(t, tc.name, Difference(&a, &b), "spec.template"+tc.want)
+	}
+}
