@@ -242,8 +242,8 @@ func (r *run) compare(base *run, masked map[string]bool, s *Scenario) {
 	r.judgeCreates(base, add)
 }
 
-// judgeEnds compares the end, and each state before it in which the user has seen the program settle. It reports whether
-// one differs.
+// judgeEnds compares the end, and each state before it in which the user has seen the program settle. It reports
+// whether one differs.
 func (r *run) judgeEnds(base *run, ignored func(line string) bool) bool {
 	for _, pair := range r.pairs(base) {
 		diff := slices.DeleteFunc(pair[0].diff(pair[1]), ignored)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,6 +24,8 @@ type end struct {
 	told     int // lines of the story until then
 	objects  map[id]map[string]any
 
+	sources map[id]runtime.Object // what objects are made of
+
 	// unchanged are the objects of the start that nobody has written to.
 	unchanged map[id]stored
 	names     *strings.Replacer
@@ -33,6 +36,7 @@ var uidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 // normalize returns the state after the revision first in comparable form.
 func normalize(s *State, first int64) *end {
 	e := &end{revision: s.Revision, objects: map[id]map[string]any{}, unchanged: map[id]stored{}}
+	e.sources = map[id]runtime.Object{}
 	var changed []id
 	for _, i := range s.ids() {
 		switch o := s.objects[i]; {
@@ -49,6 +53,7 @@ func normalize(s *State, first int64) *end {
 		c := i
 		c.name = cmp.Or(canonical[i], e.names.Replace(i.name)) // A name may contain a UID.
 		e.objects[c] = e.normal(s.objects[i])
+		e.sources[c] = s.objects[i].object
 	}
 	return e
 }
@@ -197,6 +202,9 @@ func (e *end) get(i id) map[string]any {
 	return e.objects[i]
 }
 
+// source returns what an object is made of.
+func (e *end) source(i id) runtime.Object { return cmp.Or(e.unchanged[i].object, e.sources[i]) }
+
 // diff returns how e differs from want, an object and field in each line.
 func (e *end) diff(want *end) []string {
 	ids := map[id]bool{}
@@ -221,36 +229,42 @@ func (e *end) diff(want *end) []string {
 		case theirs == nil:
 			lines = append(lines, i.String()+": is there, and should not be")
 		default:
-			lines = append(lines, differences(i.String()+": ", "", mine, theirs)...)
+			c := &comparison{object: i.String(), sources: []runtime.Object{e.source(i), want.source(i)}}
+			lines = append(lines, c.differences("", mine, theirs)...)
 		}
 	}
 	return lines
 }
 
+// comparison compares two states of one object.
+type comparison struct {
+	object  string
+	sources []runtime.Object
+
+	// keys are the fields that tell the items of a list apart, by the path of the list. Lists of the type map have
+	// them. Nil: nobody has asked yet.
+	keys map[string][]string
+}
+
 // differences compares two values of a field.
-func differences(object, path string, have, want any) []string {
+func (c *comparison) differences(path string, have, want any) []string {
+	if l, ok := have.([]any); ok {
+		if m, ok := want.([]any); ok && !reflect.DeepEqual(l, m) {
+			have, want = c.items(path, l, m)
+		}
+	}
 	a, ok1 := have.(map[string]any)
 	b, ok2 := want.(map[string]any)
 	if ok1 && ok2 {
-		keys := map[string]bool{}
-		for k := range a {
-			keys[k] = true
-		}
-		for k := range b {
-			keys[k] = true
-		}
+		all := maps.Clone(a)
+		maps.Copy(all, b)
 		var lines []string
-		for _, k := range slices.Sorted(maps.Keys(keys)) {
-			lines = append(lines, differences(object, strings.TrimPrefix(path+"."+k, "."), a[k], b[k])...)
-		}
-		return lines
-	}
-	l, ok1 := have.([]any)
-	m, ok2 := want.([]any)
-	if ok1 && ok2 && len(l) == len(m) {
-		var lines []string
-		for i := range l {
-			lines = append(lines, differences(object, fmt.Sprintf("%s[%d]", path, i), l[i], m[i])...)
+		for _, k := range slices.Sorted(maps.Keys(all)) {
+			at := path + k
+			if k == "" || k[0] != '[' {
+				at = strings.TrimPrefix(path+"."+k, ".")
+			}
+			lines = append(lines, c.differences(at, a[k], b[k])...)
 		}
 		return lines
 	}
@@ -258,7 +272,82 @@ func differences(object, path string, have, want any) []string {
 	if x == y {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s%s is %s, without faults it is %s", object, path, x, y)}
+	return []string{fmt.Sprintf("%s: %s is %s, without faults it is %s", c.object, path, x, y)}
+}
+
+// items returns two lists as maps: by key, else by index if they have the same length. Otherwise it returns the lists.
+func (c *comparison) items(path string, have, want []any) (a, b any) {
+	if c.keys == nil {
+		c.keys = map[string][]string{}
+		c.learn()
+	}
+	if keys := c.keys[brackets.ReplaceAllString(path, "")]; keys != nil {
+		x, ok1 := byKey(have, keys)
+		y, ok2 := byKey(want, keys)
+		if ok1 && ok2 {
+			return x, y
+		}
+	}
+	if len(have) != len(want) {
+		return have, want
+	}
+	x, y := map[string]any{}, map[string]any{}
+	for i := range have {
+		k := fmt.Sprintf("[%d]", i)
+		x[k], y[k] = have[i], want[i]
+	}
+	return x, y
+}
+
+// brackets matches what stands for an item of a list in a path.
+var brackets = regexp.MustCompile(`\[[^\]]*\]`)
+
+// byKey returns the items of a list by what stands for them in a path. It reports false if that is not unique.
+func byKey(list []any, keys []string) (map[string]any, bool) {
+	items := make(map[string]any, len(list))
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		var pairs []string
+		for _, k := range keys {
+			if v, ok := fields[k]; ok {
+				pairs = append(pairs, fmt.Sprintf("%s=%v", k, v))
+			}
+		}
+		items["["+strings.Join(pairs, ",")+"]"] = item
+	}
+	return items, len(items) == len(list)
+}
+
+// learn finds the keys of lists in the managed fields of the object.
+func (c *comparison) learn() {
+	for _, source := range c.sources {
+		m, err := meta.Accessor(source)
+		if err != nil {
+			continue
+		}
+		for _, manager := range m.GetManagedFields() {
+			var set any
+			if f := manager.FieldsV1; f != nil && json.Unmarshal(f.Raw, &set) == nil {
+				c.learnSet("", set)
+			}
+		}
+	}
+}
+
+// learnSet finds the keys of lists in a set of managed fields..
+func (c *comparison) learnSet(path string, set any) {
+	members, _ := set.(map[string]any)
+	for name, below := range members {
+		if field, ok := strings.CutPrefix(name, "f:"); ok {
+			c.learnSet(strings.TrimPrefix(path+"."+field, "."), below)
+			continue
+		}
+		var values map[string]any
+		if key, ok := strings.CutPrefix(name, "k:"); ok && json.Unmarshal([]byte(key), &values) == nil {
+			c.keys[path] = slices.Sorted(maps.Keys(values))
+			c.learnSet(path, below)
+		}
+	}
 }
 
 func shown(v any) string {

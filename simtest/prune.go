@@ -35,7 +35,8 @@ func (w *world) goesOnElsewhere(p *process) bool {
 			fmt.Fprintln(h, f.Kind, f.At-w.counts[at], f.Revision)
 		}
 	}
-	fmt.Fprintln(h, w.settles, w.record.steps, w.scripted.Load(), w.exits, time.Since(w.began), time.Since(w.lastChange))
+	fmt.Fprintln(h, w.settles, w.record.steps, w.scripted.Load(), w.exits)
+	fmt.Fprintln(h, time.Since(w.began), time.Since(w.lastChange))
 	return w.limits.known(fingerprint(h.Sum64()))
 }
 
