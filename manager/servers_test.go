@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -351,5 +352,60 @@ func TestSignalsAreGivenBack(t *testing.T) {
 		if ctx.Err() == nil {
 			t.Error("the context outlives its release")
 		}
+	}
+}
+
+// TestGuardOfThePagesPort: whatever is served at DebugAddr, metrics too if they have the same address, answers neither
+// another Host than an address nor the pages of other origins, because a browser would lend it to them.
+func TestGuardOfThePagesPort(t *testing.T) {
+	m, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
+		DebugAddr: "127.0.0.1:0", MetricsAddr: "127.0.0.1:0", HealthAddr: "127.0.0.1:0", ServerTimeout: -1,
+		Metrics: metrics.New(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	for m.DebugAddr() == "" {
+		runtime.Gosched()
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, path := range []string{"/debug/pprof/", "/configz", "/metrics"} {
+		for _, c := range []struct {
+			host, site string
+			want       int
+		}{
+			{"", "", http.StatusOK},
+			{"localhost:1", "none", http.StatusOK},
+			{"", "same-origin", http.StatusOK},
+			{"evil.example.com", "", http.StatusForbidden},
+			{"evil.example.com:80", "same-origin", http.StatusForbidden},
+			{"", "cross-site", http.StatusForbidden},
+			{"", "same-site", http.StatusForbidden},
+		} {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.DebugAddr()+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = c.host
+			if c.site != "" {
+				r.Header.Set("Sec-Fetch-Site", c.site)
+			}
+			response, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode != c.want {
+				t.Errorf("%s of host %q for a page that is %q: %s, want %d", path, c.host, c.site, response.Status,
+					c.want)
+			}
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/internal/loopback"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/manager/internal/rotation"
 	"github.com/flyball-dev/flyball/manager/internal/serving"
@@ -115,6 +117,7 @@ func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 		debug = append(debug, "the inspector")
 	}
 	if mux := s.Mux(o.DebugAddr, debug...); mux != nil {
+		s.Guard(o.DebugAddr, func(h http.Handler) http.Handler { return loopback.Guard(h, isPage) })
 		handler := m.guard(serving.Debug(o.Configz))
 		mux.Handle("GET /debug/pprof/", handler)
 		mux.Handle("GET /configz", handler)
@@ -123,6 +126,11 @@ func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 		}
 	}
 	return s, nil
+}
+
+// isPage reports whether links of other pages may lead to a path: to the page of the inspector, and to nothing else.
+func isPage(path string) bool {
+	return strings.HasPrefix(path, "/inspect/") && !strings.HasPrefix(path, "/inspect/api/")
 }
 
 // AddMetricsServerExtraHandler serves a path of one's own at MetricsAddr, under the same rules as /metrics. It does

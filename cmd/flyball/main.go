@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
+	"github.com/flyball-dev/flyball/internal/printable"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -52,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "flyball: %v\n", err)
+	fmt.Fprintf(stderr, "flyball: %s\n", printable.Text(err.Error())) // a server may have written it
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
 		return 2
 	}

@@ -306,3 +306,12 @@ func TestRunRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestErrorsAreHarmless: names and words of others, in the last line of a command, cannot give orders to the terminal,
+// nor turn the text around.
+func TestErrorsAreHarmless(t *testing.T) {
+	code, _, errs := flyball(t.Context(), "run", "-f", "none\x1b]0;owned\a\u202egnp.yaml")
+	if code != 1 || !strings.Contains(errs, "owned") || strings.ContainsAny(errs, "\x1b\a\u202e") {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+}

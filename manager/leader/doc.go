@@ -26,9 +26,10 @@
 // A candidate that has never seen the lease creates a missing lease at once. If the lease was deleted a moment before,
 // its holder goes on for up to RetryPeriod.
 //
-// A suspended machine may stop its monotonic clock. A process that was stopped (SIGSTOP) and resumes runs its timers
-// late. To make sure that no write begins after the lease could be lost even then, call [Elector.Check] immediately
-// before each write.
+// A process that was stopped (SIGSTOP), or whose machine was suspended, runs its timers late when it resumes. To make
+// sure that no write begins after the lease could be lost even then, call [Elector.Check] immediately before each
+// write, as [Fence] does. Check reads two clocks, because the monotonic clock stops while a machine is suspended; it
+// goes wrong only if the wall clock is also set back in that time.
 //
 // Source: client-go v0.37.2 tools/leaderelection, for the meaning of the record and the durations.
 package leader

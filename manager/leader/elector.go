@@ -167,11 +167,19 @@ func (e *Elector) checkLocked() error {
 	switch {
 	case e.renewedAt.IsZero():
 		return fmt.Errorf("%w: not the leader of %s", ErrLost, e.lock.Describe())
-	case time.Since(e.renewedAt) >= e.options.RenewDeadline:
+	case since(e.renewedAt) >= e.options.RenewDeadline:
 		return fmt.Errorf("%w: %s was last renewed %v ago", ErrLost, e.lock.Describe(),
-			time.Since(e.renewedAt).Round(time.Millisecond))
+			since(e.renewedAt).Round(time.Millisecond))
 	}
 	return nil
+}
+
+// since returns how long ago t was: by the monotonic clock, or by the wall clock if more time has passed there. The
+// monotonic clock stops while the machine is suspended. The wall clock may be set; if it is set forward, a tenure ends
+// too early, which does no harm.
+func since(t time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(t), now.Round(0).Sub(t.Round(0)))
 }
 
 // Run waits until this process is elected, then calls lead, and renews the lease until lead returns. It then releases
@@ -360,7 +368,7 @@ func (e *Elector) won(record leaseRecord, sent time.Time) {
 	defer e.mu.Unlock()
 	e.observed, e.rival = observation{record: record, at: sent}, observation{}
 	e.unanswered = nil
-	if e.renewedAt.IsZero() || time.Since(e.renewedAt) < e.options.RenewDeadline {
+	if e.renewedAt.IsZero() || since(e.renewedAt) < e.options.RenewDeadline {
 		e.renewedAt = sent
 	}
 }

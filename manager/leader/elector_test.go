@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -545,4 +546,40 @@ func faultyCandidate(t *testing.T, lease *fakeLease, identity string, seed uint6
 		t.Fatal(err)
 	}
 	return start(t, e, lock)
+}
+
+// TestSuspendedMachine: the monotonic clock stands still while a machine is suspended. When it resumes, the tenure is
+// over by the wall clock, and a renewal that is answered then does not revive it.
+func TestSuspendedMachine(t *testing.T) {
+	e, err := New(&fakeLock{identity: "a"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.renewedAt = time.Now()
+	if err := e.Check(); err != nil {
+		t.Fatal(err)
+	}
+	e.renewedAt = onTheWall(t, e.renewedAt, -time.Minute)
+	if err := e.Check(); !errors.Is(err, ErrLost) {
+		t.Errorf("after a minute of sleep: %v, want %v", err, ErrLost)
+	}
+	e.won(leaseRecord{}, time.Now())
+	if err := e.Check(); !errors.Is(err, ErrLost) {
+		t.Errorf("after a renewal that came too late: %v, want %v", err, ErrLost)
+	}
+	e.renewedAt = onTheWall(t, time.Now(), time.Minute) // the wall clock was set back since
+	if err := e.Check(); err != nil {
+		t.Errorf("with a wall clock that was set back: %v", err)
+	}
+}
+
+// onTheWall returns a time with the same reading of the monotonic clock, and another one of the wall clock.
+func onTheWall(t *testing.T, at time.Time, d time.Duration) time.Time {
+	t.Helper()
+	moved := at
+	(*struct{ wall uint64 })(unsafe.Pointer(&moved)).wall += uint64(d/time.Second) << 30 // see package time
+	if moved.Sub(at) != 0 || moved.Round(0).Sub(at.Round(0)) != d {
+		t.Fatalf("package time has changed: %v and %v", at, moved)
+	}
+	return moved
 }

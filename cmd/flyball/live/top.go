@@ -143,7 +143,7 @@ func (s sample) resources() table {
 		t.rows = append(t.rows, []string{
 			mark(r.Name, len(r.Problems) > 0), short(float64(r.Objects)), rate(b.Events, r.Events, s.seconds()),
 			rate(b.Bytes, r.Bytes, s.seconds()), short(float64(r.Lists)), short(float64(r.Queued)),
-			strconv.Itoa(len(r.Handlers)), short(float64(pending)), r.Version,
+			strconv.Itoa(len(r.Handlers)), short(float64(pending)), printable.Line(r.Version),
 		})
 	}
 	return t
@@ -168,6 +168,7 @@ func (s sample) controllers() table {
 
 // mark marks the name of something that is unwell.
 func mark(name string, unwell bool) string {
+	name = printable.Line(name)
 	if unwell {
 		return name + " !"
 	}
@@ -178,7 +179,7 @@ func mark(name string, unwell bool) string {
 func (s sample) handlers(resource string) table {
 	t := table{columns: handlerColumns}
 	for _, r := range s.now.Resources {
-		if r.Name != resource {
+		if printable.Line(r.Name) != resource {
 			continue
 		}
 		for _, h := range r.Handlers {
@@ -195,7 +196,7 @@ func (s sample) handlers(resource string) table {
 func (s sample) keys(controller string) table {
 	t := table{columns: keyColumns}
 	for _, c := range s.now.Controllers {
-		if c.Name != controller {
+		if printable.Line(c.Name) != controller {
 			continue
 		}
 		for _, state := range []struct {

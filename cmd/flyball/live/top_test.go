@@ -197,3 +197,29 @@ func TestTopLive(t *testing.T) {
 		}
 	})
 }
+
+// TestTopIsHarmless: names that a manager sends cannot give orders to the terminal, nor turn the text around. What has
+// such a name can still be opened.
+func TestTopIsHarmless(t *testing.T) {
+	const evil = "x\x1b[2J\u202egnp"
+	now := pipeview.Pipeline{
+		Ready:       evil,
+		Resources:   []pipeview.Resource{{Name: evil, Version: evil, Problems: []string{evil}}},
+		Controllers: []pipeview.Controller{{Name: evil, Problem: evil, Ready: []pipeview.Key{{Key: evil, Why: evil}}}},
+	}
+	now.Resources[0].Handlers = append(now.Resources[0].Handlers, pipeview.Handler{Name: evil})
+	s := sample{now: now}
+	var out strings.Builder
+	if err := writeTop(&out, s); err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSuffix(s.resources().rows[0][0], " !")
+	handlers, keys := s.handlers(name).rows, s.keys(name).rows
+	if len(handlers) != 1 || len(keys) != 1 {
+		t.Fatalf("%d handlers and %d keys, want 1 and 1", len(handlers), len(keys))
+	}
+	text := out.String() + strings.Join(handlers[0], "") + strings.Join(keys[0], "")
+	if strings.ContainsAny(text, "\x1b\u202e") {
+		t.Errorf("%q", text)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/flyball-dev/flyball/internal/printable"
 	flyball "github.com/flyball-dev/flyball/manager"
 )
 
@@ -76,10 +77,11 @@ func (r report) writeTable(out io.Writer) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	line := printable.Line
 	fmt.Fprintln(w, "NAMESPACE\tKIND\tNAME\tAPPLIED\tCONDITIONS")
 	for _, o := range r.objects {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(o.GetNamespace(), "-"), o.GetKind(), o.GetName(), o.change,
-			conditions(o.Unstructured))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", line(cmp.Or(o.GetNamespace(), "-")), line(o.GetKind()),
+			line(o.GetName()), o.change, line(conditions(o.Unstructured)))
 	}
 	return w.Flush()
 }
@@ -105,7 +107,9 @@ func conditions(o *unstructured.Unstructured) string {
 // mostLater is the maximum number of keys due later that the summary shows.
 const mostLater = 10
 
-func (r report) writeSummary(out io.Writer) {
+func (r report) writeSummary(to io.Writer) {
+	out := &strings.Builder{}
+	defer func() { _, _ = io.WriteString(to, printable.Text(out.String())) }()
 	fmt.Fprintf(out, "\n%s.\n", upper(r.changes))
 	for _, line := range r.skipped {
 		fmt.Fprintf(out, "Skipped, of a kind that is not known: %s\n", line)

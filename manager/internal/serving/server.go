@@ -26,8 +26,9 @@ import (
 // methods may be called from any goroutine.
 type Server struct {
 	handlers map[string]*http.ServeMux // by address as configured
-	serves   map[string][]string       // names of what is served there, for the log
-	tls      *tls.Config               // nil: plain HTTP
+	guards   map[string]func(http.Handler) http.Handler
+	serves   map[string][]string // names of what is served there, for the log
+	tls      *tls.Config         // nil: plain HTTP
 	// Open opens a port. It is net.Listen, except in tests without a network.
 	Open func(network, address string) (net.Listener, error)
 
@@ -39,6 +40,7 @@ type Server struct {
 func New(config *tls.Config) *Server {
 	return &Server{
 		Open: net.Listen, tls: config, handlers: map[string]*http.ServeMux{},
+		guards: map[string]func(http.Handler) http.Handler{},
 		serves: map[string][]string{}, listeners: map[string]net.Listener{},
 	}
 }
@@ -57,6 +59,9 @@ func (s *Server) Mux(addr string, what ...string) *http.ServeMux {
 	}
 	return s.handlers[addr]
 }
+
+// Guard puts a guard in front of all that an address serves.
+func (s *Server) Guard(addr string, guard func(http.Handler) http.Handler) { s.guards[addr] = guard }
 
 // Listen opens all ports, or none if one cannot be opened.
 func (s *Server) Listen() error {
@@ -105,7 +110,11 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	failures := make(chan error, len(s.handlers)) // each goroutine sends once
-	for addr, handler := range s.handlers {
+	for addr, mux := range s.handlers {
+		handler := http.Handler(mux)
+		if guard := s.guards[addr]; guard != nil {
+			handler = guard(mux)
+		}
 		s.mu.Lock()
 		listener := s.listeners[addr]
 		s.mu.Unlock()
