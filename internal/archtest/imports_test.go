@@ -215,7 +215,6 @@ func TestJudge(t *testing.T) {
 		{"examples/hello", module + "/cmd/flyball/serve", false},
 		{"cmd/flyball", module + "/examples/hello", true},
 		{"cmd/flyball", module + "/docs/book/programs/chapter01", true},
-		{"docs/book/internal/terminal", module + "/cmd/flyball/serve", false},
 		{"deploy/deploytest", module + "/localapi", false},
 		{"localapi", module + "/deploy/deploytest", true},
 		{"workqueue", module + "/unknown", true},

@@ -23,6 +23,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
+const page = "01-control-loop"
+
 // run runs a scenario in virtual time on a server of its own, which invents the same names in every run.
 func run(t *testing.T, scenario func(t *testing.T, pods corev1client.PodInterface)) {
 	t.Helper()

@@ -1,4 +1,4 @@
-package chapter02
+package console
 
 import (
 	"regexp"
@@ -6,18 +6,12 @@ import (
 	"testing"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
-	"github.com/flyball-dev/flyball/docs/book/internal/book"
-	"github.com/flyball-dev/flyball/docs/book/internal/terminal"
 )
 
 // TestChapter02Console types what the chapter says.
 func TestChapter02Console(t *testing.T) {
-	const setUp = ". docs/book/shell/api.sh; pods=/api/v1/namespaces/default/pods"
-	x := terminal.Open(t, serve.Options{})
-	console := func(t *testing.T, text string) {
-		t.Helper()
-		book.Block(t, page, "```console\n"+strings.TrimRight(text, "\n")+"\n```")
-	}
+	x := Open(t, serve.Options{})
+	console := block("02-list-and-watch")
 	version := ""
 	t.Run("list", func(t *testing.T) {
 		text := x.Run(t, setUp,

@@ -1,4 +1,6 @@
-package terminal
+// Package console types what chapters 1 and 2 of the book tell a reader to type: commands of a shell, beside an API
+// server as flyball serve has it. It writes what they print into the pages.
+package console
 
 import (
 	"bufio"

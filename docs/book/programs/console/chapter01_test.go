@@ -1,4 +1,4 @@
-package chapter01
+package console
 
 import (
 	"context"
@@ -14,24 +14,26 @@ import (
 
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/docs/book/internal/book"
-	"github.com/flyball-dev/flyball/docs/book/internal/terminal"
 )
 
-const (
-	page = "01-control-loop"
-	// setUp is what the reader has typed before.
-	setUp = ". docs/book/shell/api.sh; pods=/api/v1/namespaces/default/pods"
-)
+// setUp is what the reader has typed before.
+const setUp = ". docs/book/shell/api.sh; pods=/api/v1/namespaces/default/pods"
 
-// console is a block of a terminal.
-func console(t *testing.T, text string) {
-	t.Helper()
-	book.Block(t, page, "```console\n"+strings.TrimRight(text, "\n")+"\n```")
+// block returns the function that compares a block of a terminal with the page.
+func block(page string) func(t *testing.T, text string) {
+	return func(t *testing.T, text string) {
+		t.Helper()
+		book.Block(t, page, "```console\n"+strings.TrimRight(text, "\n")+"\n```")
+	}
 }
+
+const controlLoop = "01-control-loop"
+
+var console = block(controlLoop)
 
 // TestChapter01Console types what the chapter says.
 func TestChapter01Console(t *testing.T) {
-	x := terminal.Open(t, serve.Options{Kubelet: true})
+	x := Open(t, serve.Options{Kubelet: true})
 	t.Run("serve", func(t *testing.T) {
 		console(t, "$ bin/flyball serve --controllers= --kubeconfig bin/kubeconfig\n"+x.Serve)
 	})
@@ -53,7 +55,7 @@ func TestChapter01Console(t *testing.T) {
 }
 
 // running waits until a Pod runs.
-func running(t *testing.T, x *terminal.Terminal, name string) {
+func running(t *testing.T, x *Terminal, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -71,7 +73,7 @@ func running(t *testing.T, x *terminal.Terminal, name string) {
 }
 
 // keep runs keep.sh in a second terminal while the first deletes a Pod.
-func keep(t *testing.T, x *terminal.Terminal) {
+func keep(t *testing.T, x *Terminal) {
 	loop := x.Start(t, "", "exec sh docs/book/shell/keep.sh")
 	defer loop.Stop()
 	said := "$ sh docs/book/shell/keep.sh\n" + loop.Line() + loop.Line()
@@ -81,15 +83,18 @@ func keep(t *testing.T, x *terminal.Terminal) {
 }
 
 // kubectl runs the commands of the table in the chapter, where kubectl is there.
-func kubectl(t *testing.T, x *terminal.Terminal) {
+func kubectl(t *testing.T, x *Terminal) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip(err)
 	}
-	text, err := os.ReadFile(filepath.Join(book.Dir(), page+".md"))
+	text, err := os.ReadFile(filepath.Join(book.Dir(), controlLoop+".md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := loop{numbered: true}.next(nil)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-1", Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx:1.28"}}},
+	}
 	if _, err := x.Client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +123,7 @@ func TestChapter01Scripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			book.Block(t, page, "```sh\n"+strings.TrimSpace(string(text))+"\n```")
+			book.Block(t, controlLoop, "```sh\n"+strings.TrimSpace(string(text))+"\n```")
 		})
 	}
 }
