@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -79,13 +80,26 @@ func TestAllControllersRunOnAManager(t *testing.T) {
 		if err != nil || len(slices.Items) != 1 {
 			t.Errorf("the endpointslice controller did nothing: %v, %v", slices.Items, err)
 		}
+		unknown := []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Gadget", Name: "g", UID: "g"}}
+		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child", OwnerReferences: unknown}}
+		if _, err := clients.CoreV1().ConfigMaps("default").Create(ctx, child, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		ready := httptest.NewRecorder()
+		m.HealthHandler().ServeHTTP(ready, httptest.NewRequest("GET", "/readyz", nil))
+		if text := ready.Body.String(); ready.Code != http.StatusOK ||
+			!strings.Contains(text, "[+]garbage-collector-controller: left alone") ||
+			!strings.Contains(text, "owner of ConfigMap default/child") {
+			t.Errorf("readyz: %d %s", ready.Code, text)
+		}
 		w := httptest.NewRecorder()
 		registry.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		for _, line := range []string{
 			`workqueue_adds_total{name="endpoints-controller"}`, `workqueue_depth{name="deployment-controller"}`,
 			`workqueue_depth{name="replicaset-controller"}`,
 			`workqueue_depth{name="garbage_collector_attempt_to_delete"}`,
-			`garbage_collector_unresolved_objects 0`,
+			`garbage_collector_unresolved_objects 1`,
 			`informer_objects{resource="services"} 2`,
 		} {
 			if !strings.Contains(w.Body.String(), line) {
