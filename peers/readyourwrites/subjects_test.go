@@ -211,6 +211,7 @@ func newFlyball(t *testing.T, ctx context.Context, wg *sync.WaitGroup, config *r
 }
 
 func (c *flyball) children(ctx context.Context) (int, error) {
+	ctx = client.WithOwner(ctx, c) // As package reconcile does for a reconcile.
 	if c.untyped {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(secretKind.GroupVersion().WithKind("SecretList"))
