@@ -168,7 +168,7 @@ soak: ## ten minutes of everything an informer meets, at 100,000 objects, in vir
 	FLYBALL_SOAK=10m go test -run TestSoak -timeout 30m -v ./informer
 
 .PHONY: children
-children: ## 10,000 lives of a controller that must never have two children, whatever happens to watch and answers
+children: ## 11,000 lives of a controller that must never have two children, whatever happens to watch and answers
 	FLYBALL_CHILD_RUNS=1000 go test -count 1 -run 'TestExactlyOneChild$$' -timeout 1h -v ./reconcile
 
 .PHONY: chaos

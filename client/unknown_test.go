@@ -155,6 +155,30 @@ func TestServerThatCannotBeAsked(t *testing.T) {
 	}, configMap("a"))
 }
 
+// What the server says of a lost write may be older than the next own write: that is what a read sees.
+func TestWriteWhileTheServerIsAsked(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() { w.lag = time.Hour })
+		w.warm(&corev1.ConfigMapList{})
+		w.lose(false)
+		if err := w.Create(w.ctx, configMap("a")); err == nil {
+			t.Fatal("the answer was not lost")
+		}
+		w.set(func() {
+			w.before, w.after = nil, func(r *gate.Request) gate.Verdict {
+				if r.Verb == "list" {
+					w.must(w.Create(w.ctx, configMap("a", "v", "2")))
+				}
+				return gate.Verdict{}
+			}
+		})
+		var got corev1.ConfigMap
+		if err := w.Get(w.ctx, keyOf(configMap("a")), &got); err != nil || got.Labels["v"] != "2" {
+			t.Errorf("read %v, %v", got.Labels, err)
+		}
+	})
+}
+
 // A patch without a precondition whose answer was lost blocks the lists that have the object or that it would bring the
 // object into, and no others.
 func TestLostPatchBlocksItsLists(t *testing.T) {

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
@@ -31,6 +33,7 @@ const childRuns = 10
 type childVariant struct {
 	name         string
 	lose         bool // the answer of the first create is lost
+	fail         bool // the first create takes effect and is answered with an internal error
 	thirdParty   bool // somebody deletes the first child
 	cut          bool // watches end at each frame for a while, and the history is compacted
 	unstructured bool
@@ -40,6 +43,7 @@ type childVariant struct {
 var childVariants = []childVariant{
 	{name: "watch delayed"},
 	{name: "answer lost", lose: true},
+	{name: "answered with an error although applied", fail: true},
 	{name: "child deleted by a third party", thirdParty: true},
 	{name: "watch cut and listed again", cut: true},
 	{name: "created and deleted inside one gap", cut: true, thirdParty: true},
@@ -108,8 +112,11 @@ func (r *childRun) gate() gate.Gate {
 			time.Sleep(r.between(time.Millisecond, 30*time.Millisecond))
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if r.variant.lose && q.Verb == "create" && q.Resource == "secrets" && r.lost == 0 {
+			if (r.variant.lose || r.variant.fail) && q.Verb == "create" && q.Resource == "secrets" && r.lost == 0 {
 				r.lost++
+				if r.variant.fail {
+					return gate.FailWith(apierrors.NewInternalError(errors.New("after it was applied")))
+				}
 				return gate.Verdict{Action: gate.Drop}
 			}
 			return gate.Verdict{}

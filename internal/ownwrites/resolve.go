@@ -31,7 +31,7 @@ const AskAgainAfter = 2 * time.Second
 // there is none, and the doubt ends. Otherwise a list bounds the effect, and that of all other writes without a name
 // that are due by now: reads have to wait for a cache that has reached its version.
 func (l *Resource) Resolve(ctx context.Context, w *Write) error {
-	start, history := time.Now(), l.record.history()
+	start, history, known := time.Now(), l.record.history(), slices.Concat(w.known, l.identities(w.Key()))
 	list, err := l.record.ask(ctx, w)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -40,7 +40,7 @@ func (l *Resource) Resolve(ctx context.Context, w *Write) error {
 		return err
 	}
 	if w.Key().Name != "" {
-		l.settle(w, w.now(list))
+		l.settle(w, w.now(list, known))
 		return nil
 	}
 	l.mu.Lock()
@@ -64,11 +64,11 @@ type listing struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// now returns the entry for what the server has under the name of w. It is nil if there is no such object, and this
-// process has never seen one.
-func (w *Write) now(list listing) *Entry {
+// now returns the entry for what the server has under the name of w. It is nil if there is no such object, and none was
+// known before the server was asked. An object that this process has made since is not the one that is missing.
+func (w *Write) now(list listing, known []Identity) *Entry {
 	if len(list.Items) == 0 {
-		return w.lastVanished(slices.Concat(w.known, w.resource.identities(w.Key())))
+		return w.lastVanished(known)
 	}
 	body := list.Items[0]
 	if wire.Identify(runtime.ContentTypeJSON, body).Kind == "" { // Lists of the built-in API name it once.
