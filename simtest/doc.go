@@ -15,9 +15,10 @@
 // [Find].
 //
 // Then one run: fault.go, what can go wrong and when; world.go, the parts of a run; phase.go, how far it is;
-// process.go, processes of the program; gate.go, where every request and event waits; schedule.go, which of them
-// happens next; hold.go, what holds them back; answers.go, answers that all runs share; observe.go, what has changed;
-// judge.go, the rules; normal.go, how ends are compared; record.go, what a run leaves behind.
+// process.go, processes of the program; outside.go, what is outside the cluster; gate.go, where every request and event
+// waits; schedule.go, which of them happens next; hold.go, what holds them back; answers.go, answers that all runs
+// share; observe.go, what has changed; judge.go, the rules; normal.go, how states are compared; record.go, what a run
+// leaves behind.
 //
 // Then the search: check.go, the runs without faults; explore.go, which plans are tried; prune.go, which need not be;
 // shrink.go, how a finding is made simpler; corpus.go, findings kept for later; story.go, report.go and page.go, what

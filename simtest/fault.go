@@ -196,6 +196,11 @@ func (p *runPlan) pauses() bool {
 	return slices.ContainsFunc(p.Faults, func(f runFault) bool { return f.Kind == pauseLeader })
 }
 
+// hides reports whether a state is hidden from the program.
+func (p *runPlan) hides() bool {
+	return slices.ContainsFunc(p.Faults, func(f runFault) bool { return f.Kind == hide })
+}
+
 func (p *runPlan) skips(step int) bool { return slices.Contains(p.Skip, step) }
 
 // token returns the plan as one word, for -sim.replay.

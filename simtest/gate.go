@@ -18,7 +18,7 @@ type op struct {
 	cluster string // the server that request was sent to
 	request *gate.Request
 	event   *gate.Frame // of the watch that request opened
-	step    string      // of the user
+	step    string      // what it is called, if it is the user's or goes outside of the cluster
 	settle  bool
 
 	// round is when the scheduler first saw it, and order the rank among those that it saw at the same time.
@@ -95,7 +95,7 @@ func bookkeepingPath(path string) bool {
 
 // signature names what the op does, without what differs between runs of the same program.
 func (o *op) signature() string {
-	if o.request == nil {
+	if o.step != "" {
 		return o.step
 	}
 	r := o.request

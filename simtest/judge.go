@@ -262,11 +262,11 @@ func (r *run) judgeEnds(base *run, ignored func(line string) bool) bool {
 }
 
 // pairs returns the states of two runs that must not differ: those in which the user has seen the program settle, and
-// the end.
+// the end. While a state is hidden, the user sees the program settle before it has done its work.
 func (r *run) pairs(base *run) [][2]*end {
 	var pairs [][2]*end
 	for n, e := range r.settled {
-		if e != nil && n < len(base.settled) && (r.end == nil || e.revision != r.end.revision) {
+		if !r.plan.hides() && n < len(base.settled) && (r.end == nil || e.revision != r.end.revision) {
 			pairs = append(pairs, [2]*end{e, base.settled[n]})
 		}
 	}
@@ -330,9 +330,8 @@ func (r *run) judgeDeletes(base *run, add func(rule Rule, subject, text string))
 		id
 		settles int
 	}
-	hides := slices.ContainsFunc(r.plan.Faults, func(f runFault) bool { return f.Kind == hide })
 	at := func(c change) moment {
-		if hides { // The user may see the program settle before it has done its work.
+		if r.plan.hides() { // The user may see the program settle before it has done its work.
 			return moment{c.id, math.MaxInt}
 		}
 		return moment{c.id, c.settles}

@@ -123,12 +123,10 @@ func (w *world) settled() {
 	}
 }
 
-// now returns the state in comparable form, or nil while a state is hidden from the program.
+// now returns the state in comparable form.
 func (w *world) now() *end {
-	if slices.ContainsFunc(w.holds, func(h *hold) bool { return h.hides != nil }) {
-		return nil
-	}
 	e := normalize(w.state, w.first)
+	w.addOutside(e)
 	e.settles, e.told = w.settles, len(w.story)
 	return e
 }

@@ -18,6 +18,12 @@ func (w *world) goesOnElsewhere(p *process) bool {
 		p.nextLags != 0 || len(w.holds) > 0 || w.plan.random {
 		return false
 	}
+	w.mu.Lock()
+	elsewhere := len(w.outside) > 0 // whose state may be hidden
+	w.mu.Unlock()
+	if elsewhere {
+		return false
+	}
 	h := fnv.New64a()
 	encoder := json.NewEncoder(h)
 	for _, i := range w.state.ids() {

@@ -29,8 +29,7 @@ type run struct {
 	events         []sight // the events in ops
 	listed         []bool  // of each event in ops, whether it is part of a list in the form of a watch
 
-	// settled are the states in which the user has seen the program settle; nil where a state was hidden from it.
-	settled  []*end
+	settled  []*end // the states in which the user has seen the program settle
 	end      *end
 	findings []Finding
 	story    []*moment

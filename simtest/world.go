@@ -58,6 +58,7 @@ type world struct {
 	story    []*moment
 	// transports are those of all configs that Build got.
 	transports []weak.Pointer[transport]
+	outside    map[string]any // by the name that Outside got
 
 	// What follows belongs to the scheduler.
 	processes  []*process
@@ -117,7 +118,8 @@ func simulate(s *Scenario, p *runPlan, l limits, verbose bool) *run {
 	w := &world{
 		scenario: s, plan: p, limits: l, verbose: verbose, arrived: make(chan struct{}, 1), inFlight: map[any]*op{},
 		rand: rand.New(rand.NewPCG(p.Seed, 1)), began: time.Now(), lastChange: time.Now(), lives: map[id][]life{},
-		known: map[string]named{}, deleters: map[id]author{}, listed: map[*gate.Request]bool{},
+		known: map[string]named{}, outside: map[string]any{},
+		deleters: map[id]author{}, listed: map[*gate.Request]bool{},
 		state: &State{objects: map[id]stored{}, scheme: s.scheme()}, store: memory.New(), servers: map[string]*server{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
