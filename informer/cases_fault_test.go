@@ -279,11 +279,11 @@ func TestBusyServer(t *testing.T) {
 func TestBusyList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		s.fail(slices.Repeat([]error{errTooManyFor(90)}, 3), nil)
+		s.fail(slices.Repeat([]error{errTooManyFor(60)}, 3), nil)
 		c, stop := followed(t, s, nil, Options[object]{})
 		defer stop()
 		for range 3 {
-			time.Sleep(90*time.Second - 1)
+			time.Sleep(time.Minute - 1)
 			synctest.Wait()
 			if lists, _, watches := c.counts(); lists != 1 || watches > 0 || c.inf.HasSynced() {
 				t.Errorf("%d lists, %d watches before the server wanted", lists, watches)
