@@ -27,5 +27,5 @@
 //
 // inspect.go, the Inspector; object.go, an object's timeline; diff.go, what changed in it; why.go, why nothing happens
 // to it; pipeline.go, all resources and controllers. serve.go answers requests, which guard.go lets through; events.go
-// streams; compare.go and align.go put an object of a cache beside the server's. The folder page has the page.
+// streams; compare.go puts an object of a cache beside the server's. The folder page has the page.
 package inspect

@@ -19,5 +19,5 @@
 //     annotations; the API server takes no other change of metadata.
 //   - An object that has the wanted version already is returned as it is.
 //
-// Read convertible.go first, then webhook.go. http.go is the protocol.
+// Read convertible.go first, then webhook.go, which has the protocol, too.
 package conversion
