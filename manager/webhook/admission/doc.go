@@ -16,6 +16,6 @@
 //     ([RequestFromContext]) and a logger.
 //   - Fields that the Go type does not have survive a [Defaulter]: see [WithDefaulter].
 //
-// Read response.go first, which has the request, too, then handler.go and validator.go. http.go is the protocol; patch.go
-// computes patches.
+// Read response.go first, which has the request, too, then handler.go and validator.go. http.go is the protocol;
+// patch.go computes patches.
 package admission
