@@ -2,7 +2,9 @@ package simtest
 
 import (
 	"cmp"
+	"fmt"
 	"math"
+	"os"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -10,7 +12,7 @@ import (
 
 // Check runs the scenario without faults, and then with every fault that it can think of until its Budget is used
 // up. It fails the test at the first finding, with a story that leads to it and a token that repeats it. The
-// flag -sim.all makes it go on.
+// flag -sim.all makes it go on. If the budget is too small for one fault at each write, Check prints what to set.
 //
 // Check must not be called in a bubble of [testing/synctest]: each run is a bubble of its own.
 func Check(t *testing.T, s Scenario) {
@@ -86,6 +88,9 @@ func (c *checker) check() {
 		}
 		c.explore(start.Add(c.budget))
 		c.report(time.Since(start))
+		if short := c.short(time.Since(start)); short != "" && c.keeps {
+			fmt.Fprintln(os.Stderr, short) // Without -v, what a passing test logs is not shown.
+		}
 		drawn := c.base.plan
 		if len(c.found) > 0 {
 			drawn = c.found[0].plan

@@ -99,6 +99,11 @@ func (w *world) addOutside(e *end) {
 		if !ok {
 			fields = map[string]any{"value": e.value(value, 0)}
 		}
-		e.objects[id{resource{schema.GroupResource{Resource: outside}, ""}, "", name}] = fields
+		e.objects[outsideID(name)] = fields
 	}
+}
+
+// outsideID is what stands for a state outside the cluster among the objects.
+func outsideID(name string) id {
+	return id{resource: resource{GroupResource: schema.GroupResource{Resource: outside}}, name: name}
 }

@@ -99,6 +99,23 @@ func (c *checker) table(took time.Duration) string {
 	return b.String()
 }
 
+// short tells that the budget has ended before one fault was tried at each write, and what to set. It returns "" if
+// the budget was enough.
+func (c *checker) short(took time.Duration) string {
+	first := c.tried[0]
+	if first.plans == first.all || len(c.found) > 0 {
+		return ""
+	}
+	each := took / 3 // There were three runs without faults.
+	if first.plans > 0 {
+		each = first.took / time.Duration(first.plans)
+	}
+	need := took - first.took + each*time.Duration(first.all)
+	need = (need * 3 / 2).Truncate(time.Second) + time.Second
+	return fmt.Sprintf("simtest: %s: the budget of %v has ended after %d of %d runs with one fault at a write. Set "+
+		"Scenario.Budget to %v, or run go test with -sim.budget=%[5]v", c.t.Name(), c.budget, first.plans, first.all, need)
+}
+
 // merge adds up stages of the same name.
 func merge(stages []tried) []tried {
 	var all []tried
