@@ -117,16 +117,22 @@ func (l ListOptions) page(found []Object) (page []Object, next string, remaining
 // it has already changed. Every other reader gets the server's answer there or, if that fails, what the cache has.
 func (c *Cluster) read(ctx context.Context, cache *cached.Cache, q *cached.Query, o ReadOptions, list ObjectList,
 ) (found []Object, version string, err error) {
-	outside := OwnerFrom(ctx) == nil
-	if outside && o.LiveIfStale {
-		ctx = WithOwner(ctx, o) // It wants to be told of everything that a reconcile is.
+	reader := ctx
+	if o.LiveIfStale && OwnerFrom(ctx) == nil {
+		reader = WithOwner(ctx, o) // It wants to be told of everything that a reconcile is.
 	}
-	version = cache.Watermark(q.Key.Namespace)
-	found, err = c.readCache(ctx, cache, q, o)
-	if !errors.Is(err, ErrStale) || !outside && !o.LiveIfStale {
+	if q.Lists() {
+		version = cache.Watermark(q.Key.Namespace)
+	}
+	found, err = c.readCache(reader, cache, q, o)
+	if !errors.Is(err, ErrStale) {
 		return found, version, err
 	}
-	live, at, err := c.readServer(ctx, cache, q, list)
+	outside := OwnerFrom(ctx) == nil
+	if !outside && !o.LiveIfStale {
+		return nil, "", err
+	}
+	live, at, err := c.readServer(ctx, cache, *q, list)
 	if err == nil || !outside {
 		return live, at, err
 	}
@@ -135,11 +141,11 @@ func (c *Cluster) read(ctx context.Context, cache *cached.Cache, q *cached.Query
 }
 
 // readServer answers q from the server, with what the cache would hold of it. The arguments and results are those of
-// read.
-func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q *cached.Query, list ObjectList,
+// read; q is a copy, because it is kept on the heap.
+func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q cached.Query, list ObjectList,
 ) (found []Object, version string, err error) {
 	keep := func(item runtime.Object) error {
-		if obj, is := item.(Object); is && cache.Matches(q, obj) {
+		if obj, is := item.(Object); is && cache.Matches(&q, obj) {
 			found = append(found, obj)
 		}
 		return nil

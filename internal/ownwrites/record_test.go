@@ -2,6 +2,7 @@ package ownwrites
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -185,6 +186,7 @@ func TestInDoubt(t *testing.T) {
 		"internal error": {code: 500, body: `{"kind":"Status","reason":"InternalError"}`, inDoubt: true},
 		"lost":           {err: io.ErrUnexpectedEOF, inDoubt: true},
 		"not sent":       {err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
+		"not trusted":    {err: &tls.CertificateVerificationError{Err: errors.New("unknown authority")}},
 	} {
 		r, err := New(&rest.Config{Host: "https://a"})
 		if err != nil {

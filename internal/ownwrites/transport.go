@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -159,7 +160,8 @@ func mayHaveTakenEffect(err error) bool {
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return false
 	}
-	return !utilnet.IsConnectionRefused(err)
+	untrusted := (*tls.CertificateVerificationError)(nil) // The handshake comes before the request.
+	return !errors.As(err, &untrusted) && !utilnet.IsConnectionRefused(err)
 }
 
 // noteOf describes a request that is about to be sent.
