@@ -239,17 +239,22 @@ func TestOwnerGoesBetweenVersions(t *testing.T) {
 		goes, stays := c.make("Gadget", "v1alpha2", "goes"), c.make("Gadget", "v1alpha2", "stays")
 		c.make("ConfigMap", "v1", "of-goes", goes)
 		c.make("ConfigMap", "v1", "of-stays", stays)
-		other := c.make("ConfigMap", "v1", "other")
+		one, other := c.make("ConfigMap", "v1", "one"), c.make("ConfigMap", "v1", "other")
+		c.make("ConfigMap", "v1", "of-one", one, stays)
 		c.make("ConfigMap", "v1", "of-two", other, stays)
 		c.discovered()
+		c.remove("ConfigMap", "v1", "one", metav1.DeletePropagationBackground)
+		c.settle() // The collector has asked for the owner that stays, in the old version.
 		c.serve("Gadget", "v1")
 		c.remove("ConfigMap", "v1", "other", metav1.DeletePropagationBackground)
-		c.settle() // Now the collector asks for the owner that stays, in the version that is gone.
+		c.settle() // It does so again.
 		c.make("ConfigMap", "v1", "also-of-stays", stays)
 		c.make("ConfigMap", "v1", "of-both", goes, stays)
 		c.remove("Gadget", "v1", "goes", metav1.DeletePropagationBackground)
 		c.discovered()
-		want := []string{"also-of-stays<stays", "of-both<stays", "of-stays<stays", "of-two<stays", "stays"}
+		want := []string{
+			"also-of-stays<stays", "of-both<stays", "of-one<stays", "of-stays<stays", "of-two<stays", "stays",
+		}
 		if got := c.rest(map[string]string{"Gadget": "v1", "ConfigMap": "v1"}); !slices.Equal(got, want) {
 			t.Errorf("left %v, want %v", got, want)
 		}
