@@ -171,6 +171,9 @@ func (f feed) Run(_ context.Context, out *reconcile.Sink[reconcile.Request], syn
 	return nil
 }
 
+// Repeats implements reconcile.Source.
+func (f feed) Repeats() bool { return false }
+
 func (feed) Health() error  { return nil }
 func (feed) String() string { return "feed" }
 
