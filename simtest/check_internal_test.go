@@ -57,8 +57,8 @@ func TestBlockers(t *testing.T) {
 	})
 }
 
-// TestShortBudget: a test that passes because its budget has ended prints what to set, also without -v. With enough time
-// there is nothing to print.
+// TestShortBudget: a test that passes because its budget has ended prints what to set, also without -v. With enough
+// time there is nothing to print.
 func TestShortBudget(t *testing.T) {
 	s := Scenario{
 		Build: newCopier(1), Script: func(u *User) { u.Create(sources()[0]) }, Budget: time.Nanosecond,

@@ -113,7 +113,8 @@ func (c *checker) short(took time.Duration) string {
 	need := took - first.took + each*time.Duration(first.all)
 	need = (need * 3 / 2).Truncate(time.Second) + time.Second
 	return fmt.Sprintf("simtest: %s: the budget of %v has ended after %d of %d runs with one fault at a write. Set "+
-		"Scenario.Budget to %v, or run go test with -sim.budget=%[5]v", c.t.Name(), c.budget, first.plans, first.all, need)
+		"Scenario.Budget to %v, or run go test with -sim.budget=%[5]v",
+		c.t.Name(), c.budget, first.plans, first.all, need)
 }
 
 // merge adds up stages of the same name.
