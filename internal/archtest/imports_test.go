@@ -42,12 +42,12 @@ var adapters = []string{"workqueue/clientgo", "informer/clientgo", "docs/book"}
 // framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
 var framework = []string{"workqueue", "informer", "client", "reconcile", "manager", "multicluster", "internal"}
 
-// kubernetesLibraries are what framework packages may import. The last two are client-go's limiter and apimachinery's
-// JSON patches, which every user of those has already.
+// kubernetesLibraries are what framework packages may import. The last is client-go's limiter, which every user of
+// client-go has already.
 var kubernetesLibraries = []string{
 	"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "k8s.io/utils", "k8s.io/kube-openapi",
 	"sigs.k8s.io",
-	"golang.org/x/time/rate", "gopkg.in/evanphx/json-patch.v4",
+	"golang.org/x/time/rate",
 }
 
 // keepsMethods is why templates are confined: see docs/decisions/0021-what-the-binary-links.md.

@@ -115,7 +115,7 @@ func (r *Request) named(err error) error {
 // most, whatever the server says.
 const (
 	maxThrottled = 10
-	maxPause     = time.Minute
+	maxPause     = 5 * time.Minute
 )
 
 // answer sends a request and returns the body of a success and its content type. A server that says it is too busy

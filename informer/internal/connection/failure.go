@@ -131,9 +131,9 @@ func FromGateway(err error) bool {
 
 // mostRetryAfter bounds how long a server is not asked because it said so. It may have meant another unit, and a cache
 // that stands still for a day is worse than a request too early.
-const mostRetryAfter = time.Minute
+const mostRetryAfter = 5 * time.Minute
 
-// RetryAfter is how long the server asked not to be asked again, at most a minute.
+// RetryAfter is how long the server asked not to be asked again, at most five minutes.
 func RetryAfter(err error) time.Duration {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		return min(time.Duration(seconds)*time.Second, mostRetryAfter)

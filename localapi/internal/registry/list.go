@@ -76,8 +76,8 @@ func (r *Resource) listPosition(ctx context.Context, o ListOptions) (revision in
 		revision, start, err = decodeContinue(o.Continue, r.key(o.Namespace, "").Prefix())
 		if current, _ := r.env.Store.Revision(); revision > current {
 			err = apierrors.NewResourceExpired("The provided continue parameter is of a resourceVersion that this " +
-				"server has not reached: it is from another server, or from before a backup was put back. Start a new list " +
-				"without it.")
+				"server has not reached: it is from another server, or from before a backup was put back. Start a " +
+				"new list without it.")
 		}
 		return revision, start, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -53,8 +54,12 @@ type Clients struct {
 // limit is the time after which a call fails, if its context does not end before.
 const limit = 30 * time.Second
 
-// most bounds the number of targets whose connections are kept.
-const most = 64
+// most bounds the number of targets whose connections are kept, and maxAnswer the bytes of an answer. A conversion
+// webhook answers with all objects of a list.
+const (
+	most      = 64
+	maxAnswer = 128 << 20
+)
 
 // Codec returns the codec of reviews in the given versions, for [Clients.For].
 func Codec(add func(*runtime.Scheme) error, versions ...schema.GroupVersion) runtime.NegotiatedSerializer {
@@ -162,10 +167,30 @@ func (c *Clients) newRoute(t Target) (*route, error) {
 
 // RoundTrip implements [http.RoundTripper].
 func (r *route) RoundTrip(request *http.Request) (*http.Response, error) {
+	next := http.RoundTripper(r.remote)
 	if local := r.clients.Local(r.local); local != nil {
-		return local.RoundTrip(request)
+		next = local
 	}
-	return r.remote.RoundTrip(request)
+	response, err := next.RoundTrip(request)
+	if err == nil {
+		response.Body = &bounded{ReadCloser: response.Body, left: maxAnswer}
+	}
+	return response, err
+}
+
+// bounded is the body of an answer.
+type bounded struct {
+	io.ReadCloser
+	left int // bytes that may still be read
+}
+
+// Read implements [io.Reader].
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return n, fmt.Errorf("the answer of the webhook has more than %d MiB", maxAnswer>>20)
+	}
+	return n, err
 }
 
 func (r *route) dial(ctx context.Context, network, address string) (net.Conn, error) {
