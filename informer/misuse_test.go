@@ -43,7 +43,7 @@ func TestMisuse(t *testing.T) {
 			func() error { return pods.AddIndex("", indexer.ByLabel[*corev1.Pod]("a")) }, "a name and"),
 		misusetest.Of("RemoveHandler", func() error { return pods.RemoveHandler(context.Background(), nil) },
 			"the registration is nil"),
-		misusetest.Of("NewReflector", misusetest.Constructs(func() *reflector.Reflector[*corev1.Pod] {
+		misusetest.Of("reflector.New", misusetest.Constructs(func() *reflector.Reflector[*corev1.Pod] {
 			return reflector.New(nil, deltafifo.New[*corev1.Pod](),
 				reflector.Options[*corev1.Pod]{})
 		}), "the ListerWatcher or the DeltaFIFO is nil"),

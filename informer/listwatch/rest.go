@@ -78,7 +78,7 @@ func (b countedBody) Read(p []byte) (int, error) {
 func NewRESTListerWatcher[T objects.Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
 	if misuse.IsNil(client) {
 		panic(
-			"informer: NewRESTListerWatcher: the client is nil: one like CoreV1().RESTClient() of a clientset is " +
+			"listwatch: NewRESTListerWatcher: the client is nil: one like CoreV1().RESTClient() of a clientset is " +
 				"needed",
 		)
 	}

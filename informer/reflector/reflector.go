@@ -150,7 +150,7 @@ const shortWatch = time.Second
 // New returns a reflector that appends to fifo.
 func New[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o Options[T]) *Reflector[T] {
 	if misuse.IsNil(lw) || fifo == nil {
-		panic("informer: NewReflector: the ListerWatcher or the DeltaFIFO is nil: " +
+		panic("reflector: New: the ListerWatcher or the DeltaFIFO is nil: " +
 			"there is nothing to follow, or nowhere to put it")
 	}
 	if o.PageSize == 0 {

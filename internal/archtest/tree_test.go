@@ -26,9 +26,15 @@ type source struct {
 	text []byte
 }
 
-// sources parses every Go file of the root module.
+// parsedSources is what sources returned before. The tests of this package run one after another.
+var parsedSources []source
+
+// sources parses every Go file of the root module, once. Callers do not change the result.
 func sources(t *testing.T) []source {
 	t.Helper()
+	if parsedSources != nil {
+		return parsedSources
+	}
 	var all []source
 	fset := token.NewFileSet()
 	for _, path := range files(t, ".go") {
@@ -48,6 +54,7 @@ func sources(t *testing.T) []source {
 	if len(all) < 10 {
 		t.Fatalf("only %d Go files found below %s: the walk is broken", len(all), root)
 	}
+	parsedSources = all
 	return all
 }
 
