@@ -207,7 +207,7 @@ func TestChapter07Bucket(t *testing.T) {
 
 // TestChapter07Orders shows the same storm in three orders.
 func TestChapter07Orders(t *testing.T) {
-	low := -1
+	urgent := 1
 	rows := make([][]figure.Cell, 0, 3)
 	for _, order := range []string{"first in, first out", "priority", "fair, by namespace"} {
 		o := workqueue.Options[string]{}
@@ -222,10 +222,10 @@ func TestChapter07Orders(t *testing.T) {
 		}
 		q := workqueue.New(o)
 		for n := 1; n <= 5; n++ {
-			q.AddWith(fmt.Sprintf("shop/%d", n), workqueue.AddOptions{Priority: &low})
+			q.Add(fmt.Sprintf("shop/%d", n))
 		}
-		q.Add("blog/1")
-		q.AddWith("blog/2", workqueue.AddOptions{Priority: &low})
+		q.AddWith("blog/1", workqueue.AddOptions{Priority: &urgent})
+		q.Add("blog/2")
 		row := []figure.Cell{{Text: order}}
 		for _, key := range served(t, q) {
 			class := figure.Plain

@@ -41,7 +41,7 @@ func TestComingFromGreeters(t *testing.T) {
 			},
 		},
 		{
-			"Flyball", "greeter.go", "the work",
+			"Flyball", "greeter_test.go", "the work",
 			func(ctx context.Context, api *localapi.Test) error { return runFlyball(ctx, api.RESTConfig()) },
 		},
 	} {
