@@ -40,7 +40,7 @@ type FactoryOptions struct {
 	Namespaces []string
 	// Transform is applied to every object of every informer; see [reflector.Options].
 	Transform func(objects.Object) (objects.Object, error)
-	// StandardDecoding is as in [RESTOptions], for every informer.
+	// StandardDecoding is as in [listwatch.RESTOptions], for every informer.
 	StandardDecoding bool
 	// Resync is HandlerOptions.Resync for handlers that do not say; 0 is none.
 	Resync time.Duration
@@ -66,7 +66,7 @@ type InformerOptions struct {
 	// cannot be compared, so who gives the same name shares a cache, and the function of the first counts.
 	Transform     func(objects.Object) (objects.Object, error)
 	TransformName string
-	// StandardDecoding is as in [RESTOptions].
+	// StandardDecoding is as in [listwatch.RESTOptions].
 	StandardDecoding bool
 }
 

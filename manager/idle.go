@@ -49,7 +49,7 @@ func (o IdleOptions) withDefaults() IdleOptions {
 //
 //   - every cache is synced, every queue is empty, and no reconcile is in flight;
 //   - every request given to [Manager.Trigger] has been processed;
-//   - the caches and event handlers have seen all writes: those made through [Manager.Client], through clients of
+//   - the caches and event handlers have seen all writes: those made through [Manager.GetClient], through clients of
 //     [Manager.GetConfig], and to the reachable clusters of a fleet (package multicluster).
 //
 // Unless IdleOptions say otherwise, RunUntilIdle does not wait for a key that is due later, nor for one that has been

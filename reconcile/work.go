@@ -115,7 +115,7 @@ func (c *engine[K]) cause(why string) workqueue.Cause {
 	return workqueue.Cause{Source: c.name, Event: why, Time: time.Now()}
 }
 
-// ownCause says whether a cause is one of [Controller.cause].
+// ownCause reports whether the method cause returned it, for a key that this controller queued again.
 func (c *engine[K]) ownCause(cause workqueue.Cause) bool {
 	return cause.Source == c.name && (cause.Event == WhyRetry || cause.Event == WhyStale || cause.Event == whyRequeue)
 }

@@ -106,7 +106,7 @@ type limits struct {
 	answers *answers      // nil: each run asks its own server
 	steps   *atomic.Int64 // counts what the scheduler does
 
-	// known reports whether another run goes on from the same state; see [world.fingerprint]. Nil: none does.
+	// known reports whether another run goes on from the same state; see [fingerprint]. Nil: none does.
 	known func(fingerprint) bool
 }
 

@@ -12,7 +12,7 @@ import (
 // Snapshot is the cache at one resource version: reads of it fit together, however long they take and whatever is
 // written meanwhile. Close it: until then every object that changes is kept in its earlier state as well.
 //
-// Concurrency: as [Informer].
+// Concurrency: as [Indexer].
 type Snapshot[T any] interface {
 	Get(namespace, name string) (T, bool)
 	List(namespace string, sel labels.Selector) []T

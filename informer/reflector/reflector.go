@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/trace"
 )
 
-// Reflector follows one resource: it lists it, watches it, and appends what it learns to a [DeltaFIFO], for as long
-// as its context lives and whatever the server does.
+// Reflector follows one resource: it lists it, watches it, and appends what it learns to a [deltafifo.DeltaFIFO], for
+// as long as its context lives and whatever the server does.
 //
 // It is a state machine. Run calls step, and step does what the state says and returns the next:
 //
@@ -58,9 +58,9 @@ type Reflector[T any] struct {
 	trace *trace.Recorder
 }
 
-// ReflectorOptions configure a [Reflector]. The zero value works.
+// Options configure a [Reflector]. The zero value works.
 type Options[T any] struct {
-	// Resource and Namespace stand in errors and logs; see [Health].
+	// Resource and Namespace stand in errors and logs, and in informer.Health.
 	Resource, Namespace string
 	// Scope is put into every delta.
 	Scope int

@@ -91,7 +91,7 @@ func (h *Server) Confirm(resource string) {
 	}
 }
 
-// groupOf returns the API group of a resource as [Health] names it.
+// groupOf returns the API group of a resource as informer.Health names it.
 func groupOf(resource string) string {
 	_, group, _ := strings.Cut(resource, ".")
 	return group

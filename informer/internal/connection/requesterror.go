@@ -14,7 +14,7 @@ import (
 type RequestError struct {
 	// Verb is "list" or "watch".
 	Verb string
-	// Resource is as in [Health].
+	// Resource is as in informer.Health.
 	Resource string
 	// Namespace is "" for all.
 	Namespace string

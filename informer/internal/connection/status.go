@@ -25,8 +25,8 @@ const (
 	flapLog = time.Minute
 )
 
-// Status is the state of one reflector's connection to the server: what [Health] and [Stats] tell, and what is
-// worth a line in the log.
+// Status is the state of one reflector's connection to the server: what informer.Health and
+// informer.Stats report, and what is worth a line in the log.
 type Status struct {
 	Counters
 	resource, namespace string

@@ -26,7 +26,7 @@ type coalescedObject[T any] struct {
 	// told says that the listener knows an object under the key: old.
 	told bool
 	old  T
-	// ended says that the object old is gone; last is its last known state, stale as in [Change].
+	// ended says that the object old is gone; last is its last known state, stale as in [indexer.Change].
 	ended bool
 	last  T
 	stale bool

@@ -29,11 +29,11 @@ type Decoder[T objects.Object] struct {
 	Kind string
 	GVK  schema.GroupVersionKind
 	Form Form
-	// Lean decodes into little memory; nil leaves all to the standard decoders. See [RESTOptions].StandardDecoding.
+	// Lean decodes into little memory; nil leaves all to the standard decoders. See listwatch.RESTOptions.
 	Lean *lean.Decoder
 }
 
-// decodeOptions are the caller's wishes; see [ListOptions].
+// Options are the caller's wishes; see listwatch.ListOptions.
 type Options struct {
 	Held      func(objects.State) bool
 	Exclusive bool

@@ -21,7 +21,7 @@ type Frame struct {
 
 // FrameReader cuts the body of a watch into frames. What it returned is valid until the next call.
 type FrameReader interface {
-	// Errors: io.EOF at the end of a frame; io.ErrUnexpectedEOF within one; a [DecodeError]; the connection's.
+	// Errors: io.EOF at the end of a frame; io.ErrUnexpectedEOF within one; a [*objects.DecodeError]; the connection's.
 	Next() (Frame, error)
 }
 

@@ -70,7 +70,7 @@ func (s *jsonStream) peek() (byte, error) {
 
 // value returns the next value, valid until the next call of any method.
 //
-// Errors: io.EOF before the value; io.ErrUnexpectedEOF within it; a [DecodeError]; the connection's.
+// Errors: io.EOF before the value; io.ErrUnexpectedEOF within it; a [*objects.DecodeError]; the connection's.
 func (s *jsonStream) value() (lean.Value, error) {
 	if _, err := s.peek(); err != nil {
 		return lean.Value{}, err

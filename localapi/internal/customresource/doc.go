@@ -7,6 +7,7 @@
 //	body → Schema.Coerce (prune, metadata) → Schema.Default → strategy → Schema.Validate → store
 //
 // Structural rules, pruning and the checks of list types are done by packages of k8s.io/apiextensions-apiserver, and
-// values are validated by k8s.io/kube-openapi. CEL rules (x-kubernetes-validations) are not evaluated; authors of
-// definitions get a warning ([Warnings]).
+// values are validated by k8s.io/kube-openapi. The [expressions.Evaluator] that [Definitions]
+// receives evaluates rules in CEL (x-kubernetes-validations). Without one they are not evaluated, and package crd warns
+// clients that create a definition with rules.
 package customresource
