@@ -139,7 +139,8 @@ func (s *scopes) scope(path string) *scope {
 		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, e.Name()), nil, parser.SkipObjectResolution)
+		name := filepath.Join(dir, e.Name())
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		if err != nil {
 			continue
 		}
@@ -200,7 +201,7 @@ func (s *scopes) deadLinks(path, text string) (dead []string) {
 				return path, true
 			case isStd && name != "":
 				return std, true
-			case !word && dotted.MatchString(name) && !s.declares(path, name): // an unexported name is fine, but no link
+			case !word && dotted.MatchString(name) && !s.declares(path, name): // unexported names are fine
 				dead = append(dead, name)
 			}
 			return "", false

@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// Refuse is a wrapper for the method Wrap of a rest.Config. It fails requests that a redirect would send to another scheme or host.
+// Refuse is a wrapper for the method Wrap of a rest.Config. It fails requests that a redirect would send to another
+// scheme or host.
 func Refuse(next http.RoundTripper) http.RoundTripper { return &transport{next} }
 
 type transport struct{ next http.RoundTripper }
