@@ -59,11 +59,12 @@
 // is asked instead, and only if that fails, too, they get what the cache has. A write whose answer was lost is to them
 // like a write of another process: it is seen when the watch brings it.
 //
-// One kind of lost write is not settled by asking once, because it does harm if it is applied late, after the reconcile
-// has looked and written again: a create with a generated name, a patch without a precondition, a deletion of many
-// objects. Until a list that began after the server's request timeout is in the cache, reconciles cannot read what it
-// could change: the object of that name, and lists that the object would be in by namespace and selectors. A refused
-// connection, and an answer of the server's admission chain with whatever code, leave nothing open.
+// Some lost writes are not settled by asking once, because they do harm if they are applied late, after the reconcile
+// has looked and written again: a create with a generated name, an update, a patch or a deletion without a precondition
+// (unless the server shows that the deletion took effect), a deletion of many objects. Until a list that began after
+// the server's request timeout is in the cache, reconciles cannot read what such a write could change: the object of
+// that name, and lists that the object would be in by namespace and selectors. A refused connection, and an answer of
+// the server's admission chain with whatever code, leave nothing open.
 //
 // With [LiveIfStale] the server answers where a reconcile would get ErrStale: that costs a request, and does not help
 // against a write that is still under way.

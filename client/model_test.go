@@ -100,7 +100,7 @@ func (m *readersModel) write(name string) {
 		obj.GenerateName = name
 		send = func(ctx context.Context, c *client.Cluster) error { return c.Create(ctx, obj.DeepCopy()) }
 	case 2:
-		obj.ResourceVersion = current.version
+		obj.ResourceVersion, harmsLate = current.version, current.version == ""
 		send = func(ctx context.Context, c *client.Cluster) error { return c.Update(ctx, obj.DeepCopy()) }
 	case 3:
 		harmsLate = true
@@ -113,6 +113,7 @@ func (m *readersModel) write(name string) {
 			return c.Patch(ctx, obj.DeepCopy(), client.MergeFromOptimistic(before))
 		}
 	case 5:
+		harmsLate = true
 		send = func(ctx context.Context, c *client.Cluster) error { return c.Delete(ctx, obj.DeepCopy()) }
 	}
 	outcome := m.rand.IntN(5)
@@ -144,7 +145,7 @@ func (m *readersModel) write(name string) {
 	if outcome == 3 {
 		m.counts.Late++
 		time.AfterFunc(time.Duration(m.rand.Int64N(int64(55*time.Second))), func() {
-			m.surprise(name, !harmsLate)
+			m.surprise(name, !harmsLate || verb == 5) // A deletion of what is gone is no longer waited for.
 			_ = send(m.outside, m.server)
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client"
@@ -28,8 +29,20 @@ var lostWrites = map[string]struct {
 	harmsLate bool
 }{
 	"create": {write: func(w *world) error { return w.Create(w.ctx, configMap("new", "v", "2")) }, want: "2"},
-	"update": {write: func(w *world) error { return w.Update(w.ctx, configMap("a", "v", "2")) }, want: "2"},
-	"delete": {write: func(w *world) error { return w.Delete(w.ctx, configMap("a")) }},
+	"update": {write: func(w *world) error {
+		return w.Update(w.ctx, configMap("a", "v", "2"))
+	}, want: "2", harmsLate: true},
+	"update of one version": {write: func(w *world) error {
+		var a corev1.ConfigMap
+		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))
+		a.Labels["v"] = "2"
+		return w.Update(w.ctx, &a)
+	}, want: "2"},
+	"delete of one object": {write: func(w *world) error {
+		var a corev1.ConfigMap
+		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))
+		return w.Delete(w.ctx, &a, client.OnlyThis(&a))
+	}},
 	"apply": {write: func(w *world) error {
 		a := anyNamed("a")
 		a.SetLabels(map[string]string{"v": "2"})
@@ -42,13 +55,21 @@ var lostWrites = map[string]struct {
 		a.Labels["v"] = "2"
 		return w.Patch(w.ctx, &a, client.MergeFromOptimistic(before))
 	}, want: "2"},
-	"JSON patch of one object": {write: func(w *world) error {
+	"JSON patch of one version": {write: func(w *world) error {
+		var a corev1.ConfigMap
+		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))
+		return w.Patch(w.ctx, &a, client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, `[
+			{"op": "test", "path": "/metadata/resourceVersion", "value": %q},
+			{"op": "replace", "path": "/metadata/labels/v", "value": "2"}]`, a.ResourceVersion)))
+	}, want: "2"},
+	"JSON patch of one object": {write: func(w *world) error { // It may add an element twice.
 		var a corev1.ConfigMap
 		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))
 		return w.Patch(w.ctx, &a, client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, `[
 			{"op": "test", "path": "/metadata/uid", "value": %q},
+			{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/v"]},
 			{"op": "replace", "path": "/metadata/labels/v", "value": "2"}]`, a.UID)))
-	}, want: "2"},
+	}, want: "2", harmsLate: true},
 	"merge patch": {write: func(w *world) error {
 		return w.Patch(w.ctx, configMap("a"), client.RawPatch(types.MergePatchType,
 			[]byte(`{"metadata":{"labels":{"v":"2"}}}`)))
@@ -119,13 +140,56 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// TestLateDeletion loses deletions of a name that the server has not applied yet. The reconcile that looks, deletes the
+// object again and makes a new one must not lose the new one to the first deletion. Once the server shows that the
+// deletion took effect, it cannot take anything else.
+func TestLateDeletion(t *testing.T) {
+	for name, c := range map[string]struct {
+		applied bool
+		objects []runtime.Object
+		blocked bool
+	}{
+		"the object is there": {objects: []runtime.Object{configMap("a")}, blocked: true},
+		"no object was known": {blocked: true},
+		"the object is gone":  {applied: true, objects: []runtime.Object{configMap("a")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, client.Options{}, func(w *world) {
+				w.warm(&corev1.ConfigMapList{})
+				w.lose(c.applied)
+				if err := w.Delete(w.ctx, configMap("a")); err == nil {
+					t.Fatal("the answer was not lost")
+				}
+				w.set(func() { w.before, w.after = nil, nil })
+				read := func(ctx context.Context) error {
+					return client.IgnoreNotFound(w.Get(ctx, keyOf(configMap("a")), &corev1.ConfigMap{}))
+				}
+				for range 59 {
+					if err := read(w.ctx); errors.Is(err, client.ErrStale) != c.blocked {
+						t.Fatalf("read %v", err)
+					}
+					w.must(read(w.outside))
+					time.Sleep(time.Second)
+				}
+				time.Sleep(2 * time.Second)
+				w.must(read(w.ctx))
+				if n := w.calls("get", "list"); n > 2 {
+					t.Errorf("%d reads of the server", n)
+				}
+			}, c.objects...)
+		})
+	}
+}
+
 // The server cannot be asked what became of a write: a reconcile is told when to come back, and meanwhile no read asks
 // again. Nobody else notices.
 func TestServerThatCannotBeAsked(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})
+		var a corev1.ConfigMap
+		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))
 		w.lose(false)
-		if err := w.Delete(w.ctx, configMap("a")); err == nil {
+		if err := w.Delete(w.ctx, &a, client.OnlyThis(&a)); err == nil {
 			t.Fatal("the answer was not lost")
 		}
 		asked := 0

@@ -28,8 +28,9 @@ var (
 const AskAgainAfter = 2 * time.Second
 
 // Resolve asks the server what became of w. If the object's name is known, the answer has the object or tells that
-// there is none, and the doubt ends. Otherwise a list bounds the effect, and that of all other writes without a name
-// that are due by now: reads have to wait for a cache that has reached its version.
+// there is none, and the doubt ends, unless w is a deletion that may still be to come. Otherwise a list bounds the
+// effect, and that of all other writes without a name that are due by now: reads have to wait for a cache that has
+// reached its version.
 func (l *Resource) Resolve(ctx context.Context, w *Write) error {
 	start, history, known := time.Now(), l.record.history(), slices.Concat(w.known, l.identities(w.Key()))
 	list, err := l.record.ask(ctx, w)
@@ -40,7 +41,9 @@ func (l *Resource) Resolve(ctx context.Context, w *Write) error {
 		return err
 	}
 	if w.Key().Name != "" {
-		l.settle(w, w.now(list, known))
+		if !w.deletesLater(list, known) {
+			l.settle(w, w.now(list, known))
+		}
 		return nil
 	}
 	l.mu.Lock()
@@ -76,6 +79,24 @@ func (w *Write) now(list listing, known []Identity) *Entry {
 		body = append(head, bytes.TrimPrefix(body, []byte("{"))...)
 	}
 	return w.entry(wire.Identify(runtime.ContentTypeJSON, body), body)
+}
+
+// deletesLater reports whether w is a deletion that may still take an object made from now on, going by what the server
+// has under its name. If so, it postpones the next look.
+func (w *Write) deletesLater(list listing, known []Identity) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	late := w.outcome.late
+	switch {
+	case !late.After(time.Now()):
+		return false
+	case len(list.Items) > 0 && wire.Identify(runtime.ContentTypeJSON, list.Items[0]).Deleting:
+		return false
+	case len(list.Items) == 0 && slices.ContainsFunc(known, func(i Identity) bool { return i.UID != "" }):
+		return false // It was there, and is gone.
+	}
+	w.outcome.After = late
+	return true
 }
 
 func (w *Write) askLater() {

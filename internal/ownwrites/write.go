@@ -54,7 +54,7 @@ type Write struct {
 	waker       Waker
 	subresource string
 	decode      func(contentType string, body []byte) (wire.Answer, bool)
-	// sent returns the body of the request, an object or a patch; nil if it is another one.
+	// sent returns the body of the request: an object, a patch or the options of a deletion; nil if it is another one.
 	sent        func() (io.ReadCloser, error)
 	contentType string
 	method      string
@@ -84,6 +84,8 @@ type Outcome struct {
 	Lost error
 	// After is the earliest start of a list that is sure to show the effect.
 	After time.Time
+	// late is until when the server may apply a deletion of whatever has the name; zero for other writes.
+	late time.Time
 	// Until is the version of such a list, in the server's history of that number; "" before there is one.
 	Until   string
 	history int64
@@ -112,7 +114,7 @@ func (r *Record) begin(request *http.Request, to wire.Place) *Write {
 			}
 		}
 	}
-	if to.Subresource == "" && !w.Deletes || w.Patches() {
+	if to.Subresource == "" || w.Patches() {
 		w.sent, w.contentType = request.GetBody, request.Header.Get("Content-Type")
 	}
 	if i, ours := ctx.Value(intentKey{}).(*Intent); ours {
@@ -227,18 +229,27 @@ func (w *Write) lost(why error, answered bool) {
 		w.mu.Unlock()
 	}
 	after := time.Now()
-	if !answered && w.harmsLate(contentType, body) {
-		after = after.Add(w.resource.record.peer.Load().RequestTimeout)
+	switch late := after.Add(w.resource.record.peer.Load().RequestTimeout); {
+	case answered || !w.harmsLate(contentType, body):
+	case w.Deletes && !w.all: // One look at the server may show that it is over.
+		w.mu.Lock()
+		w.outcome.late = late
+		w.mu.Unlock()
+	default:
+		after = late
 	}
 	w.doubt(why, after)
 }
 
 // harmsLate reports whether the write does harm if the server applies it late, after this process has looked and
-// written again. A creation with a generated name makes one object more, a patch without a precondition changes what
-// was written since, and a deletion of many takes what was created since. A write of one name or with a precondition
-// is refused then, or repeats what it was to do, and an event tells of it.
+// written again. A creation with a generated name makes one object more, an update or a patch without a precondition
+// undoes what was written since, and a deletion without one takes what was created since. Other writes are refused
+// then, or repeat what they were to do, and an event tells of it.
 func (w *Write) harmsLate(contentType string, body []byte) bool {
-	if w.Patches() {
+	switch {
+	case w.Deletes:
+		return w.all || !wire.Preconditioned(contentType, body)
+	case w.Patches(), w.method == http.MethodPut && body != nil:
 		return !wire.Conditional(contentType, body)
 	}
 	return w.Key().Name == ""
@@ -247,7 +258,7 @@ func (w *Write) harmsLate(contentType string, body []byte) bool {
 // Patches reports whether the write is a patch, of which Sent returns the patch.
 func (w *Write) Patches() bool { return w.method == http.MethodPatch }
 
-// Sent returns the object or patch that the request sent; nil if it is not known.
+// Sent returns the object, the patch or the options that the request sent; nil if they are not known.
 func (w *Write) Sent() (contentType string, body []byte) {
 	if w.sent == nil {
 		return "", nil

@@ -109,21 +109,32 @@ func ReasonOf(contentType string, body []byte) metav1.StatusReason {
 	return status.Reason
 }
 
-// Conditional reports whether the server refuses a patch if the object is no longer in the state, or no longer the one,
-// that the patch was made for. An apply is as good: it sets the same fields to the same values again.
-func Conditional(contentType string, patch []byte) bool {
+// Conditional reports whether the server refuses the write that sends body if the object is no longer in the state, or
+// no longer the one, that the write was made for. body is an object or a patch. An apply is as good: it sets the same
+// fields to the same values again. A JSON patch has to name the version: it may add or remove an element a second time.
+func Conditional(contentType string, body []byte) bool {
 	switch contentType {
 	case string(types.ApplyYAMLPatchType), string(types.ApplyCBORPatchType):
 		return true
 	case string(types.JSONPatchType):
 		var operations []struct{ Op, Path string }
-		return json.Unmarshal(patch, &operations) == nil &&
+		return json.Unmarshal(body, &operations) == nil &&
 			slices.ContainsFunc(operations, func(o struct{ Op, Path string }) bool {
-				return o.Op == "test" && (o.Path == "/metadata/resourceVersion" || o.Path == "/metadata/uid")
+				return o.Op == "test" && o.Path == "/metadata/resourceVersion"
 			})
 	}
-	a := Identify(contentType, patch)
+	a := Identify(contentType, body)
 	return a.ResourceVersion != "" || a.UID != ""
+}
+
+// Preconditioned reports whether the options of a deletion bind it to one object, or one state of it.
+func Preconditioned(contentType string, options []byte) bool {
+	if IsProtobuf(contentType) {
+		raw, _, _ := OpenProtobuf(options)
+		return len(field(raw, optionsPreconditions)) > 0
+	}
+	var o struct{ Preconditions metav1.Preconditions }
+	return json.Unmarshal(options, &o) == nil && o.Preconditions != (metav1.Preconditions{})
 }
 
 // Items reads a list. It decodes no more of each object than it must. It returns nil for anything but a list.

@@ -23,22 +23,23 @@ const ProtobufPrefix = "k8s\x00"
 // Source: apimachinery v0.37.2 pkg/runtime/generated.proto Unknown, TypeMeta; pkg/apis/meta/v1/generated.proto
 // ObjectMeta, Status, StatusDetails.
 const (
-	unknownTypeMeta   = 1
-	unknownRaw        = 2
-	typeMetaVersion   = 1
-	typeMetaKind      = 2
-	objectMeta        = 1
-	metaName          = 1
-	metaNamespace     = 3
-	metaUID           = 5
-	metaVersion       = 6
-	metaDeletion      = 9
-	metaGrace         = 10
-	metaFinalizers    = 14
-	statusReason      = 4
-	statusDetails     = 5
-	statusDetailsUID  = 6
-	statusDetailsName = 1
+	unknownTypeMeta      = 1
+	unknownRaw           = 2
+	typeMetaVersion      = 1
+	typeMetaKind         = 2
+	objectMeta           = 1
+	metaName             = 1
+	metaNamespace        = 3
+	metaUID              = 5
+	metaVersion          = 6
+	metaDeletion         = 9
+	metaGrace            = 10
+	metaFinalizers       = 14
+	statusReason         = 4
+	optionsPreconditions = 2
+	statusDetails        = 5
+	statusDetailsUID     = 6
+	statusDetailsName    = 1
 )
 
 func identifyProtobuf(body []byte) (a Answer) {

@@ -61,11 +61,12 @@ var situations = []situation{
 		want: [4]string{stale, misses, misses, misses},
 	},
 	{
-		name:  "the answer is lost, of a write with a fixed name or a precondition",
+		name:  "the answer is lost, of a create with a fixed name, an apply, or a write with a precondition",
 		write: create("new"), lost: true, want: [4]string{asks, misses, misses, misses},
 	},
 	{
-		name:  "the answer is lost, of a create with a generated name or a patch without a precondition",
+		name: "the answer is lost, of a create with a generated name, or an update, patch or deletion without a " +
+			"precondition",
 		write: create(""), lost: true, want: [4]string{stale, misses, misses, misses},
 	},
 	{

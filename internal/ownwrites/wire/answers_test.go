@@ -1,0 +1,38 @@
+package wire
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// TestPreconditioned encodes the options of a deletion as clientsets do.
+func TestPreconditioned(t *testing.T) {
+	uid, seconds := types.UID("1"), int64(0x2a2a2a)
+	for _, media := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
+		info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), media)
+		encoder := scheme.Codecs.EncoderForVersion(info.Serializer, schema.GroupVersion{Version: "v1"})
+		for _, c := range []struct {
+			options metav1.DeleteOptions
+			want    bool
+		}{
+			{metav1.DeleteOptions{GracePeriodSeconds: &seconds}, false},
+			{metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}, true},
+		} {
+			body, err := runtime.Encode(encoder, &c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := Preconditioned(media, body); got != c.want {
+				t.Errorf("%s, %+v: %v", media, c.options, got)
+			}
+		}
+	}
+	if Preconditioned("", nil) {
+		t.Error("no options are a precondition")
+	}
+}
