@@ -119,3 +119,29 @@ func TestClustersNames(t *testing.T) {
 		}
 	}
 }
+
+// TestSettleFinding: a mistake is found that is over at the end. The story stops at the Settle that shows it.
+func TestSettleFinding(t *testing.T) {
+	s := exports(true)
+	s.Matches, s.Script = nil, func(u *User) {
+		u.Create(sources()[0])
+		u.Settle()
+		u.In("east").Do("delete all", func(ctx context.Context, c client.Client) error {
+			return c.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace("default"))
+		})
+	}
+	c := newChecker(t, &s, Options{})
+	if !c.baseline() {
+		t.Fatal(c.found)
+	}
+	r := c.try(&runPlan{Seed: 1, Faults: []runFault{{Kind: crashAfter, At: 1}}}, limits{})
+	if len(r.findings) != 1 {
+		t.Fatalf("found %v", r.findings)
+	}
+	c.fail(r.findings[0], r)
+	text := c.found[0].String()
+	if last := "  at Settle 1, configmaps default/source-0-<2> in east: is there, and should not be\n"; !strings.Contains(
+		text, last) || strings.Contains(text, "delete all") {
+		t.Error(text)
+	}
+}

@@ -40,6 +40,61 @@ func TestNamesWithUIDs(t *testing.T) {
 	}
 }
 
+// TestCreatesForOneOwner: the garbage collector's deletes do not balance what was created twice for one owner. A create
+// for an owner that is gone is only late.
+func TestCreatesForOneOwner(t *testing.T) {
+	const first, second = "owner 1", "owner 2"
+	pods := resource{GroupResource: corev1.Resource("pods")}
+	at := func(uid string, created bool, by author) change {
+		c := change{id: id{pods, "default", "web-bbbbb"}, generated: "web-", created: created, deleted: !created, by: by}
+		if uid != "" {
+			c.owner = owner{uid, id{pods, "default", "owner"}}
+		}
+		return c
+	}
+	made := func(uid string) change { return at(uid, true, byProgram) }
+	collected, evicted := at("", false, byOthers), at(first, false, byUser)
+	for _, test := range []struct {
+		name      string
+		base, run []change
+		found     bool
+	}{
+		{"twice", []change{made(first), collected}, []change{made(first), made(first), collected, collected}, true},
+		{
+			"again for an owner that is gone",
+			[]change{made(first), collected},
+			[]change{made(first), collected, made(""), collected},
+			false,
+		},
+		{
+			"in place of one that the user deletes",
+			[]change{made(first), collected},
+			[]change{made(first), evicted, made(first), collected},
+			false,
+		},
+		{
+			"twice in place of one that the user deletes",
+			[]change{made(first), evicted, made(first), collected},
+			[]change{made(first), evicted, made(first), made(first), collected, collected},
+			true,
+		},
+		{
+			"for an owner of that name that is otherwise gone before it is seen",
+			[]change{made(second), collected},
+			[]change{made(first), collected, made(second), collected},
+			false,
+		},
+		{"once, and never without faults", nil, []change{made(first), collected}, false},
+	} {
+		found := false
+		r := &run{changes: test.run}
+		r.judgeCreates(&run{changes: test.base, end: &end{}}, func(Rule, string, string) { found = true })
+		if found != test.found {
+			t.Errorf("%s: found is %t", test.name, found)
+		}
+	}
+}
+
 // namer keeps a Secret for each ConfigMap with the label "copy". The Secret's name has the UID of the ConfigMap.
 type namer struct{ client.Client }
 
