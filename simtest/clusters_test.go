@@ -140,8 +140,8 @@ func TestSettleFinding(t *testing.T) {
 	}
 	c.fail(r.findings[0], r)
 	text := c.found[0].String()
-	if last := "  at Settle 1, configmaps default/source-0-<2> in east: is there, and should not be\n"; !strings.Contains(
-		text, last) || strings.Contains(text, "delete all") {
+	const want = "  at Settle 1, configmaps default/source-0-<2> in east: is there, and should not be\n"
+	if !strings.Contains(text, want) || strings.Contains(text, "delete all") {
 		t.Error(text)
 	}
 }

@@ -46,7 +46,8 @@ func TestCreatesForOneOwner(t *testing.T) {
 	const first, second = "owner 1", "owner 2"
 	pods := resource{GroupResource: corev1.Resource("pods")}
 	at := func(uid string, created bool, by author) change {
-		c := change{id: id{pods, "default", "web-bbbbb"}, generated: "web-", created: created, deleted: !created, by: by}
+		c := change{id: id{pods, "default", "web-bbbbb"}, generated: "web-", by: by}
+		c.created, c.deleted = created, !created
 		if uid != "" {
 			c.owner = owner{uid, id{pods, "default", "owner"}}
 		}

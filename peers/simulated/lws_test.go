@@ -121,8 +121,8 @@ func TestLeaderWorkerSet(t *testing.T) {
 }
 
 // TestLeaderWorkerSetBesides: nothing else is found. Whether the condition Progressing is False or absent depends on
-// what the operator happened to see, which is no bug. The script waits, and does not settle: the revisions that are left
-// over would count.
+// what the operator happened to see, which is no bug. The script waits, and does not settle: the revisions that are
+// left over would count.
 func TestLeaderWorkerSetBesides(t *testing.T) {
 	s := lwsScenario(t, func(u *simtest.User) {
 		lwsScript(u, func(u *simtest.User) { u.Wait(simtest.DefaultQuiet) })
