@@ -52,9 +52,11 @@ func TestApplyEqualsTheLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	paths := []string{
 		"/a", "/b", "/b/0", "/b/-1", "/b/-", "/b/-9", "/b/9", "/b/x", "/c", "/c/d", "/c~1d", "/c/d/e", "/none/x", "",
-		"a", "/n/x", "/l/0/0", "/l/0/-",
+		"a", "/n/x", "/l/0/0", "/l/0/-", "/b/+1", "/b/01", "/b/-0", "/", "//", "/~2", "/~01", "x/a",
 	}
-	values := []string{"1", "null", `"x"`, `{"d":{}}`, "[1,2]", "{}", "1.50", "12345678901234567890"}
+	values := []string{
+		"1", "null", `"x"`, `{"d":{}}`, "[1,2]", "{}", "1.50", "12345678901234567890", "1.0", "1E400", `[{"x":null}]`,
+	}
 	kinds := []string{"add", "add", "copy", "replace", "test", "move", "remove", "other"}
 	failed := map[string]int{}
 	for i := range 20_000 {
@@ -80,6 +82,14 @@ func TestApplyEqualsTheLibrary(t *testing.T) {
 	}
 	if len(failed) != len(kinds)-1 {
 		t.Errorf("patches that fail: %v", failed)
+	}
+}
+
+// TestStringsAreCompared: RFC 6902, section 4.6, whatever the escapes.
+func TestStringsAreCompared(t *testing.T) {
+	patch := `[{"op":"test","path":"/a","value":"\u003c\u00e9"},{"op":"test","path":"/b","value":"<é"}]`
+	if _, err := apply(t, patch, `{"a":"<é","b":"\u003cé"}`); err != nil {
+		t.Error(err)
 	}
 }
 
