@@ -140,15 +140,16 @@ func (c *Cluster) read(ctx context.Context, cache *cached.Cache, q *cached.Query
 	return found, version, err
 }
 
-// readServer answers q from the server, with what the cache would hold of it. The arguments and results are those of
-// read; q is a copy, because it is kept on the heap.
+// readServer answers q from the server, with what the cache would hold, in the form in which it would. The arguments
+// and results are those of read; q is a copy, because it is kept on the heap.
 func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q cached.Query, list ObjectList,
 ) (found []Object, version string, err error) {
 	keep := func(item runtime.Object) error {
-		if obj, is := item.(Object); is && cache.Matches(&q, obj) {
+		obj, err := cache.Transform(item.(Object))
+		if err == nil && cache.Matches(&q, obj) {
 			found = append(found, obj)
 		}
-		return nil
+		return err
 	}
 	if q.Lists() {
 		fresh := reflect.New(reflect.TypeOf(list).Elem()).Interface().(ObjectList)
@@ -164,7 +165,7 @@ func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q cached.
 		err = c.server.Get(ctx, cache.Kind, q.Key, obj)
 	}
 	if err == nil {
-		_ = keep(obj)
+		err = keep(obj)
 	}
 	return found, "", IgnoreNotFound(err)
 }

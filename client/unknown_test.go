@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
@@ -295,6 +296,14 @@ func TestLostPatchBlocksItsLists(t *testing.T) {
 func TestReadsOutsideOfAReconcile(t *testing.T) {
 	o := client.Options{Caches: []client.CacheOf{{Object: &corev1.ConfigMap{}}}}
 	o.Caches[0].Informer.LabelSelector = "app=web"
+	o.Caches[0].Informer.TransformName = "shorten the color"
+	o.Caches[0].Informer.Transform = func(obj informer.Object) (informer.Object, error) {
+		if color := obj.GetAnnotations()["color"]; color != "" {
+			obj = obj.DeepCopyObject().(informer.Object)
+			obj.SetAnnotations(map[string]string{"color": color[:1]})
+		}
+		return obj, nil
+	}
 	byColor := func(obj client.Object) []string { return []string{obj.GetAnnotations()["color"]} }
 	red := configMap("red", "app", "web")
 	red.Annotations = map[string]string{"color": "red"}
@@ -309,9 +318,12 @@ func TestReadsOutsideOfAReconcile(t *testing.T) {
 		}
 		w.ctx = w.outside
 		w.wantNames("blue red")
-		w.wantNames("red", client.MatchingFields{"color": "red"})
+		w.wantNames("red", client.MatchingFields{"color": "r"})
 		w.wantNames("", client.InNamespace("kube-system"))
-		w.must(w.Get(w.ctx, keyOf(red), &corev1.ConfigMap{}))
+		var got corev1.ConfigMap
+		if w.must(w.Get(w.ctx, keyOf(red), &got)); got.Annotations["color"] != "r" {
+			t.Errorf("get: annotations %v, want them as in the cache", got.Annotations)
+		}
 		for _, name := range []string{"old", "other"} { // Deleted; and not of the cache.
 			if err := w.Get(w.ctx, keyOf(configMap(name)), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 				t.Errorf("get %s: %v", name, err)

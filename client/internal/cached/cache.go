@@ -113,6 +113,11 @@ func (c *Cache) Hold(contentType string, body []byte) (informer.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.Transform(obj)
+}
+
+// Transform returns an object of the server as the cache would hold it. It may change obj.
+func (c *Cache) Transform(obj informer.Object) (_ informer.Object, err error) {
 	for _, transform := range c.transforms {
 		if obj, err = transform(obj); err != nil {
 			return nil, fmt.Errorf("transform %s: %w", c.Kind.GVK.Kind, err)
