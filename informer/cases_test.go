@@ -63,7 +63,7 @@ func (c *caseRun) holds(t *testing.T, name, rv string) {
 	}
 }
 
-// requests counts the requests of a kind since the last call.
+// counts returns the number of requests of each kind since the last call.
 func (c *caseRun) counts() (lists, verifies, watches int) {
 	for _, r := range c.asked() {
 		switch {

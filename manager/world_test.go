@@ -117,7 +117,6 @@ func (w *world) writes(resources ...string) (lines []string) {
 	return lines
 }
 
-// life is a manager at work.
 // clientset returns client-go's clientset of a manager's config.
 func clientset(m interface{ GetConfig() *rest.Config }) kubernetes.Interface {
 	return kubernetes.NewForConfigOrDie(m.GetConfig())

@@ -293,8 +293,8 @@ func (s *store[T]) Replace(list []any, version string) error {
 	return s.apply(deltafifo.Delta[T]{Type: deltafifo.Replace, Objects: objs, ResourceVersion: version})
 }
 
-// exchange is Replace in the store of an informer. It is no DeltaReplace, as that would pass for the informer's first
-// list, which then never synced.
+// exchange is Replace in the store of an informer. It uses no [deltafifo.Replace]: the cache would take that for the
+// informer's first list, which would then never sync.
 func (s *store[T]) exchange(objs []T) error {
 	var deltas []deltafifo.Delta[T]
 	for t := range s.indexer.All() {

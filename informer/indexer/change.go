@@ -32,7 +32,7 @@ type Applied[T any] struct {
 	Changes []Change[T]
 	// FirstSync says that with this batch each scope has been listed for the first time.
 	FirstSync bool
-	// Resync says that a DeltaResync was in the batch, after which nothing else may be.
+	// Resync reports whether the batch ended with a [deltafifo.Resync]. Nothing may follow it in a batch.
 	Resync bool
 	// IndexErr is the error of an object that the index functions failed on while they had succeeded on all before;
 	// nil otherwise.

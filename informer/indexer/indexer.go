@@ -63,7 +63,7 @@ type scopeState struct {
 	history int64
 }
 
-// IndexerOptions configure an [Indexer]. The zero value works.
+// Options configure an [Indexer]. The zero value works.
 type Options struct {
 	// Scopes is the number of reflectors that write to it; 0 means 1.
 	Scopes int

@@ -27,6 +27,17 @@ type scopes struct {
 	modules map[string]string // path of a module → its folder; "" stands for the standard library
 }
 
+// treeScopes returns the scopes of the root module, once.
+func treeScopes(t *testing.T) *scopes {
+	t.Helper()
+	if parsedScopes == nil {
+		parsedScopes = scopesOf(t, sources(t))
+	}
+	return parsedScopes
+}
+
+var parsedScopes *scopes
+
 func scopesOf(t *testing.T, all []source) *scopes {
 	t.Helper()
 	s := &scopes{known: map[string]*scope{}, modules: map[string]string{}}
@@ -121,6 +132,16 @@ func (s *scopes) scope(path string) *scope {
 		return known
 	}
 	s.known[path] = nil
+	found := newScope()
+	s.eachFile(path, func(file *ast.File) {
+		found.add(file)
+		s.known[path] = found
+	})
+	return s.known[path]
+}
+
+// eachFile calls see with every file of a package of others, except tests and generated code.
+func (s *scopes) eachFile(path string, see func(*ast.File)) {
 	dir := ""
 	for of := path; dir == "" && of != "."; of = filepath.Dir(of) {
 		if s.modules[of] != "" {
@@ -132,22 +153,19 @@ func (s *scopes) scope(path string) *scope {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil
+		return
 	}
-	found := newScope()
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") ||
+			strings.HasPrefix(e.Name(), "generated.") {
 			continue
 		}
 		name := filepath.Join(dir, e.Name())
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			continue
+		if err == nil {
+			see(file)
 		}
-		found.add(file)
-		s.known[path] = found
 	}
-	return s.known[path]
 }
 
 // declares reports whether the package has the name, "Type.Member" for a member, which may come from an embedded type.
@@ -265,9 +283,8 @@ func outsideOfBodies(file *ast.File) (groups []*ast.CommentGroup) {
 // TestCommentLinks: a doc link in a comment leads somewhere, be it to a name, to a member of a type, or into a package.
 // A package is named as some file of the commenting package imports it, which is how go doc reads it, or by its path.
 func TestCommentLinks(t *testing.T) {
-	all := sources(t)
-	s := scopesOf(t, all)
-	for _, file := range all {
+	s := treeScopes(t)
+	for _, file := range sources(t) {
 		for _, group := range outsideOfBodies(file.ast) {
 			for _, name := range s.deadLinks(strings.TrimSuffix(module+"/"+file.dir, "/."), group.Text()) {
 				t.Errorf("%s:%d: [%s] leads nowhere", file.path, file.fset.Position(group.Pos()).Line, name)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestPermittedPackagesExist: the lists of this package name packages that exist. A package that moved leaves a
-// permission behind, which nobody reads again. Libraries that we permit have to be imported by some file.
+// TestPermittedPackagesExist: the lists of this package name packages that exist. A package that moves
+// would otherwise leave a permission behind. A library is permitted only as long as a file imports it.
 func TestPermittedPackagesExist(t *testing.T) {
 	folders, imported := map[string]bool{}, map[string]bool{}
 	for _, s := range sources(t) {
@@ -78,8 +78,8 @@ func unimported(imported map[string]bool, paths []string) (idle []string) {
 	return idle
 }
 
-// declaredNames returns, for each folder, the names that its files declare at the top level, and "Type.Member" for
-// methods, fields and the methods of interfaces.
+// declaredNames returns, for each folder, the names that its files declare at the top level, and "Type.Member" and
+// ".Member" for methods, fields and the methods of interfaces.
 func declaredNames(all []source) map[string]map[string]bool {
 	names := map[string]map[string]bool{}
 	for _, s := range all {
@@ -98,7 +98,7 @@ func declare(names map[string]bool, file *ast.File) {
 			if d.Recv == nil {
 				names[d.Name.Name] = true
 			} else {
-				names[baseName(d.Recv.List[0].Type)+"."+d.Name.Name] = true
+				names[baseName(d.Recv.List[0].Type)+"."+d.Name.Name], names["."+d.Name.Name] = true, true
 			}
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
@@ -106,7 +106,7 @@ func declare(names map[string]bool, file *ast.File) {
 				case *ast.TypeSpec:
 					names[sp.Name.Name] = true
 					for _, member := range members(sp.Type) {
-						names[sp.Name.Name+"."+member] = true
+						names[sp.Name.Name+"."+member], names["."+member] = true, true
 					}
 				case *ast.ValueSpec:
 					for _, n := range sp.Names {
@@ -181,8 +181,7 @@ func TestTextsNameWhatExists(t *testing.T) {
 	}
 }
 
-// packagesByName returns the names that the packages of a name or path declare, all packages of a name together. A
-// member of a type also stands there as ".Member".
+// packagesByName returns the names that the packages of a name or path declare, all packages of a name together.
 func packagesByName(all []source) map[string]map[string]bool {
 	names, packages := declaredNames(all), map[string]map[string]bool{}
 	for _, s := range all {
@@ -192,9 +191,6 @@ func packagesByName(all []source) map[string]map[string]bool {
 			}
 			for name := range names[s.dir] {
 				packages[key][name] = true
-				if dot := strings.Index(name, "."); dot >= 0 {
-					packages[key][name[dot:]] = true
-				}
 			}
 		}
 	}

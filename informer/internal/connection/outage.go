@@ -23,7 +23,7 @@ type outage struct {
 	// began is when the last outage began, and logged what was logged of it.
 	began  time.Time
 	logged logDedup
-	// Answered reports whether a watch was opened since the last outage began.
+	// answered reports whether a watch was opened since the last outage began.
 	answered bool
 }
 
@@ -53,7 +53,7 @@ func (f Failure) unreachable() bool {
 	return f == Silent || f == Broken || f == ServerError || f == Busy
 }
 
-// Failed notes that a connection failed, in these words, and returns what is worth a line.
+// failed records that a connection failed with these words. It returns what is worth a line in the log.
 func (o *outage) failed(l *Status, words string, now time.Time) news {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,7 +16,7 @@ type coalesced[T any] struct {
 	// order has the objects by their first change. Those that came to nothing stay, dead, until there are too many.
 	order []*coalescedObject[T]
 	dead  int
-	// Synced is as in [Batch].
+	// synced is as in [Batch].
 	synced bool
 }
 
@@ -119,7 +119,7 @@ func (o *coalescedObject[T]) calls() (n int64) {
 	return n
 }
 
-// Batch is what the listener has to be told.
+// batch returns the coalesced changes as a batch for the listener.
 func (m *coalesced[T]) batch() *Batch[T] {
 	b := &Batch[T]{Synced: m.synced, Changes: make([]indexer.Change[T], 0, len(m.objects))}
 	for _, o := range m.order {

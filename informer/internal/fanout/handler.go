@@ -50,7 +50,7 @@ type HandlerOptions struct {
 // Registration is a handler in an informer.
 type Registration struct {
 	name string
-	// Synced is closed by the handler's own goroutine, after the last add of the initial list returned. Nothing is
+	// synced is closed by the handler's own goroutine, after the last add of the initial list returned. Nothing is
 	// sent.
 	synced chan struct{}
 	gone   chan struct{} // See Done.

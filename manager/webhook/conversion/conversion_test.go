@@ -144,7 +144,8 @@ func TestGarbageIsRefusedInWords(t *testing.T) {
 	}
 }
 
-// foreignHub and foreignSpoke are as types were written for controller-runtime: their methods take its interface.
+// foreignInterface is like the interface that methods of types written for controller-runtime take; see foreignHub and
+// foreignSpoke.
 type foreignInterface interface {
 	runtime.Object
 	Hub()
