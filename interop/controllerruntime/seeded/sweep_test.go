@@ -53,8 +53,11 @@ func (c *sweeper) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, e
 		}
 		if c.mended {
 			err := c.api.Get(ctx, client.ObjectKeyFromObject(m), &appsv1.Deployment{})
+			if err == nil {
+				continue
+			}
 			if !apierrors.IsNotFound(err) {
-				continue // or, with an error, the next sweep will tell
+				return ctrl.Result{}, err
 			}
 		}
 		if err := client.IgnoreNotFound(c.Delete(ctx, m)); err != nil {
@@ -72,8 +75,9 @@ func TestSweepByStaleList(t *testing.T) {
 					Complete(&sweeper{mgr.GetClient(), mgr.GetAPIReader(), mended})
 			}),
 			Script: func(u *simtest.User) {
-				u.Create(deployment("a"))
 				u.Create(deployment("stays")) // A process that starts has something to do, and sweeps.
+				u.Settle()
+				u.Create(deployment("a"))
 				u.Settle()
 				u.Delete(deployment("a"))
 				u.Settle()
