@@ -292,8 +292,8 @@ func TestRefusedWritesBlockNothing(t *testing.T) {
 	}, configMap("a"))
 }
 
-// After an error of the server that it did not refuse the write with, a look at the server tells: at once if the server
-// is done with it, and otherwise when it must have given up.
+// TestServerErrorIsUnknown answers writes with server errors that are no refusals. A look at the server settles them:
+// at once if the server is done with the request, and otherwise after its request timeout.
 func TestServerErrorIsUnknown(t *testing.T) {
 	child := func() *corev1.ConfigMap {
 		child := configMap("")

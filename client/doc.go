@@ -54,10 +54,10 @@
 // # Who gets ErrStale
 //
 // A read with the context of a reconcile (see [WithOwner]) fails with [ErrStale] when that takes longer. Package
-// reconcile turns it into a quiet requeue. All others, as map functions, validators, runnables and programs that run
-// once, never get it. They see every own write that was answered: where the cache does not show it in time, the server
-// is asked instead, and only if that fails, too, they get what the cache has. A write whose answer was lost is to them
-// like a write of another process: it is seen when the watch brings it.
+// reconcile turns it into a quiet requeue. Other reads never return it: those of map functions, validators, runnables
+// and programs that run once. They see every own write that was answered. Where the cache does not show it in time, the
+// server is asked instead, and if that fails as well, the read returns what the cache has. A write whose answer was
+// lost is like a write of another process to them: they see it when the watch brings it.
 //
 // Some lost writes are not settled by asking once, because they do harm if they are applied late, after the reconcile
 // has looked and written again: a create with a generated name, an update, a patch or a deletion without a precondition

@@ -24,7 +24,7 @@ import (
 //
 //   - A reconcile that gets an answer gets the server's state, with every own write, or else it gets ErrStale. The
 //     exception is a write of one name that was applied late: it may be missing until the watch brings it.
-//   - Nobody else ever gets ErrStale, waits, or misses a write that was answered.
+//   - Other reads never return ErrStale, never wait, and never miss a write that was answered.
 func TestReadersModel(t *testing.T) {
 	var all modelCounts
 	for seed := range uint64(60) {
@@ -58,8 +58,8 @@ type readersModel struct {
 	number int
 
 	lock sync.Mutex
-	// unshown are the objects with an effect that nobody was told of, until the cache shows it: a write was lost, or
-	// came late. They are true if a reconcile may not know it either.
+	// unshown are the objects that were changed by a write whose answer was lost, or that came late, until the cache
+	// shows the change. The value reports whether a reconcile may miss it as well.
 	unshown map[string]bool
 	// lost has when the last answer was lost of a write that does harm late, by the object's name.
 	lost map[string]time.Time
@@ -151,8 +151,8 @@ func (m *readersModel) write(name string) {
 	}
 }
 
-// surprise notes that the object of that name, or a child, changes and nobody is told; inside says that a reconcile may
-// not know it.
+// surprise notes that the object of that name, or a child, changes and no answer reports it. inside reports whether a
+// reconcile may miss it, too.
 func (m *readersModel) surprise(name string, inside bool) {
 	m.lock.Lock()
 	defer m.lock.Unlock()

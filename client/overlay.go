@@ -79,9 +79,10 @@ func concerned(ctx context.Context, cache *cached.Cache, q *cached.Query, w *own
 	return err != nil || cache.Matches(q, after)
 }
 
-var errUnwritten = errors.New("nobody knows what the write makes of the object")
+var errUnwritten = errors.New("the result of the write is not known")
 
-// written returns the object that w, which is not a deletion, makes of before. before is nil if it is not known.
+// written returns the object as it is after w, which is not a deletion. before is its state before w; nil if that is
+// not known.
 func written(ctx context.Context, cache *cached.Cache, w *ownwrites.Write, before Object) (Object, error) {
 	contentType, body := w.Sent()
 	if body == nil || w.Patches() && before == nil {

@@ -119,7 +119,7 @@ func (c *Cluster) read(ctx context.Context, cache *cached.Cache, q *cached.Query
 ) (found []Object, version string, err error) {
 	reader := ctx
 	if o.LiveIfStale && OwnerFrom(ctx) == nil {
-		reader = WithOwner(ctx, o) // It wants to be told of everything that a reconcile is.
+		reader = WithOwner(ctx, o) // It gets ErrStale where a reconcile would.
 	}
 	if q.Lists() {
 		version = cache.Watermark(q.Key.Namespace)

@@ -26,7 +26,7 @@ var lostWrites = map[string]struct {
 	write func(w *world) error
 	// want is what the object's label "v" is when the write took effect; "" that there is no object.
 	want string
-	// harmsLate reports whether it is waited for that the write can no longer be applied.
+	// harmsLate reports whether reads wait until the write can no longer be applied.
 	harmsLate bool
 }{
 	"create": {write: func(w *world) error { return w.Create(w.ctx, configMap("new", "v", "2")) }, want: "2"},
@@ -81,10 +81,10 @@ var lostWrites = map[string]struct {
 	}, want: "2", harmsLate: true},
 }
 
-// Of each verb the answer is lost, once after it took effect, once before. A reconcile cannot read the object before it
-// is known which: one look at the server tells it of a write that does no harm late; of others, a list begun after the
-// server's request timeout. All else is read as ever, and no other request is made. Whoever is no reconcile reads the
-// cache.
+// TestLostAnswers loses the answer of each kind of write, once after the write took effect and once before. A reconcile
+// cannot read the object until it is known which. For a write that does no harm late, one look at the server is enough;
+// for others the look has to wait for the server's request timeout. Other objects are read as usual, and no other
+// request is made. Reads outside of a reconcile are answered from the cache.
 func TestLostAnswers(t *testing.T) {
 	for verb, c := range lostWrites {
 		for _, applied := range []bool{true, false} {
@@ -182,8 +182,8 @@ func TestLateDeletion(t *testing.T) {
 	}
 }
 
-// The server cannot be asked what became of a write: a reconcile is told when to come back, and meanwhile no read asks
-// again. Nobody else notices.
+// TestServerThatCannotBeAsked drops the request by which a reconcile asks what became of a write. The error says when
+// to come back, and until then no read asks again. Reads outside of a reconcile are answered as usual.
 func TestServerThatCannotBeAsked(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})
@@ -220,7 +220,8 @@ func TestServerThatCannotBeAsked(t *testing.T) {
 	}, configMap("a"))
 }
 
-// What the server says of a lost write may be older than the next own write: that is what a read sees.
+// TestWriteWhileTheServerIsAsked writes again while the server is asked about a lost write. The answer is older than
+// the second write, and reads see the second write.
 func TestWriteWhileTheServerIsAsked(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = time.Hour })

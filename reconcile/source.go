@@ -21,7 +21,7 @@ type Source[K comparable] interface {
 	Health() error
 	// String names the source in logs and causes, for example "pods".
 	String() string
-	// Repeats reports whether the source feeds everything anew when it is run again, as a source of a cache does. Such
+	// Repeats reports whether the source feeds everything again when it is run again, as a source of a cache does. Such
 	// a source also runs before the controller does ([Controller.Warmup]), and what it fed then may be forgotten.
 	Repeats() bool
 }

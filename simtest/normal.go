@@ -242,7 +242,7 @@ type comparison struct {
 	sources []runtime.Object
 
 	// keys are the fields that tell the items of a list apart, by the path of the list. Lists of the type map have
-	// them. Nil: nobody has asked yet.
+	// them. Nil: not looked for yet.
 	keys map[string][]string
 }
 

@@ -19,8 +19,8 @@ const outside = "outside"
 // first call in a run makes it. All later calls with that name get the same, also those for the next process after a
 // crash and for [Scenario.Others]. Each run has its own.
 //
-// What encoding/json makes of it is compared whenever objects are. [Finding.Diff] and [Scenario.Ignore] name its fields
-// "outside NAME: FIELD".
+// It is encoded by encoding/json, and compared whenever objects are. [Finding.Diff] and [Scenario.Ignore] name its
+// fields "outside NAME: FIELD".
 //
 // The program must change it in [Env.Call] only. Otherwise a process that has been killed may still change it.
 func Outside[T any](e *Env, name string, fresh func() T) T {

@@ -99,8 +99,8 @@ func (c *checker) table(took time.Duration) string {
 	return b.String()
 }
 
-// short tells that the budget has ended before one fault was tried at each write, and what to set. It returns "" if
-// the budget was enough.
+// short returns a message if the budget has ended before one fault was tried at each write. It says what to set. If the
+// budget was enough, short returns "".
 func (c *checker) short(took time.Duration) string {
 	first := c.tried[0]
 	if first.plans == first.all || len(c.found) > 0 {

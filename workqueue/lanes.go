@@ -15,8 +15,8 @@ const LowPriority = -6000
 // lane of their own.
 //
 // A strict order would let the low lane starve while other keys keep all workers busy, and an order that ages would put
-// a thousand keys that have waited for long before a new one. So the low lane gets every tenth turn: others wait for it
-// hardly at all, and it always moves.
+// a thousand keys that have waited for long before a new one. So the low lane gets every tenth turn: it always moves,
+// and hardly delays the others.
 type lanes[K comparable] struct {
 	// normal has the ids of entries, low the runs of others; nil where a run has left for the normal lane.
 	//

@@ -38,7 +38,7 @@ func Set(list *[]metav1.Condition, generation int64, c metav1.Condition) (change
 	return changed
 }
 
-// stored returns the message that a server that was sent this one returns. If the two differed, the condition would
+// stored returns the message as the server will store it. If it differed from what Set compares, the condition would
 // change with every write.
 func stored(message string) string {
 	message = strings.ToValidUTF8(message, "\uFFFD")

@@ -24,7 +24,7 @@ func (e *AlreadyOwnedError) Error() string {
 	return fmt.Sprintf("%s is controlled by %s %s", e.Object, e.Owner.Kind, e.Owner.Name)
 }
 
-// WithBlockOwnerDeletion is an option of [SetControllerReference] and [SetOwnerReference]: whether a foreground
+// WithBlockOwnerDeletion is an option of [SetControllerReference] and [SetOwnerReference]. It sets whether a foreground
 // deletion of the owner waits for the object.
 func WithBlockOwnerDeletion(block bool) func(*metav1.OwnerReference) {
 	return func(ref *metav1.OwnerReference) { ref.BlockOwnerDeletion = &block }

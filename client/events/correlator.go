@@ -177,8 +177,8 @@ func (c *correlator) combine(e *corev1.Event, now time.Time) *corev1.Event {
 
 // budget is a token bucket: burst tokens at first, one more every refill, never more than burst.
 //
-// A reason that was not sent for the time of refill needs no token. So what is said over and over does not swallow what
-// is said once, such as how it ended.
+// A reason that was not sent for the time of refill needs no token. So an event that is repeated over and over does
+// not swallow one that comes once, such as the final one.
 type budget struct {
 	tokens   float64
 	at       time.Time // when tokens was right
@@ -188,7 +188,7 @@ type budget struct {
 }
 
 // spend takes one token from a budget if there is one. It returns 0 if the event may be sent, and otherwise how many
-// were not since one was.
+// events were filtered since the last one that was sent.
 func (c *correlator) spend(key lru.Key, reason string, now time.Time) (filtered int) {
 	b := &budget{tokens: float64(c.burst), at: now, reasons: map[string]time.Time{}}
 	if found, ok := c.budgets.Get(key); ok {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// mostRewritten is how many ReplicaSets are made for a template in a row although each was changed when it was
-	// created. One may be a collision of hashes.
+	// mostRewritten is how many ReplicaSets are made in a row for one template although something changed each when it
+	// was created. One may be a collision of hashes.
 	mostRewritten = 3
 	// rewrittenDelay is the delay before the next one. Each further one doubles it, up to slowestRewritten.
 	rewrittenDelay, slowestRewritten = time.Minute, time.Hour
@@ -42,8 +42,8 @@ func (p *planner) awaitsRewriter() bool {
 	return true
 }
 
-// rewritten returns the ReplicaSets that were made for the current template and do not have it, latest first. Their
-// names tell: each was made with another collision count. It looks for as many as make a difference to the delay.
+// rewritten returns the ReplicaSets that were made for the current template and do not have it, latest first. It
+// finds them by their names, which differ in the collision count, and stops where more would not change the delay.
 func (p *planner) rewritten() (made []*appsv1.ReplicaSet) {
 	count := ptr.Deref(p.d.Status.CollisionCount, 0)
 	if p.newRS != nil || count < mostRewritten-1 {

@@ -15,8 +15,8 @@
 //
 // An object is identified by its UID, group and kind. It is the same object in all versions of its kind, so a reference
 // may name a version that is not served any more. When the version of a resource changes, another monitor takes over,
-// and objects that it does not find are verified. If no version of an owner's kind is served, nobody knows whether the
-// owner exists: its dependents stay, and readyz and a metric name them (unresolved.go).
+// and objects that it does not find are verified. If no version of an owner's kind is served, it cannot
+// be known whether the owner exists: its dependents stay, and readyz and a metric report them (unresolved.go).
 //
 // The graph only suggests. Before anything is deleted, the object and each of its owners are read from the API
 // server, and the delete is bound to the UID and the resource version that were read.

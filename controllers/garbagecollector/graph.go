@@ -172,7 +172,8 @@ func (g *graph) relinkLocked(n *node, owners []metav1.OwnerReference, e *effects
 	g.linkLocked(n, added, e)
 }
 
-// unlinkLocked makes n no dependent of the owner in ref, and returns the owner. A virtual node without dependents goes.
+// unlinkLocked removes n from the dependents of the owner in ref, and returns the owner. It removes a virtual owner
+// that has no dependents left.
 func (g *graph) unlinkLocked(ref metav1.OwnerReference, n *node) (owner *node) {
 	owner, found := g.nodes[ref.UID]
 	if !found {
@@ -271,7 +272,7 @@ func (g *graph) removeLocked(n *node, id identity, e *effects) {
 	g.leaveOwnersLocked(n, e)
 }
 
-// leaveOwnersLocked makes n the dependent of nothing, and queues owners that may have waited for n.
+// leaveOwnersLocked removes n from the dependents of all its owners, and queues owners that may have waited for n.
 func (g *graph) leaveOwnersLocked(n *node, e *effects) {
 	for _, ref := range n.owners {
 		if owner := g.unlinkLocked(ref, n); owner != nil && owner.deletingDependents {
@@ -281,8 +282,8 @@ func (g *graph) leaveOwnersLocked(n *node, e *effects) {
 	n.owners = nil
 }
 
-// lose forgets what monitors that have stopped have read, if no other monitor has read the object since. The graph then
-// knows of such an object what it knows of all objects without a watch: which objects name it as an owner. It may be
+// lose forgets what stopped monitors have read of objects that no other monitor has read since. Such an object then has
+// a virtual node, like all owners without a watch: the graph knows only which objects name it as an owner. It may be
 // gone, so it is verified.
 func (g *graph) lose(stopped []int64) effects {
 	g.mu.Lock()

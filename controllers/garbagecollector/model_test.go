@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// model is what identity by UID, group and kind says of a cluster in which the collector has done its work after every
-// step. Versions do not occur in it.
+// model is the state of a cluster in which the collector has done its work after every step. Objects are identified by
+// UID, group and kind; there are no versions.
 type model struct {
 	alive  map[string]*thing // by name; names are not used again
 	served map[string][]string

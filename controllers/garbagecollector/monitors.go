@@ -54,7 +54,7 @@ type monitor struct {
 // call of set.
 //
 // A resource whose version or kind changes gets another monitor. It starts when the old one has ended, so that the
-// events of an object stay in order. What happens in between is in neither's events: lost is what makes up for it.
+// events of an object stay in order. Neither of them sees what happens in between: lost makes up for it.
 func (m *monitors) set(ctx context.Context, kinds kinds) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,7 +15,7 @@ type ownership struct {
 	dangling []metav1.OwnerReference
 	// waiting ones exist, but are being deleted in the foreground, and wait for the object to be deleted first.
 	waiting []metav1.OwnerReference
-	// unresolved is nil, or says of an owner why the server could not be asked about it.
+	// unresolved is why the server could not be asked about an owner; nil if it could be asked about all of them.
 	unresolved error
 }
 

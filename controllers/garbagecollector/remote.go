@@ -19,7 +19,7 @@ import (
 // only after something else has changed.
 type unresolvedError struct {
 	why string
-	// kind is what the server serves in no version; zero if that is not the reason.
+	// kind is the kind of which the server serves no version; zero if that is not the reason.
 	kind schema.GroupKind
 }
 

@@ -1,6 +1,6 @@
 // Package connections bounds the connections of a server, so that the rest of the process has file descriptors left.
 //
-// A bound alone would let anybody who opens connections, and sends nothing, keep all others out. So a new connection
-// takes the place of the one that has waited for a request for longest. Only if requests are under way on all of them,
-// the new one is closed.
+// With a bound alone, a client that opens connections and sends nothing would keep all others out. So a new connection
+// takes the place of the one that has waited longest for a request. The new one is closed only if requests are under
+// way on all others.
 package connections

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// document is a document between two operations. A value of it is what package json makes of it.
+// document is a document between two operations. Its values have the types that encoding/json decodes into.
 type document struct {
 	root    any
 	copied  int // bytes
 	shifted int // elements
 }
 
-// missing is what the library says of an operation on a place that does not exist.
+// missing has the library's message for each operation on a place that does not exist.
 var missing = map[string]string{
 	"add": `doc is missing path: "%s"`, "remove": `doc is missing path: "%s"`, "replace": "doc is missing path: %s",
 	"test": "is missing path: %s",

@@ -27,7 +27,7 @@ var (
 // AskAgainAfter is how long a server that did not answer a [Resource.Resolve] is left alone about that write.
 const AskAgainAfter = 2 * time.Second
 
-// Resolve asks the server what became of w. If the object's name is known, the answer has the object or tells that
+// Resolve asks the server what became of w. If the object's name is known, the answer has the object or shows that
 // there is none, and the doubt ends, unless w is a deletion that may still be to come. Otherwise a list bounds the
 // effect, and that of all other writes without a name that are due by now: reads have to wait for a cache that has
 // reached its version.

@@ -126,7 +126,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 }
 
 // failed returns why it is unknown whether a write that was answered with an error took effect; nil if it did not.
-// answered reports whether the server works on the request no longer, so that a list shows all of its effect.
+// answered reports whether the server is done with the request, so that a list shows all of its effect.
 //
 // A Status with the reason InternalError comes from code that is done. One without a reason may be an error of the
 // storage, which can still apply the write, and so can a server that answers that the time is up.

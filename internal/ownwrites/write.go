@@ -243,8 +243,8 @@ func (w *Write) lost(why error, answered bool) {
 
 // harmsLate reports whether the write does harm if the server applies it late, after this process has looked and
 // written again. A creation with a generated name makes one object more, an update or a patch without a precondition
-// undoes what was written since, and a deletion without one takes what was created since. Other writes are refused
-// then, or repeat what they were to do, and an event tells of it.
+// undoes what was written since, and a deletion without one deletes what was created since. Other writes are refused
+// then, or have the effect that was wanted, and the reconcile gets an event.
 func (w *Write) harmsLate(contentType string, body []byte) bool {
 	switch {
 	case w.Deletes:

@@ -111,8 +111,8 @@ func (r *Request) named(err error) error {
 	return err
 }
 
-// maxThrottled is how often a request is sent again that the server was too busy for, and maxPause how long it waits at
-// most, whatever the server says.
+// maxThrottled is how often a request is repeated because the server is too busy, and maxPause the longest pause before
+// that, whatever the server asks for.
 const (
 	maxThrottled = 10
 	maxPause     = 5 * time.Minute

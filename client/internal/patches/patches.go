@@ -93,8 +93,8 @@ func (p From) strategic(obj informer.Object) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(before, after, p.Base)
 }
 
-// Applied returns what a patch makes of an object. data is the object as JSON, and so is the result. It knows no apply
-// patches, and strategic ones only for Go types.
+// Applied applies a patch to an object. data is the object as JSON, and so is the result. Apply patches are not
+// supported, nor strategic ones for unstructured objects.
 func Applied(ctx context.Context, format types.PatchType, obj informer.Object, data, patch []byte) ([]byte, error) {
 	switch _, untyped := obj.(runtime.Unstructured); {
 	case format == types.JSONPatchType:
@@ -108,7 +108,7 @@ func Applied(ctx context.Context, format types.PatchType, obj informer.Object, d
 	case format == types.StrategicMergePatchType && !untyped:
 		return strategicpatch.StrategicMergePatch(data, patch, obj)
 	}
-	return nil, fmt.Errorf("what %s makes of an object is not known here", format)
+	return nil, fmt.Errorf("patches of type %s cannot be applied here", format)
 }
 
 // Configuration is an unstructured object to be applied. It encodes and decodes as the object that it embeds.
