@@ -114,7 +114,7 @@ func (c *namer) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, err
 }
 
 // TestMadeAgainByUID: a process that starts on a replica that lags makes once more what a ConfigMap had that is gone,
-// and deletes it when it knows better. That is no finding, whether the name has an UID in it or not.
+// and deletes it when it knows better. That is no finding, whether the name has a UID in it or not.
 func TestMadeAgainByUID(t *testing.T) {
 	s := Scenario{
 		Build: func(e *Env) (Program, error) {
