@@ -35,8 +35,8 @@ const (
 	// sees the program settle.
 	RuleDeletes Rule = "no needless delete"
 	// RuleCreates: the program creates no objects of other names than without faults, and no more of those whose names
-	// are generated, except for what others deleted while its owner was there. The UID of an object in a name stands for
-	// that object.
+	// are generated, except for what others deleted while its owner was there. The UID of an object in a name stands
+	// for that object.
 	RuleCreates Rule = "no needless create"
 	// RuleIdentity: the program deletes or patches no object that has taken the name of another, if the program has
 	// been shown the other one only.
