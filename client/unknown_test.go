@@ -13,6 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -334,6 +337,39 @@ func TestReadsOutsideOfAReconcile(t *testing.T) {
 		w.wantNames("blue old red")
 		w.must(w.Get(w.ctx, keyOf(configMap("old")), &corev1.ConfigMap{}))
 	}, red, configMap("blue", "app", "web"), configMap("old", "app", "web", "old", "yes"), configMap("other"))
+}
+
+// TestFormsReadOutsideOfAReconcile reads from the server, in place of a cache that is behind a DeleteAllOf, in the forms
+// of objects without a Go type.
+func TestFormsReadOutsideOfAReconcile(t *testing.T) {
+	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	untyped, metadata := &unstructured.UnstructuredList{}, &metav1.PartialObjectMetadataList{}
+	untyped.SetGroupVersionKind(gvk.GroupVersion().WithKind("ConfigMapList"))
+	metadata.SetGroupVersionKind(gvk.GroupVersion().WithKind("ConfigMapList"))
+	one, its := &unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}
+	for name, c := range map[string]struct {
+		list client.ObjectList
+		obj  client.Object
+	}{"unstructured": {untyped, one}, "metadata": {metadata, its}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, client.Options{}, func(w *world) {
+				w.warm(c.list)
+				w.set(func() { w.lag = time.Hour })
+				w.must(w.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace("default"),
+					client.MatchingLabels{"old": "yes"}))
+				w.must(w.List(w.outside, c.list))
+				if n := meta.LenList(c.list); n != 1 {
+					t.Errorf("%d objects are listed, want 1", n)
+				}
+				c.obj.GetObjectKind().SetGroupVersionKind(gvk)
+				w.must(w.Get(w.outside, keyOf(configMap("a")), c.obj))
+				err := w.Get(w.outside, keyOf(configMap("old")), c.obj)
+				if !apierrors.IsNotFound(err) || c.obj.GetObjectKind().GroupVersionKind() != gvk {
+					t.Errorf("get: %v, %v", err, c.obj.GetObjectKind())
+				}
+			}, configMap("a"), configMap("old", "old", "yes"))
+		})
+	}
 }
 
 // tripper is a function as a transport.
