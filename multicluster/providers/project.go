@@ -2,6 +2,7 @@ package providers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -45,10 +46,14 @@ type Projects struct {
 // NewProjects returns the provider of the control planes that objects of local's cluster announce. The manager runs its
 // informer.
 //
-// Errors: an invalid selector or template.
+// Errors: an invalid selector or template, or a Discovery without a Kind or a ReadyCondition.
 func NewProjects(local *manager.Manager, o ProjectOptions) (*Projects, error) {
 	if o.Discovery == (Discovery{}) {
 		o.Discovery = External()
+	}
+	if o.Discovery.Kind.Kind == "" || o.Discovery.ReadyCondition == "" {
+		return nil, errors.New("project provider: Options.Discovery has no Kind or no ReadyCondition: " +
+			"change what External or Internal returns")
 	}
 	if o.Config == nil {
 		o.Config = local.GetConfig()

@@ -427,6 +427,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"unclosed action":                   with("{{"),
 		"can't evaluate field No":           with("https://{{.No}}"),
 		`"shop" is not the URL of a server`: with("shop"),
+		"no Kind":                           {Config: config, Discovery: Discovery{Endpoint: "https://shop.example"}},
 	} {
 		if _, err := NewProjects(nil, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)

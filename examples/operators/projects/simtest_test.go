@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/projects/api/infrastructure"
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/multicluster/providers"
 	"github.com/flyball-dev/flyball/simtest"
 	"github.com/flyball-dev/flyball/simtest/simulated"
 )
@@ -50,6 +51,7 @@ func TestSimulatedLife(t *testing.T) {
 		Build: func(e *simtest.Env) (simtest.Program, error) {
 			// After that time a Project goes without its content. A standstill of ten minutes counts.
 			o := controller.Options{PurgeTimeout: time.Hour}
+			o.Discovery = providers.External()
 			o.Discovery.Endpoint = "http://{{.Name}}"
 			return controller.New(e.Config(), ctrl.Options{}, o)
 		},
