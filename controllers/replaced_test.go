@@ -179,7 +179,7 @@ func replaceServer(t *testing.T, round int, said map[string]int) {
 		}
 	}
 	synctest.Wait()
-	if n := len(logged.lines); n > 20 {
+	if n := len(logged.lines); n > 50 { // ten keys fail two or three times; a fight causes as many a second
 		t.Errorf("%d errors: %s", n, logged.lines)
 	}
 	if err := m.Ready(); err != nil {
