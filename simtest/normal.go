@@ -327,7 +327,7 @@ func (c *comparison) learn() {
 		}
 		for _, manager := range m.GetManagedFields() {
 			var set any
-			if f := manager.FieldsV1; f != nil && json.Unmarshal(f.Raw, &set) == nil {
+			if f := manager.FieldsV1; f != nil && json.Unmarshal(f.GetRawBytes(), &set) == nil {
 				c.learnSet("", set)
 			}
 		}
