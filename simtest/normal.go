@@ -334,7 +334,7 @@ func (c *comparison) learn() {
 	}
 }
 
-// learnSet finds the keys of lists in a set of managed fields..
+// learnSet finds the keys of lists in a set of managed fields.
 func (c *comparison) learnSet(path string, set any) {
 	members, _ := set.(map[string]any)
 	for name, below := range members {
