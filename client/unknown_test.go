@@ -339,8 +339,8 @@ func TestReadsOutsideOfAReconcile(t *testing.T) {
 	}, red, configMap("blue", "app", "web"), configMap("old", "app", "web", "old", "yes"), configMap("other"))
 }
 
-// TestFormsReadOutsideOfAReconcile reads from the server, in place of a cache that is behind a DeleteAllOf, in the forms
-// of objects without a Go type.
+// TestFormsReadOutsideOfAReconcile reads from the server, in place of a cache that is behind a DeleteAllOf, in the
+// forms of objects without a Go type.
 func TestFormsReadOutsideOfAReconcile(t *testing.T) {
 	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	untyped, metadata := &unstructured.UnstructuredList{}, &metav1.PartialObjectMetadataList{}
