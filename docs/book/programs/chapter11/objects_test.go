@@ -76,7 +76,8 @@ func (c *cluster) drawOwners() *figure.Figure {
 			if hash != rs.Labels[appsv1.DefaultDeploymentUniqueLabelKey] || !strings.HasSuffix(rs.Name, hash) {
 				c.t.Errorf("the Pod %s has the hash %s", p.Name, hash)
 			}
-			f.Box(x+4, 224, width-8, 54, class, strings.TrimPrefix(p.Name, rs.Name), "hash "+hash)
+			// Pods that are created at the same time get their random names in any order: the figure numbers them.
+			f.Box(x+4, 224, width-8, 54, class, fmt.Sprintf("Pod %d", column+1), "hash "+hash)
 			below := figure.Point{X: x + width/2, Y: 220}
 			f.Arrow(figure.Muted, below, figure.Point{X: (middle*3 + below.X) / 4, Y: 182})
 			column++
