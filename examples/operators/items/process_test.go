@@ -132,7 +132,7 @@ func TestKilled(t *testing.T) {
 	s := newShop(t)
 	unharmed := 0
 	for round := range rounds {
-		c := command(t, "apply", "-f", "-", "--store", s.store, "--print-delay", "5ms", "--progress")
+		c := command(t, "apply", "-f", "-", "--store", s.store, "--print-delay", "50ms", "--progress")
 		c.Stdin = strings.NewReader(many(items))
 		begun := "progress: " // it has applied everything, and works
 		if round%3 == 0 {

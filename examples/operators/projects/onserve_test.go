@@ -49,9 +49,9 @@ func TestOnServe(t *testing.T) {
 	})()
 	defer w.Go(func(ctx context.Context) error { return planes.Run(ctx, cluster.Config) })()
 	at := "http://" + listener.Addr().String() + before
-	op, err := controller.New(cluster.Config, ctrl.Options{}, controller.Options{
-		Discovery: providers.Discovery{Endpoint: at + "{{.Name}}" + after}, Config: &rest.Config{QPS: -1},
-	})
+	o := controller.Options{Discovery: providers.External(), Config: &rest.Config{QPS: -1}}
+	o.Discovery.Endpoint = at + "{{.Name}}" + after
+	op, err := controller.New(cluster.Config, ctrl.Options{}, o)
 	w.Must(err)
 	defer w.Go(op.Run)()
 	if os.Getenv("FLYBALL_ONSERVE") == "" {
