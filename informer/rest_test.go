@@ -227,6 +227,20 @@ func TestRESTWatchBroken(t *testing.T) {
 	}
 }
 
+// fetch lists the pods, or reads the first event of a watch.
+func fetch(t *testing.T, lw listwatch.ListerWatcher[*corev1.Pod], watch bool) error {
+	t.Helper()
+	if !watch {
+		_, err := lw.List(t.Context(), listwatch.ListOptions{}, func(*corev1.Pod) error { return nil })
+		return err
+	}
+	w, err := lw.Watch(t.Context(), listwatch.WatchOptions{})
+	if err == nil {
+		_, err = w.Next(t.Context())
+	}
+	return err
+}
+
 // TestRESTSenseless: what is not an object of the resource is a DecodeError that says what came instead.
 func TestRESTSenseless(t *testing.T) {
 	const j = "application/json"
@@ -278,15 +292,7 @@ func TestRESTSenseless(t *testing.T) {
 			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](
 				restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, j, c.body })), podResource,
 			)
-			var err error
-			if c.watch {
-				var w listwatch.Watch[*corev1.Pod]
-				if w, err = lw.Watch(t.Context(), listwatch.WatchOptions{}); err == nil {
-					_, err = w.Next(t.Context())
-				}
-			} else {
-				_, err = lw.List(t.Context(), listwatch.ListOptions{}, func(*corev1.Pod) error { return nil })
-			}
+			err := fetch(t, lw, c.watch)
 			if c.want == "" {
 				if err != io.ErrUnexpectedEOF {
 					t.Errorf("got %v", err)
@@ -339,15 +345,7 @@ func TestRESTObjectsAreBounded(t *testing.T) {
 				}, nil
 			})
 			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](restClient(t, transport), podResource)
-			var err error
-			if c.watch {
-				var w listwatch.Watch[*corev1.Pod]
-				if w, err = lw.Watch(t.Context(), listwatch.WatchOptions{}); err == nil {
-					_, err = w.Next(t.Context())
-				}
-			} else {
-				_, err = lw.List(t.Context(), listwatch.ListOptions{}, func(*corev1.Pod) error { return nil })
-			}
+			err := fetch(t, lw, c.watch)
 			if malformed := (*listwatch.DecodeError)(nil); !errors.As(err, &malformed) ||
 				!strings.Contains(err.Error(), "more than 16 MiB") {
 				t.Errorf("got %v, want that an object has more than 16 MiB", err)

@@ -97,16 +97,12 @@ func (s *scope) add(file *ast.File) {
 
 // inherits returns the types whose members a declaration with this type has: embedded ones, and the type itself.
 func inherits(typ ast.Expr) (from []ast.Expr) {
-	var list *ast.FieldList
-	switch x := typ.(type) {
-	case *ast.StructType:
-		list = x.Fields
-	case *ast.InterfaceType:
-		list = x.Methods
+	switch typ.(type) {
+	case *ast.StructType, *ast.InterfaceType:
 	default:
 		return []ast.Expr{typ}
 	}
-	for _, field := range list.List {
+	for _, field := range fields(typ) {
 		if len(field.Names) == 0 {
 			from = append(from, field.Type)
 		}

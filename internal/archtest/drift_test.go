@@ -137,18 +137,20 @@ func baseName(typ ast.Expr) string {
 	return ""
 }
 
-// members returns the names of the fields of a struct, or of the methods of an interface, embedded types included.
-func members(typ ast.Expr) (names []string) {
-	var list *ast.FieldList
+// fields returns the fields of a struct, or the methods and embedded types of an interface; nil for another type.
+func fields(typ ast.Expr) []*ast.Field {
 	switch x := typ.(type) {
 	case *ast.StructType:
-		list = x.Fields
+		return x.Fields.List
 	case *ast.InterfaceType:
-		list = x.Methods
-	default:
-		return nil
+		return x.Methods.List
 	}
-	for _, field := range list.List {
+	return nil
+}
+
+// members returns the names of the fields of a struct, or of the methods of an interface, embedded types included.
+func members(typ ast.Expr) (names []string) {
+	for _, field := range fields(typ) {
 		for _, n := range field.Names {
 			names = append(names, n.Name)
 		}
