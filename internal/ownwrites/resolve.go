@@ -36,12 +36,14 @@ func (l *Resource) Resolve(ctx context.Context, w *Write) error {
 	list, err := l.record.ask(ctx, w)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.askLater()
+			w.askAt(time.Now().Add(AskAgainAfter))
 		}
 		return err
 	}
 	if w.Key().Name != "" {
-		if !w.deletesLater(list, known) {
+		if w.deletesLater(list, known) {
+			w.askAt(w.State().late)
+		} else {
 			l.settle(w, w.now(list, known))
 		}
 		return nil
@@ -74,35 +76,33 @@ func (w *Write) now(list listing, known []Identity) *Entry {
 		return w.lastVanished(known)
 	}
 	body := list.Items[0]
-	if wire.Identify(runtime.ContentTypeJSON, body).Kind == "" { // Lists of the built-in API name it once.
-		head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, list.APIVersion, strings.TrimSuffix(list.Kind, "List"))
+	a := wire.Identify(runtime.ContentTypeJSON, body)
+	if a.Kind == "" { // Lists of the built-in API name it once.
+		a.APIVersion, a.Kind = list.APIVersion, strings.TrimSuffix(list.Kind, "List")
+		head := fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, a.APIVersion, a.Kind)
 		body = append(head, bytes.TrimPrefix(body, []byte("{"))...)
 	}
-	return w.entry(wire.Identify(runtime.ContentTypeJSON, body), body)
+	return w.entry(a, body)
 }
 
 // deletesLater reports whether w is a deletion that may still take an object made from now on, going by what the server
-// has under its name. If so, it postpones the next look.
+// has under its name.
 func (w *Write) deletesLater(list listing, known []Identity) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	late := w.outcome.late
 	switch {
-	case !late.After(time.Now()):
+	case !w.State().late.After(time.Now()):
 		return false
-	case len(list.Items) > 0 && wire.Identify(runtime.ContentTypeJSON, list.Items[0]).Deleting:
-		return false
-	case len(list.Items) == 0 && slices.ContainsFunc(known, func(i Identity) bool { return i.UID != "" }):
-		return false // It was there, and is gone.
+	case len(list.Items) > 0:
+		return !wire.Identify(runtime.ContentTypeJSON, list.Items[0]).Deleting
 	}
-	w.outcome.After = late
-	return true
+	wasThere := slices.ContainsFunc(known, func(i Identity) bool { return i.UID != "" })
+	return !wasThere // If it was, it is gone.
 }
 
-func (w *Write) askLater() {
+// askAt sets when the server may be asked about w again.
+func (w *Write) askAt(t time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.outcome.After = time.Now().Add(AskAgainAfter)
+	w.outcome.After = t
 }
 
 // shownBy notes the version of a list if the list is sure to show the effect of w. The list was asked for at start, in

@@ -82,7 +82,8 @@ type Outcome struct {
 	// Lost is why the effect is unknown; nil while the write is under way, and when an answer came that did not tell
 	// it.
 	Lost error
-	// After is the earliest start of a list that is sure to show the effect.
+	// After is when the server may be asked about the write. If the object's name is not known, a list that begins then
+	// or later is sure to show the effect.
 	After time.Time
 	// late is until when the server may apply a deletion of whatever has the name; zero for other writes.
 	late time.Time
@@ -283,7 +284,7 @@ func (w *Write) Key() ObjectKey {
 	return key
 }
 
-// doubt notes that the request is over and its effect not known. A list that begins at after or later shows the effect.
+// doubt notes that the request is over and its effect not known. after is the After of the [Outcome].
 func (w *Write) doubt(lost error, after time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
