@@ -2,12 +2,16 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"slices"
+	"net/url"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
@@ -111,73 +115,112 @@ func (w *warnings) isNew(text string) bool {
 	return true
 }
 
-// probe is a check that the program added.
-type probe struct {
-	name string
-	do   func(*http.Request) error
-}
+const (
+	reachInterval = time.Second     // between two requests
+	reachTimeout  = 5 * time.Second // for one response
+)
 
-// probes are the checks that the program added to liveness or to readiness, in order of addition.
-type probes struct {
-	mu  sync.Mutex
-	all []probe // Added to, but never changed.
-}
-
-// AddHealthzCheck adds a check to liveness: /livez and /healthz fail while do returns an error. The kubelet then
-// restarts the container, so do should fail only if that helps. It is called for every probe, with the probe's request,
-// possibly several times at once, and must return when the request's context ends. A panic counts as an error. Checks
-// can be added at any time.
+// awaitServer waits until the API server answers, for at most Options.ServerTimeout. Any response of an API server will
+// do, except one that rejects the credentials.
 //
-// Errors: an empty name, a name that is taken, no function.
-func (m *Manager) AddHealthzCheck(name string, do func(*http.Request) error) error {
-	return m.live.add("liveness", name, do)
-}
-
-// AddReadyzCheck adds a check to readiness: /readyz fails while do returns an error, and [Manager.Ready] returns it.
-// For do, see [Manager.AddHealthzCheck]. It must not call Ready, which calls it with a request that has no headers and
-// no deadline.
-//
-// Errors: an empty name, a name that is taken, no function.
-func (m *Manager) AddReadyzCheck(name string, do func(*http.Request) error) error {
-	return m.ready.add("readiness", name, do)
-}
-
-func (p *probes) add(kind, name string, do func(*http.Request) error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if name == "" || do == nil {
-		return fmt.Errorf("manager: add a check of %s %q: a name and a function are required", kind, name)
+// Errors: one line that describes the problem. The error is nil if ctx ended.
+func (m *Manager) awaitServer(ctx context.Context) error {
+	if m.options.ServerTimeout < 0 {
+		return nil
 	}
-	if slices.ContainsFunc(p.all, func(other probe) bool { return other.name == name }) {
-		return fmt.Errorf("manager: add a check of %s: there is one with the name %q", kind, name)
-	}
-	p.all = append(p.all, probe{name, do})
-	return nil
-}
-
-func (p *probes) list() []probe {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all
-}
-
-// check runs all of them.
-func (p *probes) check(r *http.Request) (checks []check) {
-	for _, each := range p.list() {
-		checks = append(checks, each.check(r))
-	}
-	return checks
-}
-
-func (p probe) check(r *http.Request) (c check) {
-	c.name = p.name
-	defer func() {
-		if v := recover(); v != nil {
-			c.problem = fmt.Sprintf("the check panicked: %v", v)
+	patience, cancel := context.WithTimeout(ctx, m.options.ServerTimeout)
+	defer cancel()
+	for first := true; ; first = false {
+		err := m.askServer(patience)
+		if err == nil || ctx.Err() != nil {
+			return nil
 		}
-	}()
-	if err := p.do(r); err != nil {
-		c.problem = err.Error()
+		if patience.Err() == nil {
+			m.state.note(err)
+			if first {
+				klog.FromContext(ctx).Info("Waiting for the API server", "err", err, "timeout", m.options.ServerTimeout)
+			}
+		} else if _, last := m.state.get(); last != nil {
+			return last // not the error of the request that the timeout cut short
+		} else {
+			return err
+		}
+		pause := time.NewTimer(reachInterval)
+		select {
+		case <-pause.C:
+		case <-patience.Done():
+		}
+		pause.Stop()
 	}
-	return c
+}
+
+// askServer requests the server's version, which every user may read.
+func (m *Manager) askServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	err := m.discovery.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+	status := apierrors.APIStatus(nil)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s rejects the credentials: %w", m.server(), err)
+	case errors.As(err, &status) && status.Status().Code == http.StatusBadRequest:
+		return fmt.Errorf("%s does not answer as an API server: %s", m.server(), said(status.Status()))
+	case errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
+		return nil // the server is there; a forbidden request is reported where it matters
+	}
+	return &unreachableError{Server: m.server(), Err: err}
+}
+
+// said returns the text of a response that is not a Status, for example "Client sent an HTTP request to an HTTPS
+// server."
+func said(s metav1.Status) string {
+	if s.Details != nil {
+		for _, cause := range s.Details.Causes {
+			if cause.Type == metav1.CauseTypeUnexpectedServerResponse && cause.Message != "" {
+				return cause.Message
+			}
+		}
+	}
+	return s.Message
+}
+
+// server returns the address in the config as a URL.
+func (m *Manager) server() string {
+	if base, _, err := rest.DefaultServerUrlFor(m.config); err == nil {
+		return base.Scheme + "://" + base.Host
+	}
+	return m.config.Host
+}
+
+// unreachableError is the error of an API server that did not answer.
+type unreachableError struct {
+	Server string // scheme and host
+	Err    error
+}
+
+// Error returns one line without the request's path and the layers below, for example "cannot reach
+// https://10.0.0.1:6443: connection refused".
+func (e *unreachableError) Error() string {
+	return fmt.Sprintf("cannot reach %s: %s", e.Server, reason(e.Err))
+}
+
+// Unwrap returns the transport's error.
+func (e *unreachableError) Unwrap() error { return e.Err }
+
+func reason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	if unreachable := (*url.Error)(nil); errors.As(err, &unreachable) {
+		err = unreachable.Err
+	}
+	if op := (*net.OpError)(nil); !errors.As(err, &op) {
+		return err.Error() // for example of TLS, which is clear by itself
+	}
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
+	}
+	return err.Error()
 }

@@ -16,5 +16,6 @@
 // certificate that is trusted, if possible without a moment in which a replica serves one that is not. If the Secret
 // was lost, a replica restores it from memory.
 //
-// Read secret.go and plan.go first, then target.go, which also has what replicas serve, and rotator.go, which applies.
+// Read secret.go and plan.go first, then target.go and rotator.go, which applies. controllers.go has the
+// Keeper, and runs both.
 package rotation

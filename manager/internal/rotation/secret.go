@@ -2,6 +2,7 @@ package rotation
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -9,6 +10,13 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/internal/certs"
 )
 
@@ -109,3 +117,23 @@ func encodeBundle(all []*x509.Certificate) (text []byte) {
 func contains(all []*x509.Certificate, c *x509.Certificate) bool {
 	return slices.ContainsFunc(all, c.Equal)
 }
+
+// readSecret returns the Secret, or nil if it does not exist.
+func readSecret(ctx context.Context, from client.Reader, key types.NamespacedName) (*corev1.Secret, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(secretKind)
+	err := from.Get(ctx, key, u)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %s: %w", key, err)
+	}
+	secret := &corev1.Secret{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, secret); err != nil {
+		return nil, fmt.Errorf("read Secret %s: %w", key, err)
+	}
+	return secret, nil
+}
+
+var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
