@@ -108,10 +108,9 @@ func (w *why) caches() {
 		case ok:
 			found = true
 			w.behind(c, cached.GetResourceVersion())
-		case w.live == nil || !c.Store().HasSynced():
-		default:
-			if why := w.excludes(c); why != "" {
-				excluded = append(excluded, fmt.Sprintf("the cache of %s holds %s", c.Resource, why))
+		case w.live != nil && c.Store().HasSynced():
+			if only := w.excludes(c); only != "" {
+				excluded = append(excluded, fmt.Sprintf("the cache of %s holds %s", c.Resource, only))
 				continue
 			}
 			w.say("the cache of %s is at version %s and does not have the object", c.Resource,
@@ -138,7 +137,7 @@ func (w *why) behind(c *cachecheck.Cache, version string) {
 	}
 }
 
-// excludes returns what a cache holds only, if that leaves the object out.
+// excludes returns what a cache is restricted to if that leaves the object out, and "" otherwise.
 func (w *why) excludes(c *cachecheck.Cache) string {
 	s := &c.Selection
 	byLabels, err := labels.Parse(s.LabelSelector)

@@ -54,18 +54,18 @@ func (d *document) apply(o operation) error {
 		return fmt.Errorf("%s operation does not apply: "+missing[o.Op]+": %w", o.Op, *o.Path, errMissing)
 	}
 	var err error
-	switch old, missing := at.get(); o.Op {
+	switch old, absent := at.get(); o.Op {
 	case "add":
 		err = d.add(at, value)
 	case "remove":
 		err = d.remove(at)
 	case "replace":
-		if missing != nil {
+		if absent != nil {
 			return fmt.Errorf("replace operation does not apply: doc is missing key: %s: %w", *o.Path, errMissing)
 		}
 		at.set(value)
 	case "test":
-		if err = missing; err == nil {
+		if err = absent; err == nil {
 			return equal(*o.Path, old, value)
 		}
 	}
@@ -173,13 +173,10 @@ func (d *document) find(pointer string) (place, bool) {
 		if !more {
 			return p, true
 		}
-		next, err := p.get()
+		next, _ := p.get() // nil if it fails
 		switch next.(type) {
 		case map[string]any, []any:
 		default:
-			return place{}, false
-		}
-		if err != nil {
 			return place{}, false
 		}
 		above := p

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -82,14 +83,10 @@ func cut(text string, n int) string {
 	return strings.ToValidUTF8(text[:n], "") + "…"
 }
 
-// problem is the text of an error. The error itself may hold an object, or an answer of a server.
-type problem string
-
-func (p problem) Error() string { return string(p) }
-
+// textOf returns an error that has only the text of err, which may hold an object, or an answer of a server.
 func textOf(err error) error {
 	if err == nil {
 		return nil
 	}
-	return problem(cut(err.Error(), longestError))
+	return errors.New(cut(err.Error(), longestError))
 }

@@ -68,8 +68,8 @@ type Step struct {
 	Event string
 	// Version is the resource version of the new state; of Received, that of the event; of Wrote, that in the answer.
 	Version string
-	// Old and New are the states before and after Changed. They are shared with the cache and must not be changed. Of
-	// older steps they are nil.
+	// Old and New are the states before and after Changed. They are shared with the cache and must not be changed. They
+	// are nil if the object was new, and in older steps.
 	Old, New metav1.Object
 	// states is where Old and New are as long as they are kept.
 	states int

@@ -48,7 +48,9 @@ func (r report) write(o Options) error {
 	if err != nil {
 		return fmt.Errorf("write the objects: %w", err)
 	}
-	r.writeSummary(o.Summary)
+	var summary strings.Builder
+	r.writeSummary(&summary)
+	_, _ = io.WriteString(o.Summary, printable.Text(summary.String()))
 	return nil
 }
 
@@ -107,9 +109,7 @@ func conditions(o *unstructured.Unstructured) string {
 // mostLater is the maximum number of keys due later that the summary shows.
 const mostLater = 10
 
-func (r report) writeSummary(to io.Writer) {
-	out := &strings.Builder{}
-	defer func() { _, _ = io.WriteString(to, printable.Text(out.String())) }()
+func (r report) writeSummary(out io.Writer) {
 	fmt.Fprintf(out, "\n%s.\n", upper(r.changes))
 	for _, line := range r.skipped {
 		fmt.Fprintf(out, "Skipped, of a kind that is not known: %s\n", line)

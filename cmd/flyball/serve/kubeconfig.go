@@ -75,8 +75,8 @@ func mayOverwrite(path string) error {
 	)
 }
 
-// checkRegular returns an error if there is something else than a file at the path, or at the end of its links: to open
-// a FIFO waits for a reader, and a device is not for this process to change.
+// checkRegular returns an error if something other than a regular file is at the path, or at the end of its links.
+// Opening a FIFO would block, and a device is not this process's to change.
 func checkRegular(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: it is no regular file: name a file, or one that does not exist", path)
@@ -86,23 +86,28 @@ func checkRegular(path string) error {
 
 // WriteKubeconfig writes a kubeconfig for the API that only its owner may read. It is written beside the file and takes
 // its place, so nobody who has opened the file before can read the token.
-func (s *Socket) WriteKubeconfig(path string) error {
+func (s *Socket) WriteKubeconfig(path string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write the kubeconfig: %w", err)
+		}
+	}()
 	if err := checkRegular(path); err != nil {
-		return fmt.Errorf("write the kubeconfig: %w", err)
+		return err
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".flyball-*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("write the kubeconfig: %w", err)
+		return err
 	}
 	_, err = f.WriteString(kubeconfig("https://"+s.Addr(), s.authority, s.token))
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("write the kubeconfig: %w", errors.Join(err, os.Remove(f.Name())))
+		err = errors.Join(err, os.Remove(f.Name()))
 	}
-	return nil
+	return err
 }

@@ -22,10 +22,10 @@ import (
 // the process. If it was writing a table, it retries for ever and without a pause, while writers wait for room in
 // memory, and so does Open.
 //
-// Here the engine never hears of a failed write. At the first failure the directory is frozen: nothing in it changes
-// any more, as if the process had been killed at that moment, and engines recover from that. What the engine creates
-// after that is in memory, where it can be read, so reads go on. The store rejects every write that was not answered
-// before the failure.
+// Here the engine never hears of a failed write. (A write that lacks a file descriptor is tried again for a minute
+// before it counts as failed.) At the first failure the directory is frozen: nothing in it changes any more, as if the
+// process had been killed at that moment, and engines recover from that. What the engine creates after that is in
+// memory, where it can be read, so reads go on. The store rejects every write that was not answered before the failure.
 //
 // Invariant: the real file system did every operation that reported success before failed was closed. So a caller that
 // writes, and then finds failed open, knows that its write was done.

@@ -38,8 +38,8 @@
 // # Reading
 //
 // Reads are as of the published revision, that of the last group on disk. From the compacted revision on, the log's
-// keys and revisions are also in memory. The last few thousand writes are there whole, with their tags, so a watch that
-// keeps up never reads from the disk.
+// keys and revisions are also in memory. The last few thousand writes, up to 64 MiB, are there whole, with their tags,
+// so a watch that keeps up never reads from the disk.
 //
 // # When the disk fails
 //
@@ -47,7 +47,8 @@
 // progress and every later one get a [FailedError] at once. Reads and watches go on, with everything that was answered,
 // until the store is closed. The disk holds what a crash at that moment would have left, so opening the store again,
 // when there is room, loses nothing. (The comment of type disk describes how the failure is kept from the engine.) A
-// write that got the error may be stored, as after a crash.
+// write that got the error may be stored, as after a crash. If the process has too many open files, no disk has failed:
+// the store waits, and only gives up after a minute.
 //
 // A file that does not hold what was written to it also ends all writing, with a [DamagedError] that names the file.
 // Logs and manifest are checked before the store is opened, because the engine would take damage for their end. Only

@@ -37,9 +37,9 @@ func (p private) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 // Unwrap implements vfs.FS.
 func (p private) Unwrap() vfs.FS { return p.FS }
 
-// close takes the files of a store, which an older version of this package may have written, from other users, and
-// reports a directory that shows them their names.
-func (p private) close(ctx context.Context, dir string) error {
+// restrict makes the files of a store, which an older version of this package may have written, unreadable for other
+// users. It logs a directory that other users may open.
+func (p private) restrict(ctx context.Context, dir string) error {
 	names, err := p.List(dir)
 	if err != nil {
 		return err

@@ -147,7 +147,7 @@ func open(ctx context.Context, d *disk, o Options) (*Store, error) {
 	}
 	err = d.verify()
 	if p, ok := o.fs.(private); ok {
-		err = errors.Join(p.close(ctx, d.dir), err)
+		err = errors.Join(p.restrict(ctx, d.dir), err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
