@@ -389,6 +389,9 @@ func (c *change) family() string {
 	return ""
 }
 
+// kin returns the objects that count together with this one; its name is "" if it counts alone.
+func (c *change) kin() kin { return kin{c.resource, c.namespace, c.family()} }
+
 // fixed returns the identity of an object that counts alone: it has the same name in all runs.
 func (c *change) fixed() id {
 	i := c.id
@@ -400,11 +403,10 @@ func (c *change) fixed() id {
 func (r *run) balance() (map[kin]int, []kin) {
 	sums, order := map[kin]int{}, []kin{}
 	for _, c := range r.changes {
-		family := c.family()
-		if family == "" {
+		k := c.kin()
+		if k.name == "" {
 			continue
 		}
-		k := kin{c.resource, c.namespace, family}
 		if _, ok := sums[k]; !ok {
 			order = append(order, k)
 		}
@@ -430,7 +432,7 @@ type litter struct {
 func (r *run) litters() map[litter]int {
 	sizes, owners := map[litter]int{}, map[string]id{}
 	for _, c := range r.changes {
-		k := litter{kin{c.resource, c.namespace, c.family()}, c.owner.uid}
+		k := litter{c.kin(), c.owner.uid}
 		switch {
 		case k.name == "" || k.owner == "":
 			continue
@@ -475,7 +477,7 @@ func (r *run) judgeCreates(base *run, add func(rule Rule, subject, text string))
 	}
 	few, many := base.litters(), r.litters()
 	for _, c := range r.changes {
-		k := litter{kin{c.resource, c.namespace, c.family()}, c.owner.id.String()}
+		k := litter{c.kin(), c.owner.id.String()}
 		if few[k] > 0 && many[k] > few[k] {
 			name := id(k.kin).String()
 			add(RuleCreates, name, fmt.Sprintf("the program creates %s for %s %d times, without faults %d times", name,

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -68,10 +69,7 @@ func (e *Env) Call(ctx context.Context, what string, act func() error) error {
 	if err != nil {
 		answer.Code = http.StatusInternalServerError
 	}
-	if err := broken(w.After(ctx, o.request, answer)); err != nil {
-		return err
-	}
-	return err
+	return cmp.Or(broken(w.After(ctx, o.request, answer)), err)
 }
 
 // broken returns the error that a client sees, or nil.
@@ -95,9 +93,10 @@ func (w *world) addOutside(e *end) {
 		if data, err := json.Marshal(state); err != nil || json.Unmarshal(data, &value) != nil {
 			continue
 		}
-		fields, ok := e.value(value, 0).(map[string]any)
+		value = e.value(value, 0)
+		fields, ok := value.(map[string]any)
 		if !ok {
-			fields = map[string]any{"value": e.value(value, 0)}
+			fields = map[string]any{"value": value}
 		}
 		e.objects[outsideID(name)] = fields
 	}

@@ -90,8 +90,8 @@ type Scenario struct {
 	Allow []Rule
 
 	// Ignore are fields that [RuleEnd] does not compare, with all that is in them, as [Finding.Diff] names them:
-	// "deployments default/web: status.conditions[type=Ready].message". They are for fields that
-	// rightly differ with the way the end was reached.
+	// "deployments default/web: status.conditions[type=Ready].message". They are for fields that rightly differ with
+	// the way the end was reached.
 	Ignore []string
 
 	// API configures the server, for example to evaluate CEL. Check sets Gate, Rand, Scheme, Tenant and HistoryLimit

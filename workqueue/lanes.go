@@ -46,7 +46,8 @@ func (l *lanes[K]) push(id uint32, next *run[K]) {
 // raise moves a run from the low lane to the end of the normal one.
 func (l *lanes[K]) raise(next *run[K]) {
 	l.low.Clear(uint(next.Place))
-	for l.waiting--; l.waiting == 0 && l.low.Len() > 0; {
+	l.waiting--
+	for l.waiting == 0 && l.low.Len() > 0 { // only cleared places are left
 		l.low.Pop()
 	}
 	l.normal.Push(next.ID)

@@ -34,8 +34,9 @@ type Options struct {
 	// DrainTimeout is how long Run goes on sending after its context ended. Zero means 5 s; negative means not at all.
 	DrainTimeout time.Duration
 	// BurstSize is how many events of one type a component may send about one object in a burst, and QPS how many more
-	// per second after that. A reason that was not sent for 1/QPS is sent in any case. What is not sent is logged, and
-	// counted in Stats.Filtered. Zero means 25, and one in five minutes; a negative BurstSize means no limit.
+	// per second after that. A reason that was not sent for 1/QPS is sent even so, but only BurstSize different ones
+	// are in that time. The first event that is not sent is logged, and all of them are counted in Stats.Filtered.
+	// Zero means 25, and one in five minutes; a negative BurstSize means no limit.
 	//
 	// Source: client-go v0.37.2 tools/record, CorrelatorOptions.
 	BurstSize int

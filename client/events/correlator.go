@@ -177,8 +177,8 @@ func (c *correlator) combine(e *corev1.Event, now time.Time) *corev1.Event {
 
 // budget is a token bucket: burst tokens at first, one more every refill, never more than burst.
 //
-// A reason that was not sent for the time of refill needs no token. So an event that is repeated over and over does
-// not swallow one that comes once, such as the final one.
+// A reason that was not sent for the time of refill needs no token, unless burst others were. So an event that is
+// repeated over and over does not swallow one that comes once, such as the final one.
 type budget struct {
 	tokens   float64
 	at       time.Time // when tokens was right

@@ -98,7 +98,7 @@ func Plan(o Observed) (Changes, error) {
 	case p.sizeChanged():
 		p.scale()
 		p.writeStatus()
-	case p.awaitsRewriter():
+	case p.waitForRewriter():
 	case t == appsv1.RecreateDeploymentStrategyType:
 		p.recreate()
 	case t == appsv1.RollingUpdateDeploymentStrategyType:

@@ -22,12 +22,12 @@ const (
 	rewrittenDelay, slowestRewritten = time.Minute, time.Hour
 )
 
-// awaitsRewriter reports whether the plan is to wait, because a mutating webhook changes the template of each
-// ReplicaSet that is created. Such a ReplicaSet is not the new one, so another would be created, under another name,
-// without end. The plan then reports the field that differs, leaves all ReplicaSets as they are, and tries again later.
+// waitForRewriter plans to wait if a mutating webhook changes the template of each ReplicaSet that is created. Such a
+// ReplicaSet is not the new one, so another would be created, under another name, without end. The plan then reports
+// the field that differs, leaves all ReplicaSets as they are, and tries again later. It reports whether it does.
 //
 // Differs: kube-controller-manager creates them without end, several in a second.
-func (p *planner) awaitsRewriter() bool {
+func (p *planner) waitForRewriter() bool {
 	made := p.rewritten()
 	if len(made) < mostRewritten {
 		return false

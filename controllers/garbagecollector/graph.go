@@ -72,11 +72,22 @@ func (e *effects) reportInvalidOwnerRef(dependent *node, owner types.UID) {
 func (g *graph) view(k key) (view, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n, found := g.nodes[k.uid]
-	if !found || k.virtual && !n.virtual {
+	if !g.wantedLocked(k) {
 		return view{}, false
 	}
-	return n.view(), true
+	return g.nodes[k.uid].view(), true
+}
+
+// wanted reports whether the key still needs work. Unlike view, it copies nothing.
+func (g *graph) wanted(k key) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.wantedLocked(k)
+}
+
+func (g *graph) wantedLocked(k key) bool {
+	n, found := g.nodes[k.uid]
+	return found && (n.virtual || !k.virtual)
 }
 
 // size returns how many objects are in the graph, and how many of them are virtual.

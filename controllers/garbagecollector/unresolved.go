@@ -80,16 +80,20 @@ func (c *Collector) retry(keys ...key) {
 // retryUnresolved queues the keys that may be resolved by now, and those that need no work any more.
 func (c *Collector) retryUnresolved() {
 	for k, err := range c.unresolved.all() {
-		var u *unresolvedError
-		errors.As(err, &u)
-		_, wanted := c.graph.view(k)
-		if wanted && u.kind == (schema.GroupKind{}) {
-			continue
-		}
-		if _, _, err := c.remote.resource(u.kind, ""); !wanted || err == nil {
+		if !c.graph.wanted(k) || c.servedNow(err) {
 			c.retry(k)
 		}
 	}
+}
+
+// servedNow reports whether err is about a kind that was not served and is by now.
+func (c *Collector) servedNow(err error) bool {
+	var u *unresolvedError
+	if !errors.As(err, &u) || u.kind == (schema.GroupKind{}) {
+		return false
+	}
+	_, _, err = c.remote.resource(u.kind, "")
+	return err == nil
 }
 
 // mostNamed is the most objects that Note names.

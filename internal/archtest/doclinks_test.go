@@ -16,9 +16,9 @@ import (
 
 // scope is what the comments of one package can refer to.
 type scope struct {
-	names   map[string]bool     // see declare
-	imports map[string][]string // name of an imported package → its paths, in all files of the package
-	same    map[string][]ast.Expr
+	names   map[string]bool       // see declare
+	imports map[string][]string   // name of an imported package → its paths, in all files of the package
+	parents map[string][]ast.Expr // name of a type → the types whose members it has, see inherits
 }
 
 // scopes holds the scopes of packages by import path. Packages of others are parsed when a comment names them.
@@ -67,7 +67,7 @@ func scopesOf(t *testing.T, all []source) *scopes {
 }
 
 func newScope() *scope {
-	return &scope{names: map[string]bool{}, imports: map[string][]string{}, same: map[string][]ast.Expr{}}
+	return &scope{names: map[string]bool{}, imports: map[string][]string{}, parents: map[string][]ast.Expr{}}
 }
 
 // add adds the names and imports of a file.
@@ -90,7 +90,7 @@ func (s *scope) add(file *ast.File) {
 		}
 		for _, spec := range d.Specs {
 			sp := spec.(*ast.TypeSpec)
-			s.same[sp.Name.Name] = append(s.same[sp.Name.Name], inherits(sp.Type)...)
+			s.parents[sp.Name.Name] = append(s.parents[sp.Name.Name], inherits(sp.Type)...)
 		}
 	}
 }
@@ -174,16 +174,9 @@ func (s *scopes) declares(path, name string) bool {
 	if !ok {
 		return false
 	}
-	for _, from := range in.same[typ] {
-		base := baseName(from)
-		if star, ok := from.(*ast.StarExpr); ok {
-			from = star.X
-		}
-		if index, ok := from.(*ast.IndexExpr); ok {
-			from = index.X
-		}
-		paths := []string{path}
-		if sel, ok := from.(*ast.SelectorExpr); ok {
+	for _, from := range in.parents[typ] {
+		base, paths := baseName(from), []string{path}
+		if sel, ok := bare(from).(*ast.SelectorExpr); ok {
 			paths = in.imports[baseName(sel.X)]
 		} else if base == typ || !in.names[base] {
 			continue

@@ -118,17 +118,24 @@ func declare(names map[string]bool, file *ast.File) {
 	}
 }
 
-// baseName returns the name of the type without pointers, type arguments and package; "" if it has none.
-func baseName(typ ast.Expr) string {
+// bare returns the type without pointers, parentheses and type arguments.
+func bare(typ ast.Expr) ast.Expr {
 	switch x := typ.(type) {
 	case *ast.StarExpr:
-		return baseName(x.X)
+		return bare(x.X)
 	case *ast.ParenExpr:
-		return baseName(x.X)
+		return bare(x.X)
 	case *ast.IndexExpr:
-		return baseName(x.X)
+		return bare(x.X)
 	case *ast.IndexListExpr:
-		return baseName(x.X)
+		return bare(x.X)
+	}
+	return typ
+}
+
+// baseName returns the name of the bare type without its package; "" if it has none.
+func baseName(typ ast.Expr) string {
+	switch x := bare(typ).(type) {
 	case *ast.SelectorExpr:
 		return x.Sel.Name
 	case *ast.Ident:

@@ -16,7 +16,8 @@ type Latency struct {
 	within []uint64
 }
 
-// Buckets returns how many took no longer than each of some bounds, in seconds. It is empty if nothing was recorded.
+// Buckets returns how many took no longer than each of some bounds, in seconds. The map of the zero
+// Latency is empty.
 func (l *Latency) Buckets() map[float64]uint64 {
 	all := make(map[float64]uint64, len(l.bounds))
 	for i, bound := range l.bounds {

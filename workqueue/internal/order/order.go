@@ -14,7 +14,8 @@ type Run[K comparable] struct {
 	Priority int
 	// Since is when the key became ready, as the time since the queue was made.
 	Since time.Duration
-	// Place belongs to the Order the run is in, to find the run again when its priority rises.
+	// Place belongs to the Order the run is in, to find the run again when its priority rises. In a queue without an
+	// Order it belongs to the lane of low priority.
 	Place int
 	// Released: the run is handed out and takes no slot of the limit any more.
 	Released bool
