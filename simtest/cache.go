@@ -86,12 +86,13 @@ func (w *world) judgeCaches() {
 				verdict.Store([]error{err})
 			}()
 			synctest.Wait()
-			cancel()
-			if verdict.Load() == nil {
+			settled := verdict.Load()
+			cancel() // Only now: it may end a list that waits, with an error that says less.
+			if settled == nil {
 				w.fail(RuleCache, "list", p.name()+": the list of a cache waits, instead of reading from memory")
 				continue
 			}
-			if err := verdict.Load().([]error)[0]; err != nil {
+			if err := settled.([]error)[0]; err != nil {
 				w.fail(RuleCache, "cache", fmt.Sprintf("the cache of %s is wrong: %v", p.name(), err))
 			}
 		}
