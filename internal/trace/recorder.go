@@ -33,6 +33,8 @@ type Recorder struct {
 	hold atomic.Pointer[func(Kind, Subject, string)]
 	// listeners is nil or the functions to call with each step.
 	listeners atomic.Pointer[[]*func(Subject, *Step)]
+	// running counts the reconciles that have begun, and whose end the listeners have not been called with yet.
+	running atomic.Int64
 
 	mu     sync.Mutex
 	tracks map[Subject]*track
@@ -42,8 +44,6 @@ type Recorder struct {
 	root track
 	// number is that of the last step.
 	number uint64
-	// running counts the reconciles that have begun and not ended.
-	running int
 	// evicted counts the tracks that have given way.
 	evicted uint64
 	// handled counts the calls of handlers, and written the writes of reconciles.
@@ -264,7 +264,8 @@ func (r *Recorder) Watch(s Subject) (stop func()) {
 // Stats counts what was recorded.
 type Stats struct {
 	// Steps is the number of all steps, Subjects how many objects and keys have steps now, and Evicted how many others
-	// had some that are forgotten. Running is the number of reconciles that have begun and not ended.
+	// had some that are forgotten. Running is the number of reconciles that have begun and not ended. One whose end the
+	// listeners have not seen counts, so that a listener that stops at zero has seen all.
 	Steps, Evicted    uint64
 	Subjects, Running int
 }
@@ -273,7 +274,7 @@ type Stats struct {
 func (r *Recorder) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Stats{Steps: r.number, Evicted: r.evicted, Subjects: len(r.tracks), Running: r.running}
+	return Stats{Steps: r.number, Evicted: r.evicted, Subjects: len(r.tracks), Running: int(r.running.Load())}
 }
 
 // Hold calls f before each change of a cache is handed to handlers, and before each reconcile; text says which change

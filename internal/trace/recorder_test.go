@@ -203,6 +203,16 @@ func TestListeners(t *testing.T) {
 	want(t, "second", second, []Kind{Ran, Handled})
 }
 
+// TestRunningWhileListenersHear: a reconcile counts as running until the listeners have its end.
+func TestRunningWhileListenersHear(t *testing.T) {
+	r := New(Options{})
+	key := Subject{Controller: "c", Name: "a"}
+	var running []int
+	defer r.Listen(func(Subject, *Step) { running = append(running, r.Stats().Running) })()
+	r.Ended(r.Began(key, 1, 0, 0, nil, time.Now()), key, "done", nil, 0, time.Now())
+	want(t, "running", append(running, r.Stats().Running), []int{1, 0})
+}
+
 // Once the rings are full, an event costs no allocation.
 func TestNothingIsAllocatedOnceFull(t *testing.T) {
 	r := New(Options{Subjects: 8, Steps: 10})

@@ -132,15 +132,15 @@ func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Du
 	step.Kind, step.Time, step.Run, step.Attempt, step.Queued = Ran, now, number, attempt, queued
 	step.Causes = append(step.Causes, causes...)
 	p.run = number
-	r.running++
+	r.running.Add(1)
 	return p
 }
 
 // Ended records the end of a reconcile. p is what Began returned.
 func (r *Recorder) Ended(p Place, key Subject, outcome string, err error, next time.Duration, began time.Time) {
 	took, failure := time.Since(began), textOf(err)
+	defer r.running.Add(-1)
 	r.mu.Lock()
-	r.running--
 	step := r.atLocked(p)
 	if step == nil { // It logged or wrote so much that its begin is gone.
 		step, _ = r.addLocked(key, r.nextLocked())

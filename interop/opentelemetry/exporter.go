@@ -40,7 +40,9 @@ type Exporter struct {
 	buffer  chan told
 	dropped atomic.Uint64
 	ran     atomic.Bool
-	spans   *spans
+	// stop ends what fills the buffer.
+	stop  func()
+	spans *spans
 }
 
 // told is a step as it was heard of.
@@ -52,12 +54,14 @@ type told struct {
 	order uint64
 }
 
-// New returns an Exporter of what the inspector records from the call of Run on.
+// New returns an Exporter of what the inspector records from now on. Until Run is called, steps wait in the buffer.
 func New(i *inspect.Inspector, p trace.TracerProvider, o Options) *Exporter {
-	return &Exporter{
+	e := &Exporter{
 		inspector: i, settle: cmp.Or(o.Settle, 100*time.Millisecond), buffer: make(chan told, cmp.Or(o.Buffer, 8192)),
 		spans: newSpans(p.Tracer(name), i.Recorder(), cmp.Or(o.Recent, 16384)),
 	}
+	e.stop = i.Recorder().Listen(e.hear)
+	return e
 }
 
 // Dropped returns how many steps have made no span because the buffer was full.
@@ -77,7 +81,6 @@ func (e *Exporter) Run(ctx context.Context) error {
 	work, release := workctx.From(ctx, e.settle)
 	defer release()
 	recorder := e.inspector.Recorder()
-	stop := recorder.Listen(e.hear)
 	defer e.spans.endAll()
 	waiting := newWaiting(e.settle)
 	defer waiting.timer.Stop()
@@ -98,7 +101,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 			stopped = nil
 		}
 	}
-	stop()
+	e.stop()
 	for len(e.buffer) > 0 {
 		waiting.add(<-e.buffer)
 	}

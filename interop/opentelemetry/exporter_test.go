@@ -21,6 +21,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/inspect"
+	steps "github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/interop/opentelemetry"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -250,6 +251,22 @@ func TestReconcilesThatEndWhileStopping(t *testing.T) {
 	want := "event configmaps\n  change configmaps\n    reconcile web\n"
 	if got := roots(spans); !strings.HasSuffix(got, want) {
 		t.Errorf("the spans are\n%swant\n%s", got, want)
+	}
+}
+
+// TestStepsBeforeRun: a manager may start a controller before the Exporter. Its first reconcile has a span all the same.
+func TestStepsBeforeRun(t *testing.T) {
+	inspector, memory := inspect.New(inspect.Options{}), tracetest.NewInMemoryExporter()
+	e := opentelemetry.New(inspector, sdk.NewTracerProvider(sdk.WithSyncer(memory)), opentelemetry.Options{})
+	recorder, key := inspector.Recorder(), steps.Subject{Controller: "web", Name: "a"}
+	recorder.Ended(recorder.Began(key, 1, 0, 0, nil, time.Now()), key, "done", nil, 0, time.Now())
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := e.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if spans := memory.GetSpans(); len(spans) != 1 || spans[0].Name != "reconcile web" {
+		t.Errorf("%+v", spans)
 	}
 }
 
