@@ -2,12 +2,15 @@ package simtest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
@@ -92,6 +95,26 @@ func TestCreatesForOneOwner(t *testing.T) {
 		r.judgeCreates(&run{changes: test.base, end: &end{}}, func(Rule, string, string) { found = true })
 		if found != test.found {
 			t.Errorf("%s: found is %t", test.name, found)
+		}
+	}
+}
+
+// TestOwnersNamedByUID: owners whose names are UIDs of different objects are different owners, in all runs.
+func TestOwnersNamedByUID(t *testing.T) {
+	w := &world{state: &State{objects: map[id]stored{}}, lives: map[id][]life{}, known: map[string]named{}}
+	create := func(resource, name, uid string) {
+		w.changed(&committed{Change: localapi.Change{
+			Resource: corev1.SchemeGroupVersion.WithResource(resource), Namespace: "default", Name: name,
+			Object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}},
+		}})
+	}
+	for n, name := range []string{"a", "b"} {
+		source := fmt.Sprintf("aaaaaaaa-0000-0000-0000-00000000000%d", n)
+		owner := fmt.Sprintf("bbbbbbbb-0000-0000-0000-00000000000%d", n)
+		create("configmaps", name, source)
+		create("secrets", "of-"+source, owner)
+		if got, want := w.known[owner].shown.name, "of-<uid of configmaps default/"+name+">"; got != want {
+			t.Errorf("the owner counts as %q, want %q", got, want)
 		}
 	}
 }

@@ -50,8 +50,9 @@ func (w *world) changed(c *committed) {
 		w.lives[i][len(w.lives[i])-1].died = c.Revision
 	case c.Previous == nil:
 		w.lives[i] = append(w.lives[i], life{born: c.Revision})
-		known := named{i, i}
-		known.shown.name = cmp.Or((&change{id: i, generated: prefixOf(c.Object)}).family(), w.alias(i.name), i.name)
+		made := change{id: i, generated: prefixOf(c.Object), alias: w.alias(i.name)}
+		known := named{i, made.fixed()}
+		known.shown.name = cmp.Or(made.family(), known.shown.name)
 		w.known[uidOf(c.Object)] = known
 	}
 	if w.first == 0 {
