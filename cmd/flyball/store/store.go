@@ -63,9 +63,9 @@ func Failure(objects storage.Storage) error {
 // disk failed, exitDamaged if the store is damaged.
 func ExitCode(err error) (code int, is bool) {
 	switch {
-	case errors.As(err, new(*pebble.FailedError)):
+	case errors.Is(err, pebble.ErrFailed):
 		return exitFailed, true
-	case errors.As(err, new(*pebble.DamagedError)):
+	case errors.Is(err, pebble.ErrDamaged):
 		return exitDamaged, true
 	}
 	return 0, false

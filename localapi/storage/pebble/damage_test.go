@@ -166,7 +166,7 @@ func (d *damage) look(fs vfs.FS) string {
 
 func (d *damage) told(what string, err error) string {
 	damaged := (*pebble.DamagedError)(nil)
-	if !errors.As(err, &damaged) {
+	if !errors.As(err, &damaged) || !errors.Is(err, pebble.ErrDamaged) {
 		d.t.Errorf("%s: %s: %T %q does not say what is wrong", d.what, what, err, err)
 		return "unclear"
 	}

@@ -108,14 +108,17 @@ func (d *disk) freeze(err error) {
 
 // try calls do, which changes a file of the store, and reports whether it was done. If not, the directory is frozen.
 func (d *disk) try(op, name string, do func() error) bool {
-	if d.failure() != nil {
-		return false
-	}
-	err := patiently(do)
+	frozen := false
+	err := patiently(func() error {
+		if frozen = d.failure() != nil; frozen {
+			return nil
+		}
+		return do()
+	})
 	if err != nil {
-		d.freeze(&FailedError{Dir: d.dir, Err: pathError(op, name, err)})
+		d.freeze(&failedError{Dir: d.dir, Err: pathError(op, name, err)})
 	}
-	return err == nil
+	return err == nil && !frozen
 }
 
 // patience is how long the store waits for a file descriptor.

@@ -1,7 +1,7 @@
 // Package pebble is a store on disk. A write that was answered survives a crash of the process or of the machine.
 // Revisions and history continue after it where they stopped.
 //
-// One process at a time can have a store open; a second one gets an [InUseError] that names the first. [Store.Backup]
+// One process at a time can have a store open; a second one gets an [ErrInUse] that names the first. [Store.Backup]
 // copies a store while it is in use.
 //
 // # What is on disk
@@ -44,13 +44,13 @@
 // # When the disk fails
 //
 // The first disk operation that fails, because the disk is full, read-only or broken, ends all writing: the write in
-// progress and every later one get a [FailedError] at once. Reads and watches go on, with everything that was answered,
+// progress and every later one get [ErrFailed] at once. Reads and watches go on, with everything that was answered,
 // until the store is closed. The disk holds what a crash at that moment would have left, so opening the store again,
 // when there is room, loses nothing. (The comment of type disk describes how the failure is kept from the engine.) A
 // write that got the error may be stored, as after a crash. If the process has too many open files, no disk has failed:
 // the store waits, and only gives up after a minute.
 //
-// A file that does not hold what was written to it also ends all writing, with a [DamagedError] that names the file.
+// A file that does not hold what was written to it also ends all writing, with an [ErrDamaged] that names the file.
 // Logs and manifest are checked before the store is opened, because the engine would take damage for their end. Only
 // one kind of damage cannot be told from a crash: damage to the last writes of a process that was killed.
 package pebble

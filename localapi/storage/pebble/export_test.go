@@ -2,6 +2,13 @@ package pebble
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
+// The types of errors.
+type (
+	FailedError  = failedError
+	DamagedError = damagedError
+	InUseError   = inUseError
+)
+
 // OnFS returns o with another file system.
 func OnFS(o Options, fs vfs.FS) Options {
 	o.fs = fs

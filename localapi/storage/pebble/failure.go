@@ -15,14 +15,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// FailedError means that the disk under a store failed: it is full, read-only, or broken. The store takes no writes
-// until it is opened again. What was answered before is stored; a write that got this error may be stored, too.
-type FailedError struct {
+// ErrFailed means that the disk under a store failed: it is full, read-only, or broken. The store takes no writes until
+// it is opened again. What was answered before is stored; a write that got this error may be stored, too.
+var ErrFailed = errors.New("the disk under the store failed")
+
+// ErrDamaged means that a file of a store does not hold what was written to it. The error's text names the file.
+var ErrDamaged = errors.New("the store is damaged")
+
+// failedError is an [ErrFailed].
+type failedError struct {
 	Dir string
 	Err error
 }
 
-func (e *FailedError) Error() string {
+// Is implements the interface of errors.Is.
+func (e *failedError) Is(target error) bool { return target == ErrFailed }
+
+func (e *failedError) Error() string {
 	advice := "see to the disk"
 	switch {
 	case errors.Is(e.Err, syscall.ENOSPC) || errors.Is(e.Err, syscall.EDQUOT):
@@ -36,43 +45,46 @@ func (e *FailedError) Error() string {
 	)
 }
 
-func (e *FailedError) Unwrap() error { return e.Err }
+func (e *failedError) Unwrap() error { return e.Err }
 
-// DamagedError means that a file of a store does not hold what was written to it.
-type DamagedError struct {
+// damagedError is an [ErrDamaged].
+type damagedError struct {
 	Dir string
 	// File is the name of the file in Dir, or "" if it is not known.
 	File string
 	Err  error
 }
 
-func (e *DamagedError) Error() string {
+// Is implements the interface of errors.Is.
+func (e *damagedError) Is(target error) bool { return target == ErrDamaged }
+
+func (e *damagedError) Error() string {
 	file := cmp.Or(e.File, "some file")
 	return fmt.Sprintf("the store in %s is damaged, in %s: %v. Put a backup in its place; without one, move the "+
 		"directory away and apply the objects anew", e.Dir, file, e.Err)
 }
 
-func (e *DamagedError) Unwrap() error { return e.Err }
+func (e *damagedError) Unwrap() error { return e.Err }
 
 // errDamaged marks damage in this package's own entries.
 var errDamaged = errors.New("it does not hold what was written")
 
-// damaged converts an error that reports damage into a DamagedError, and returns others unchanged.
+// damaged converts an error that reports damage into a damagedError, and returns others unchanged.
 func (d *disk) damaged(err error) error {
-	var is *DamagedError
+	var is *damagedError
 	if err == nil || errors.As(err, &is) || !errors.Is(err, errDamaged) && !engine.IsCorruptionError(err) {
 		return err
 	}
 	if info := engine.ExtractDataCorruptionInfo(err); info != nil {
-		return &DamagedError{Dir: d.dir, File: filepath.Base(info.Path), Err: info.Details}
+		return &damagedError{Dir: d.dir, File: filepath.Base(info.Path), Err: info.Details}
 	}
-	return &DamagedError{Dir: d.dir, File: d.lastRead(), Err: err}
+	return &damagedError{Dir: d.dir, File: d.lastRead(), Err: err}
 }
 
 // inconsistent is how the engine says at its start that a table is not as the manifest says.
 var inconsistent = regexp.MustCompile(`^L\d+: (\d+): (object size mismatch)?`)
 
-// misfit converts the error of an engine that finds a table missing, or of another size, into a DamagedError. It
+// misfit converts the error of an engine that finds a table missing, or of another size, into a damagedError. It
 // returns nil for another error.
 func (d *disk) misfit(err error) error {
 	m := inconsistent.FindStringSubmatch(err.Error())
@@ -84,15 +96,15 @@ func (d *disk) misfit(err error) error {
 	default:
 		err = errors.New("it has another size than the manifest says")
 	}
-	return &DamagedError{Dir: d.dir, File: m[1] + ".sst", Err: err}
+	return &damagedError{Dir: d.dir, File: m[1] + ".sst", Err: err}
 }
 
 // failureOf returns the reason to take no more writes after an error in the background.
 func (d *disk) failureOf(err error) error {
-	if err := d.damaged(err); errors.As(err, new(*DamagedError)) {
+	if err := d.damaged(err); errors.As(err, new(*damagedError)) {
 		return err
 	}
-	return &FailedError{Dir: d.dir, Err: err}
+	return &failedError{Dir: d.dir, Err: err}
 }
 
 // explain returns the reason why a store cannot be opened.
@@ -104,13 +116,13 @@ func (d *disk) explain(err error) error {
 		return misfit
 	}
 	switch {
-	case errors.As(err, new(*DamagedError)), errors.As(err, new(*FailedError)),
-		errors.As(err, new(*InUseError)):
+	case errors.As(err, new(*damagedError)), errors.As(err, new(*failedError)),
+		errors.As(err, new(*inUseError)):
 		return err
 	case errors.As(err, new(syscall.Errno)) && !errors.Is(err, syscall.ENOTDIR):
-		return &FailedError{Dir: d.dir, Err: pathError("open", d.dir, err)}
+		return &failedError{Dir: d.dir, Err: pathError("open", d.dir, err)}
 	case strings.HasPrefix(d.lastRead(), "OPTIONS-"):
-		return &DamagedError{Dir: d.dir, File: d.lastRead(), Err: err}
+		return &damagedError{Dir: d.dir, File: d.lastRead(), Err: err}
 	}
 	return fmt.Errorf("open the store in %s: %w", d.dir, err)
 }
@@ -148,7 +160,7 @@ func (l logger) Errorf(format string, args ...any) {
 func (l logger) Fatalf(format string, args ...any) {
 	err := errors.New("storage engine: " + line(format, args))
 	l.disk.broken.Store(true)
-	l.disk.freeze(&FailedError{Dir: l.disk.dir, Err: err})
+	l.disk.freeze(&failedError{Dir: l.disk.dir, Err: err})
 	if guarded() {
 		panic(err)
 	}
@@ -174,7 +186,7 @@ func (d *disk) guard(call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			d.broken.Store(true)
-			d.freeze(&FailedError{Dir: d.dir, Err: fmt.Errorf("storage engine: %v", r)})
+			d.freeze(&failedError{Dir: d.dir, Err: fmt.Errorf("storage engine: %v", r)})
 			err = d.err
 		}
 	}()

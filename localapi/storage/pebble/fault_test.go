@@ -229,7 +229,7 @@ func (tr *trial) checkFailed(s *pebble.Store) {
 		return
 	}
 	failed := (*pebble.FailedError)(nil)
-	if !errors.As(s.Err(), &failed) || failed.Dir != "store" {
+	if !errors.As(s.Err(), &failed) || !errors.Is(s.Err(), pebble.ErrFailed) || failed.Dir != "store" {
 		tr.t.Errorf("%s: the store failed with %v", tr.name, s.Err())
 	}
 	if _, err := s.Put(context.Background(), storage.Write{Key: "a/late", Value: []byte("1")}); !errors.Is(err,

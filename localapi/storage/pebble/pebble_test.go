@@ -91,7 +91,7 @@ func TestInUse(t *testing.T) {
 	}
 	_, err = pebble.Open(t.Context(), dir, pebble.Options{})
 	inUse := (*pebble.InUseError)(nil)
-	if !errors.As(err, &inUse) || inUse.Owner != os.Getpid() ||
+	if !errors.As(err, &inUse) || !errors.Is(err, pebble.ErrInUse) || inUse.Owner != os.Getpid() ||
 		!strings.Contains(err.Error(), fmt.Sprintf("in use by process %d", os.Getpid())) {
 		t.Errorf("opened twice: %v", err)
 	}

@@ -52,14 +52,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// InUseError means that another process, or this one, has the store open.
-type InUseError struct {
+// ErrInUse means that another process, or this one, has the store open. The error's text names the process.
+var ErrInUse = errors.New("the store is in use")
+
+// inUseError is an [ErrInUse].
+type inUseError struct {
 	Dir string
 	// Owner is the id of the process, or 0 if it is not known.
 	Owner int
 }
 
-func (e *InUseError) Error() string {
+// Is implements the interface of errors.Is.
+func (e *inUseError) Is(target error) bool { return target == ErrInUse }
+
+func (e *inUseError) Error() string {
 	if e.Owner == 0 {
 		return fmt.Sprintf("the store in %s is in use: one process at a time can have it open", e.Dir)
 	}
@@ -122,8 +128,8 @@ var _ storage.Storage = (*Store)(nil)
 // Open opens the store in dir, and creates it if it does not exist. The engine logs to the logger of ctx; nothing else
 // of ctx outlives the call. The caller closes the store.
 //
-// Errors: an [InUseError] while the store is open elsewhere; a [DamagedError]; a [FailedError] if the disk cannot be
-// written; another error if the directory holds something else. For later failures, see [Store.Failed].
+// Errors: [ErrInUse] while the store is open elsewhere; [ErrDamaged]; [ErrFailed] if the disk cannot be written; another
+// error if the directory holds something else. For later failures, see [Store.Failed].
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	d := newDisk(o.fs, dir)
@@ -195,7 +201,7 @@ func (s *Store) listener(log logger) *engine.EventListener {
 		FlushEnd:      func(engine.FlushInfo) { s.progress.tell() },
 		CompactionEnd: func(engine.CompactionInfo) { s.progress.tell() },
 		DataCorruption: func(info engine.DataCorruptionInfo) {
-			s.disk.freeze(&DamagedError{Dir: s.disk.dir, File: filepath.Base(info.Path), Err: info.Details})
+			s.disk.freeze(&damagedError{Dir: s.disk.dir, File: filepath.Base(info.Path), Err: info.Details})
 		},
 		BackgroundError: func(err error) {
 			if s.disk.failure() == nil { // else the reason is known
@@ -239,7 +245,7 @@ func lockError(fs vfs.FS, dir string, err error) error {
 	if path := (*os.PathError)(nil); errors.As(err, &path) {
 		return err
 	}
-	inUse := &InUseError{Dir: dir}
+	inUse := &inUseError{Dir: dir}
 	if f, openErr := fs.Open(fs.PathJoin(dir, ownerFile)); openErr == nil {
 		text := make([]byte, 20)
 		n, _ := f.Read(text)
@@ -344,7 +350,7 @@ func (s *Store) Revision() (current, compacted int64) {
 // everything and then end with that error. To write again, close the store and open it.
 func (s *Store) Failed() <-chan struct{} { return s.disk.failed }
 
-// Err returns the reason why the store takes no more writes, a [FailedError] or a [DamagedError]. It returns nil while
+// Err returns the reason why the store takes no more writes, [ErrFailed] or [ErrDamaged]. It returns nil while
 // the store takes writes.
 func (s *Store) Err() error { return s.disk.failure() }
 

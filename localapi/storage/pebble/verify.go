@@ -57,7 +57,7 @@ type chunked struct {
 	log   uint32 // its number
 }
 
-// verify returns a DamagedError if a log or the manifest is damaged in a way that the engine would take for its end.
+// verify returns a damagedError if a log or the manifest is damaged in a way that the engine would take for its end.
 func (d *disk) verify() error {
 	names, err := d.FS.List(d.dir)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *disk) verify() error {
 			return err
 		}
 		if at, is := c.damage(); is {
-			return &DamagedError{
+			return &damagedError{
 				Dir: d.dir, File: name,
 				Err: fmt.Errorf("the record at byte %d of %d does not match its checksum", at, len(c.text)),
 			}
