@@ -28,7 +28,6 @@ import (
 	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/deploy/deploytest"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/kit"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
@@ -205,15 +204,7 @@ func playEverything(t *testing.T, recorder *rbac.Recorder, selection []string) {
 
 func addKubelet(t *testing.T, m *manager.Manager) {
 	t.Helper()
-	pods, err := informer.For[*corev1.Pod](m.Informers())
-	if err != nil {
-		t.Fatal(err)
-	}
-	nodes, err := informer.For[*corev1.Node](m.Informers())
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := kubelet.New(kubelet.Config{Client: m.GetClient(), Pods: pods, Nodes: nodes}, kubelet.Options{})
+	k, err := kubelet.New(m.GetClient(), m.Informers(), kubelet.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

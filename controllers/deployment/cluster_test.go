@@ -135,13 +135,7 @@ func (c *cluster) underTest(config *rest.Config) []part {
 	c.must(err)
 	broadcaster, err := events.New(config, events.Options{})
 	c.must(err)
-	controller, err := deployment.New(deployment.Config{
-		Client:      writer,
-		Deployments: informerFor[*appsv1.Deployment](c, factory),
-		ReplicaSets: informerFor[*appsv1.ReplicaSet](c, factory),
-		Pods:        informerFor[*corev1.Pod](c, factory),
-		Recorder:    broadcaster.Recorder("deployment-controller"),
-	}, deployment.Options{})
+	controller, err := deployment.New(writer, factory, broadcaster.Recorder("deployment-controller"), deployment.Options{})
 	c.must(err)
 	return []part{factory, controller, broadcaster}
 }
@@ -154,24 +148,11 @@ func (c *cluster) others() []part {
 	c.must(err)
 	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
 	c.must(err)
-	controller, err := replicaset.New(replicaset.Config{
-		Client:      writer,
-		ReplicaSets: informerFor[*appsv1.ReplicaSet](c, factory),
-		Pods:        informerFor[*corev1.Pod](c, factory),
-		Recorder:    broadcaster.Recorder("replicaset-controller"),
-	}, replicaset.Options{})
+	controller, err := replicaset.New(writer, factory, broadcaster.Recorder("replicaset-controller"), replicaset.Options{})
 	c.must(err)
-	nodes, err := kubelet.New(kubelet.Config{
-		Client: writer, Pods: informerFor[*corev1.Pod](c, factory), Nodes: informerFor[*corev1.Node](c, factory),
-	}, kubelet.Options{Delay: time.Second})
+	nodes, err := kubelet.New(writer, factory, kubelet.Options{Delay: time.Second})
 	c.must(err)
 	return []part{factory, controller, nodes, broadcaster}
-}
-
-func informerFor[T informer.Object](c *cluster, f *informer.Factory) informer.Informer[T] {
-	inf, err := informer.For[T](f)
-	c.must(err)
-	return inf
 }
 
 func (c *cluster) must(err error) {

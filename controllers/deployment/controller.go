@@ -25,16 +25,6 @@ import (
 // Name is the controller's name in the registry, in logs and in metrics.
 const Name = "deployment-controller"
 
-// Config is what the controller needs. All fields are required.
-type Config struct {
-	Client      *client.Cluster
-	Deployments informer.Informer[*appsv1.Deployment]
-	ReplicaSets informer.Informer[*appsv1.ReplicaSet]
-	Pods        informer.Informer[*corev1.Pod]
-	// Recorder records under the component "deployment-controller".
-	Recorder events.Recorder
-}
-
 // Options configures the controller. The zero value works and is what kube-controller-manager runs with.
 type Options struct {
 	// Workers is how many Deployments are reconciled at once. Zero means 5.
@@ -53,26 +43,32 @@ const (
 )
 
 // New makes the controller. It adds the indexes that it needs to the informers. Nothing runs before the controller's
-// Run; the caller runs the informers.
-func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
-	if c.Client == nil || c.Deployments == nil || c.ReplicaSets == nil || c.Pods == nil || c.Recorder == nil {
-		return nil, errors.New("deployment: every field of Config is required")
+// Run; the caller runs the informers. The recorder is the one for [Name].
+func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorder, o Options,
+) (*reconcile.Controller[reconcile.Request], error) {
+	deployments, err1 := informer.For[*appsv1.Deployment](informers)
+	sets, err2 := informer.For[*appsv1.ReplicaSet](informers)
+	pods, err3 := informer.For[*corev1.Pod](informers)
+	err := errors.Join(err1, err2, err3)
+	if err == nil {
+		err = errors.Join(claim.AddIndex(pods), claim.AddIndex(sets))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("deployment: %w", err)
 	}
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
-	if err := errors.Join(claim.AddIndex(c.Pods), claim.AddIndex(c.ReplicaSets)); err != nil {
-		return nil, fmt.Errorf("deployment: %w", err)
-	}
-	r := newReconciler(c)
+	w := parts{client: c, deployments: deployments, sets: sets, pods: pods, recorder: recorder}
+	r := newReconciler(w)
 	ctrl := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
 		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.Metrics, Ready: r.ready,
 	})
-	route := newRouter(c)
+	route := newRouter(w)
 	for _, source := range []reconcile.Source[reconcile.Request]{
-		source.Kind(c.Deployments, handler.EnqueueObject[*appsv1.Deployment]()),
-		source.Kind(c.ReplicaSets, route.replicaSetEvents()),
-		source.Kind(c.Pods, route.podEvents()),
+		source.Kind(deployments, handler.EnqueueObject[*appsv1.Deployment]()),
+		source.Kind(sets, route.replicaSetEvents()),
+		source.Kind(pods, route.podEvents()),
 	} {
 		if err := ctrl.Watch(source); err != nil {
 			return nil, err
@@ -81,13 +77,22 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	return ctrl, nil
 }
 
-// reconciler brings one Deployment at a time one step closer to what it asks for.
-type reconciler struct{ Config }
+// parts is what the controller reads and writes.
+type parts struct {
+	client      *client.Cluster
+	deployments informer.Informer[*appsv1.Deployment]
+	sets        informer.Informer[*appsv1.ReplicaSet]
+	pods        informer.Informer[*corev1.Pod]
+	recorder    events.Recorder
+}
 
-func newReconciler(c Config) *reconciler {
-	client.Follow(c.Client, appsv1.Resource("deployments"), c.Deployments)
-	client.Follow(c.Client, appsv1.Resource("replicasets"), c.ReplicaSets)
-	return &reconciler{c}
+// reconciler brings one Deployment at a time one step closer to what it asks for.
+type reconciler struct{ parts }
+
+func newReconciler(w parts) *reconciler {
+	client.Follow(w.client, appsv1.Resource("deployments"), w.deployments)
+	client.Follow(w.client, appsv1.Resource("replicasets"), w.sets)
+	return &reconciler{w}
 }
 
 // ready postpones a sync until the caches have what the last one wrote. Otherwise it would write against an outdated
@@ -96,11 +101,11 @@ func newReconciler(c Config) *reconciler {
 // Differs: kube-controller-manager's Deployment controller gets the conflict and retries. The objects go through the
 // same states.
 func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
-	d, ok := r.Deployments.Get(key.Namespace, key.Name)
+	d, ok := r.deployments.Get(key.Namespace, key.Name)
 	if !ok {
 		return nil
 	}
-	return r.Client.Seen(d.UID)
+	return r.client.Seen(d.UID)
 }
 
 // Reconcile observes the Deployment that key names, makes a plan, and applies it.
@@ -108,7 +113,7 @@ func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
 // Errors: a write that failed, to be retried; a terminal error if no plan can be made. A refusal to create objects in a
 // namespace that is being deleted is no error.
 func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
-	d, ok := r.Deployments.Get(key.Namespace, key.Name)
+	d, ok := r.deployments.Get(key.Namespace, key.Name)
 	if !ok {
 		return reconcile.Result{}, nil
 	}
@@ -127,7 +132,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 // carryOut makes a plan and applies it. It does so a second time if the new ReplicaSet turns out to exist already.
 func (r *reconciler) carryOut(ctx context.Context, o Observed) (time.Duration, error) {
 	a := &applier{
-		client: r.Client, recorder: r.Recorder, cached: r.ReplicaSets.Get, observed: o,
+		client: r.client, recorder: r.recorder, cached: r.sets.Get, observed: o,
 		latest: make(map[string]*appsv1.ReplicaSet),
 	}
 	for {
@@ -159,7 +164,7 @@ func (r *reconciler) observe(ctx context.Context, d *appsv1.Deployment) (Observe
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		o.Pods = make(map[types.UID][]*corev1.Pod, len(o.ReplicaSets))
 		for _, rs := range o.ReplicaSets {
-			if o.Pods[rs.UID], err = claim.Controlled(r.Pods, rs.UID); err != nil {
+			if o.Pods[rs.UID], err = claim.Controlled(r.pods, rs.UID); err != nil {
 				return Observed{}, fmt.Errorf("list pods of replica set %s: %w", rs.Name, err)
 			}
 		}
@@ -177,11 +182,11 @@ func (r *reconciler) claim(ctx context.Context, d *appsv1.Deployment) ([]*appsv1
 	if err != nil {
 		return nil, reconcile.Terminal(fmt.Errorf("read selector: %w", err))
 	}
-	candidates, err := claim.Candidates(r.ReplicaSets, d)
+	candidates, err := claim.Candidates(r.sets, d)
 	if err != nil {
 		return nil, fmt.Errorf("list replica sets: %w", err)
 	}
-	claimed, err := claim.New[*appsv1.ReplicaSet](r.Client, d, kind, selector).Claim(ctx, candidates)
+	claimed, err := claim.New[*appsv1.ReplicaSet](r.client, d, kind, selector).Claim(ctx, candidates)
 	if err != nil {
 		return nil, fmt.Errorf("claim replica sets: %w", err)
 	}

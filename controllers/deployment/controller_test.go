@@ -22,26 +22,20 @@ import (
 // reconcilerOver is a reconciler whose caches hold these objects, on a client that acts as in a scene.
 func reconcilerOver(s *scene, podList []*corev1.Pod) *reconciler {
 	d, sets := s.a.observed.Deployment, s.a.observed.ReplicaSets
-	return newReconciler(Config{
-		Client: s.client, Recorder: s,
-		Deployments: listed[*appsv1.Deployment]{
+	return newReconciler(parts{
+		client: s.client, recorder: s,
+		deployments: listed[*appsv1.Deployment]{
 			cacheAt: cacheAt[*appsv1.Deployment]{objects: []*appsv1.Deployment{d}, version: "100"},
 		},
-		ReplicaSets: listed[*appsv1.ReplicaSet]{
+		sets: listed[*appsv1.ReplicaSet]{
 			cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets, version: "100"},
 			index:   claim.IndexByController[*appsv1.ReplicaSet],
 		},
-		Pods: listed[*corev1.Pod]{
+		pods: listed[*corev1.Pod]{
 			cacheAt: cacheAt[*corev1.Pod]{objects: podList},
 			index:   claim.IndexByController[*corev1.Pod],
 		},
 	})
-}
-
-func TestNewWantsEverything(t *testing.T) {
-	if _, err := New(Config{}, Options{}); err == nil {
-		t.Error("a controller without a client")
-	}
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment and handleErr
@@ -135,7 +129,7 @@ func TestReadyWaitsForOwnWrites(t *testing.T) {
 			s.unchanged = true
 			r := reconcilerOver(s, nil)
 			if c.written != nil {
-				equal(t, "error", r.Client.Update(client.WithOwner(t.Context(), c.owner.UID), c.written), nil)
+				equal(t, "error", r.client.Update(client.WithOwner(t.Context(), c.owner.UID), c.written), nil)
 			}
 			err := r.ready(t.Context(), reconcile.RequestFor(d))
 			if (err == nil) != c.want || err != nil && !errors.Is(err, client.ErrStale) {
@@ -238,7 +232,7 @@ func TestOverlookedReplicaSet(t *testing.T) {
 	s := newScene(t, d)
 	s.fail["create "+name] = apierrors.NewAlreadyExists(appsv1.Resource("replicasets"), name)
 	r := reconcilerOver(s, nil)
-	r.ReplicaSets = cacheAt[*appsv1.ReplicaSet]{objects: []*appsv1.ReplicaSet{there}}
+	r.sets = cacheAt[*appsv1.ReplicaSet]{objects: []*appsv1.ReplicaSet{there}}
 	_, err := r.carryOut(t.Context(), Observed{Deployment: d, Now: epoch})
 	equal(t, "error", err, nil)
 	s.wantSent("create "+name, "update/status web")

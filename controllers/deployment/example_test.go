@@ -50,9 +50,6 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	deployments, _ := informer.For[*appsv1.Deployment](factory)
-	replicaSets, _ := informer.For[*appsv1.ReplicaSet](factory)
-	pods, _ := informer.For[*corev1.Pod](factory)
 	writer, err := client.New(config, client.Options{Informers: factory})
 	if err != nil {
 		fmt.Println(err)
@@ -64,13 +61,7 @@ func ExampleNew() {
 		return
 	}
 
-	controller, err := deployment.New(deployment.Config{
-		Client:      writer,
-		Deployments: deployments,
-		ReplicaSets: replicaSets,
-		Pods:        pods,
-		Recorder:    broadcaster.Recorder(deployment.Name),
-	}, deployment.Options{Workers: 2})
+	controller, err := deployment.New(writer, factory, broadcaster.Recorder(deployment.Name), deployment.Options{Workers: 2})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -24,13 +24,13 @@ type router struct {
 	replicaSets claim.Owners[*appsv1.ReplicaSet]
 }
 
-func newRouter(c Config) router {
+func newRouter(w parts) router {
 	return router{
 		deployments: claim.Owners[*appsv1.Deployment]{
-			Cache: c.Deployments, Kind: kind.Kind,
+			Cache: w.deployments, Kind: kind.Kind,
 			Selector: func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector },
 		},
-		replicaSets: claim.Owners[*appsv1.ReplicaSet]{Cache: c.ReplicaSets, Kind: "ReplicaSet"},
+		replicaSets: claim.Owners[*appsv1.ReplicaSet]{Cache: w.sets, Kind: "ReplicaSet"},
 	}
 }
 

@@ -46,9 +46,9 @@ func (c listed[T]) List(namespace string, _ labels.Selector) []T {
 }
 
 func routerOver(sets []*appsv1.ReplicaSet, deployments ...*appsv1.Deployment) router {
-	return newRouter(Config{
-		Deployments: listed[*appsv1.Deployment]{cacheAt: cacheAt[*appsv1.Deployment]{objects: deployments}},
-		ReplicaSets: listed[*appsv1.ReplicaSet]{cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets}},
+	return newRouter(parts{
+		deployments: listed[*appsv1.Deployment]{cacheAt: cacheAt[*appsv1.Deployment]{objects: deployments}},
+		sets:        listed[*appsv1.ReplicaSet]{cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets}},
 	})
 }
 

@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,16 +28,6 @@ const (
 // maxRetries is how often a failed sync is retried. After that only a new event queues the Service.
 const maxRetries = 15
 
-// Config is what the controller works on. All fields are required.
-type Config struct {
-	Client    *client.Cluster
-	Services  informer.Informer[*corev1.Service]
-	Pods      informer.Informer[*corev1.Pod]
-	Endpoints informer.Informer[*corev1.Endpoints]
-	// Recorder records the events of [Component].
-	Recorder events.Recorder
-}
-
 // Options configures the controller. The zero value works.
 type Options struct {
 	// Workers is how many Services are synced at once. Zero means 5.
@@ -59,40 +50,38 @@ type controller struct {
 }
 
 // New returns a controller for all Endpoints. It adds an index to the informer of Services and one to that of Pods. A
-// key is a Service's name, which is also the name of its Endpoints.
+// key is a Service's name, which is also the name of its Endpoints. The recorder is the one for [Component].
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go
-func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
-	if c.Client == nil || c.Services == nil || c.Pods == nil || c.Endpoints == nil || c.Recorder == nil {
-		return nil, fmt.Errorf("%s: the config lacks a client, an informer or the recorder", Name)
+func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorder, o Options,
+) (*reconcile.Controller[reconcile.Request], error) {
+	r := &controller{client: c, recorder: recorder, triggers: serving.NewTriggerTimes(), gate: serving.NewGate(c)}
+	var errs [3]error
+	r.services, errs[0] = informer.For[*corev1.Service](informers)
+	r.pods, errs[1] = informer.For[*corev1.Pod](informers)
+	//lint:ignore SA1019 They are deprecated, but clients that do not know EndpointSlices read them.
+	r.endpoints, errs[2] = informer.For[*corev1.Endpoints](informers)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	if o.Workers <= 0 {
 		o.Workers = 5
 	}
-	finder, err := serving.NewFinder(c.Services)
+	finder, err := serving.NewFinder(r.services)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	if err := pods.AddLabelIndex(c.Pods); err != nil {
+	if err := pods.AddLabelIndex(r.pods); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	r := &controller{
-		client:    c.Client,
-		services:  c.Services,
-		pods:      c.Pods,
-		endpoints: c.Endpoints,
-		recorder:  c.Recorder,
-		triggers:  serving.NewTriggerTimes(),
-		gate:      serving.NewGate(c.Client),
-	}
-	client.Follow(c.Client, corev1.Resource("endpoints"), c.Endpoints)
+	client.Follow(c, corev1.Resource("endpoints"), r.endpoints)
 	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
 		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.Metrics, Ready: r.gate.Ready,
 	})
 	for _, source := range []reconcile.Source[reconcile.Request]{
-		source.Kind(c.Services, handler.EnqueueObject[*corev1.Service]()),
-		source.Kind(c.Pods, finder.PodEvents(o.BatchPeriod)),
-		source.Kind(c.Endpoints, r.endpointsEvents()),
+		source.Kind(r.services, handler.EnqueueObject[*corev1.Service]()),
+		source.Kind(r.pods, finder.PodEvents(o.BatchPeriod)),
+		source.Kind(r.endpoints, r.endpointsEvents()),
 	} {
 		if err := loop.Watch(source); err != nil {
 			return nil, fmt.Errorf("%s: %w", Name, err)

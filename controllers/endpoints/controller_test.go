@@ -61,15 +61,6 @@ func inClusterBehind(t *testing.T, g gate.Gate, o endpoints.Options, f func(c *c
 	})
 }
 
-func informerFor[T informer.Object](t *testing.T, f *informer.Factory) informer.Informer[T] {
-	t.Helper()
-	inf, err := informer.For[T](f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inf
-}
-
 // start runs a controller, a new one with each call.
 func (c *cluster) start() {
 	c.t.Helper()
@@ -87,13 +78,7 @@ func (c *cluster) start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.loop, err = endpoints.New(endpoints.Config{
-		Client:    writer,
-		Services:  informerFor[*corev1.Service](c.t, factory),
-		Pods:      informerFor[*corev1.Pod](c.t, factory),
-		Endpoints: informerFor[*corev1.Endpoints](c.t, factory),
-		Recorder:  broadcaster.Recorder(endpoints.Component),
-	}, c.options)
+	c.loop, err = endpoints.New(writer, factory, broadcaster.Recorder(endpoints.Component), c.options)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -407,10 +392,4 @@ func TestServiceRecreated(t *testing.T) {
 			t.Errorf("events %v, %v", list.Items, err)
 		}
 	})
-}
-
-func TestNewRefuses(t *testing.T) {
-	if _, err := endpoints.New(endpoints.Config{}, endpoints.Options{}); err == nil {
-		t.Error("an empty config is no error")
-	}
 }

@@ -40,11 +40,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	config := endpoints.Config{Client: writer, Recorder: broadcaster.Recorder(endpoints.Component)}
-	config.Services, _ = informer.For[*corev1.Service](factory)
-	config.Pods, _ = informer.For[*corev1.Pod](factory)
-	config.Endpoints, _ = informer.For[*corev1.Endpoints](factory)
-	controller, err := endpoints.New(config, endpoints.Options{})
+	controller, err := endpoints.New(writer, factory, broadcaster.Recorder(endpoints.Component), endpoints.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

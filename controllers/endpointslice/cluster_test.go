@@ -66,15 +66,6 @@ func inClusterBehind(t *testing.T, g gate.Gate, o endpointslice.Options, f func(
 	})
 }
 
-func informerFor[T informer.Object](t *testing.T, f *informer.Factory) informer.Informer[T] {
-	t.Helper()
-	inf, err := informer.For[T](f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inf
-}
-
 // start runs a controller, a new one with each call.
 func (c *cluster) start() {
 	c.t.Helper()
@@ -92,14 +83,7 @@ func (c *cluster) start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.loop, err = endpointslice.New(endpointslice.Config{
-		Client:         writer,
-		Services:       informerFor[*corev1.Service](c.t, factory),
-		Pods:           informerFor[*corev1.Pod](c.t, factory),
-		Nodes:          informerFor[*corev1.Node](c.t, factory),
-		EndpointSlices: informerFor[*discoveryv1.EndpointSlice](c.t, factory),
-		Recorder:       broadcaster.Recorder(endpointslice.Component),
-	}, c.options)
+	c.loop, err = endpointslice.New(writer, factory, broadcaster.Recorder(endpointslice.Component), c.options)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -332,13 +316,6 @@ func (c *cluster) refused(o endpointslice.Options) error {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	_, err = endpointslice.New(endpointslice.Config{
-		Client:         writer,
-		Services:       informerFor[*corev1.Service](c.t, factory),
-		Pods:           informerFor[*corev1.Pod](c.t, factory),
-		Nodes:          informerFor[*corev1.Node](c.t, factory),
-		EndpointSlices: informerFor[*discoveryv1.EndpointSlice](c.t, factory),
-		Recorder:       broadcaster.Recorder(endpointslice.Component),
-	}, o)
+	_, err = endpointslice.New(writer, factory, broadcaster.Recorder(endpointslice.Component), o)
 	return err
 }

@@ -37,17 +37,6 @@ const (
 	sliceDelay = time.Second
 )
 
-// Config is what the controller works on. All fields are required.
-type Config struct {
-	Client         *client.Cluster
-	Services       informer.Informer[*corev1.Service]
-	Pods           informer.Informer[*corev1.Pod]
-	Nodes          informer.Informer[*corev1.Node]
-	EndpointSlices informer.Informer[*discoveryv1.EndpointSlice]
-	// Recorder records the events of [Component].
-	Recorder events.Recorder
-}
-
 // Options configures the controller. The zero value works.
 type Options struct {
 	// Workers is how many Services are synced at once. Zero means 5.
@@ -98,50 +87,50 @@ type controller struct {
 }
 
 // New returns a controller for the EndpointSlices of all Services with a selector. It adds indexes to the informers of
-// Services, Pods and EndpointSlices. A key is a Service's name.
+// Services, Pods and EndpointSlices. A key is a Service's name. The recorder is the one for [Component].
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go
-func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
-	if c.Client == nil || c.Services == nil || c.Pods == nil || c.Nodes == nil || c.EndpointSlices == nil ||
-		c.Recorder == nil {
-		return nil, fmt.Errorf("%s: the config lacks a client, an informer or the recorder", Name)
-	}
+func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorder, o Options,
+) (*reconcile.Controller[reconcile.Request], error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	finder, err := serving.NewFinder(c.Services)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Name, err)
-	}
-	if err := pods.AddLabelIndex(c.Pods); err != nil {
-		return nil, fmt.Errorf("%s: %w", Name, err)
-	}
-	if err := c.EndpointSlices.AddIndex(serviceIndex, indexByService); err != nil &&
-		!errors.Is(err, informer.ErrIndexExists) {
-		return nil, fmt.Errorf("%s: index EndpointSlices by Service: %w", Name, err)
-	}
 	r := &controller{
-		client:       c.Client,
-		services:     c.Services,
-		pods:         c.Pods,
-		nodes:        c.Nodes,
-		slices:       c.EndpointSlices,
-		recorder:     c.Recorder,
-		finder:       finder,
+		client:       c,
+		recorder:     recorder,
 		triggers:     serving.NewTriggerTimes(),
-		gate:         serving.NewGate(c.Client),
+		gate:         serving.NewGate(c),
 		maxEndpoints: o.MaxEndpointsPerSlice,
 		sliceDelay:   max(sliceDelay, o.BatchPeriod),
 	}
-	client.Follow(c.Client, discoveryv1.Resource("endpointslices"), c.EndpointSlices)
+	var errs [4]error
+	r.services, errs[0] = informer.For[*corev1.Service](informers)
+	r.pods, errs[1] = informer.For[*corev1.Pod](informers)
+	r.nodes, errs[2] = informer.For[*corev1.Node](informers)
+	r.slices, errs[3] = informer.For[*discoveryv1.EndpointSlice](informers)
+	err := errors.Join(errs[:]...)
+	if err == nil {
+		r.finder, err = serving.NewFinder(r.services)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	if err := pods.AddLabelIndex(r.pods); err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	if err := r.slices.AddIndex(serviceIndex, indexByService); err != nil &&
+		!errors.Is(err, informer.ErrIndexExists) {
+		return nil, fmt.Errorf("%s: index EndpointSlices by Service: %w", Name, err)
+	}
+	client.Follow(c, discoveryv1.Resource("endpointslices"), r.slices)
 	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
 		Workers: o.Workers, MaxRetries: maxRetries, RateLimiter: retries(), Metrics: o.Metrics, Ready: r.gate.Ready,
 	})
 	for _, source := range []reconcile.Source[reconcile.Request]{
-		source.Kind(c.Services, handler.EnqueueObject[*corev1.Service]()),
-		source.Kind(c.Pods, finder.PodEvents(o.BatchPeriod)),
-		source.Kind(c.Nodes, r.nodeEvents()),
-		source.Kind(c.EndpointSlices, r.sliceEvents()),
+		source.Kind(r.services, handler.EnqueueObject[*corev1.Service]()),
+		source.Kind(r.pods, r.finder.PodEvents(o.BatchPeriod)),
+		source.Kind(r.nodes, r.nodeEvents()),
+		source.Kind(r.slices, r.sliceEvents()),
 	} {
 		if err := loop.Watch(source); err != nil {
 			return nil, fmt.Errorf("%s: %w", Name, err)

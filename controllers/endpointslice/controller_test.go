@@ -344,9 +344,6 @@ func TestTriggerTimeAnnotation(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	if _, err := endpointslice.New(endpointslice.Config{}, endpointslice.Options{}); err == nil {
-		t.Error("an empty config is no error")
-	}
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		for _, n := range []int{-1, 1001} {
 			if err := c.refused(endpointslice.Options{MaxEndpointsPerSlice: n}); err == nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -41,12 +40,8 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	config := endpointslice.Config{Client: writer, Recorder: broadcaster.Recorder(endpointslice.Component)}
-	config.Services, _ = informer.For[*corev1.Service](factory)
-	config.Pods, _ = informer.For[*corev1.Pod](factory)
-	config.Nodes, _ = informer.For[*corev1.Node](factory)
-	config.EndpointSlices, _ = informer.For[*discoveryv1.EndpointSlice](factory)
-	controller, err := endpointslice.New(config, endpointslice.Options{})
+	controller, err := endpointslice.New(writer, factory, broadcaster.Recorder(endpointslice.Component),
+		endpointslice.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -31,21 +31,6 @@ const (
 	Component = "garbage-collector-controller"
 )
 
-// Config is what the collector needs. Informers and Mapper may be nil.
-type Config struct {
-	// Server is the configuration of the collector's clients. One asks the server for its resources, and lends its
-	// connection to the informers; another reads and writes the metadata of objects. Each has the limit on requests
-	// for itself.
-	Server *rest.Config
-	// Informers is a factory of other informers of the same server; see [informer.Options].Server. Nil means none.
-	Informers *informer.Factory
-	// Mapper finds the resource of an owner reference's kind. If it can be reset, it is reset when the server's
-	// resources change. Nil means one made from the server's discovery.
-	Mapper meta.RESTMapper
-	// Recorder records the events of [Component].
-	Recorder events.Recorder
-}
-
 // Options configures the collector. The zero value works.
 type Options struct {
 	// Workers is how many objects each of the two queues works on at once. Zero means 20.
@@ -58,6 +43,11 @@ type Options struct {
 	// Ignored are resources that are not watched. Their objects are not collected, and the server is asked about them
 	// when they are owners. Nil means events.
 	Ignored []schema.GroupResource
+	// Informers is a factory of other informers of the same server; see [informer.Options].Server. Nil means none.
+	Informers *informer.Factory
+	// Mapper finds the resource of an owner reference's kind. If it can be reset, it is reset when the server's
+	// resources change. Nil means one made from the server's discovery.
+	Mapper meta.RESTMapper
 	// Metrics receives the queues' metrics. If it has the method Gauge of package manager/metrics, it also receives the
 	// number of objects that [Collector.Note] names. Nil: none.
 	Metrics workqueue.MetricsProvider
@@ -82,20 +72,19 @@ type Collector struct {
 	deleted       atomic.Int64
 }
 
-// New makes the collector. Nothing runs before [Collector.Run].
+// New makes the collector. Nothing runs before [Collector.Run]. Its clients are made of config: one asks the server for
+// its resources, and lends its connection to the informers; another reads and writes the metadata of objects. Each has
+// the limit on requests for itself. The recorder is the one for [Component].
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go
-func New(c Config, o Options) (*Collector, error) {
-	if c.Server == nil || c.Recorder == nil {
-		return nil, fmt.Errorf("%s: the config lacks the server or the recorder", Name)
-	}
-	resources, err1 := groupclient.Discovery(c.Server)
-	objects, err2 := metadata.NewForConfig(c.Server)
+func New(config *rest.Config, recorder events.Recorder, o Options) (*Collector, error) {
+	resources, err1 := groupclient.Discovery(config)
+	objects, err2 := metadata.NewForConfig(config)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("%s: new client: %w", Name, err)
 	}
-	if c.Mapper == nil {
-		c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))
+	if o.Mapper == nil {
+		o.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))
 	}
 	if o.Ignored == nil {
 		o.Ignored = defaultIgnored
@@ -106,12 +95,12 @@ func New(c Config, o Options) (*Collector, error) {
 	gc := &Collector{
 		options:   o,
 		discovery: resources,
-		recorder:  c.Recorder,
-		remote:    &remote{client: objects, mapper: c.Mapper},
+		recorder:  recorder,
+		remote:    &remote{client: objects, mapper: o.Mapper},
 		graph:     newGraph(),
 	}
 	gc.monitors = &monitors{
-		server: c.Informers,
+		server: o.Informers,
 		client: resources.RESTClient(),
 		see: func(ctx context.Context, o object) {
 			gc.follow(ctx, gc.graph.see(o))

@@ -30,9 +30,8 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	gc, err := garbagecollector.New(garbagecollector.Config{
-		Server: server.RESTConfig(), Recorder: sender.Recorder(garbagecollector.Component),
-	}, garbagecollector.Options{})
+	gc, err := garbagecollector.New(server.RESTConfig(), sender.Recorder(garbagecollector.Component),
+		garbagecollector.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -68,17 +68,11 @@ func (c *cluster) start() {
 	config.UserAgent = agent
 	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
 	c.must(err)
-	sets, err := informer.For[*appsv1.ReplicaSet](factory)
-	c.must(err)
-	pods, err := informer.For[*corev1.Pod](factory)
-	c.must(err)
 	writer, err := client.New(config, client.Options{Informers: factory})
 	c.must(err)
 	broadcaster, err := events.New(config, events.Options{})
 	c.must(err)
-	controller, err := replicaset.New(replicaset.Config{
-		Client: writer, ReplicaSets: sets, Pods: pods, Recorder: broadcaster.Recorder("replicaset-controller"),
-	}, replicaset.Options{})
+	controller, err := replicaset.New(writer, factory, broadcaster.Recorder(replicaset.Name), replicaset.Options{})
 	c.must(err)
 
 	_, logged := ktesting.NewTestContext(c.t)

@@ -23,15 +23,6 @@ import (
 // Name is the controller's name in the registry, in logs and in metrics.
 const Name = "replicaset-controller"
 
-// Config is what the controller needs. All fields are required.
-type Config struct {
-	Client      *client.Cluster
-	ReplicaSets informer.Informer[*appsv1.ReplicaSet]
-	Pods        informer.Informer[*corev1.Pod]
-	// Recorder records under the component "replicaset-controller".
-	Recorder events.Recorder
-}
-
 // Options configures the controller. The zero value works and is what kube-controller-manager runs with.
 type Options struct {
 	// Workers is how many ReplicaSets are reconciled at once. Zero means 5.
@@ -51,25 +42,28 @@ const (
 const recheck = time.Second
 
 // New makes the controller. It adds the indexes that it needs to the informers. Nothing runs before the controller's
-// Run; the caller runs the informers.
-func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
-	if c.Client == nil || c.ReplicaSets == nil || c.Pods == nil || c.Recorder == nil {
-		return nil, errors.New("replicaset: every field of Config is required")
+// Run; the caller runs the informers. The recorder is the one for [Name].
+func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorder, o Options,
+) (*reconcile.Controller[reconcile.Request], error) {
+	sets, err1 := informer.For[*appsv1.ReplicaSet](informers)
+	podCache, err2 := informer.For[*corev1.Pod](informers)
+	err := errors.Join(err1, err2)
+	if err == nil {
+		err = errors.Join(claim.AddIndex(podCache), claim.AddIndex(sets), pods.AddLabelIndex(podCache))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("replicaset: %w", err)
 	}
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
-	err := errors.Join(claim.AddIndex(c.Pods), claim.AddIndex(c.ReplicaSets), pods.AddLabelIndex(c.Pods))
-	if err != nil {
-		return nil, fmt.Errorf("replicaset: %w", err)
-	}
-	r := newReconciler(c, o)
+	r := newReconciler(&reconciler{client: c, sets: sets, pods: podCache, recorder: recorder, burst: o.Burst})
 	ctrl := reconcile.New(Name, r,
 		reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.Metrics, Ready: r.ready})
-	route := newRouter(c.ReplicaSets)
+	route := newRouter(sets)
 	for _, source := range []reconcile.Source[reconcile.Request]{
-		source.Kind(c.ReplicaSets, route.setEvents()),
-		source.Kind(c.Pods, route.podEvents()),
+		source.Kind(sets, route.setEvents()),
+		source.Kind(podCache, route.podEvents()),
 	} {
 		if err := ctrl.Watch(source); err != nil {
 			return nil, err
@@ -94,11 +88,8 @@ type reconciler struct {
 	dropsTerminating atomic.Bool
 }
 
-func newReconciler(c Config, o Options) *reconciler {
-	r := &reconciler{
-		client: c.Client, sets: c.ReplicaSets, pods: c.Pods, recorder: c.Recorder,
-		burst: o.Burst,
-	}
+// newReconciler completes r.
+func newReconciler(r *reconciler) *reconciler {
 	client.Follow(r.client, corev1.Resource("pods"), r.pods)
 	client.Follow(r.client, appsv1.Resource("replicasets"), r.sets)
 	if r.burst <= 0 {

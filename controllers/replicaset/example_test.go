@@ -27,18 +27,12 @@ func ExampleNew() {
 	clientset := kubernetes.NewForConfigOrDie(server.RESTConfig())
 	informers, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
 	check(err)
-	sets, err := informer.For[*appsv1.ReplicaSet](informers)
-	check(err)
-	pods, err := informer.For[*corev1.Pod](informers)
-	check(err)
 	writer, err := client.New(server.RESTConfig(), client.Options{Informers: informers})
 	check(err)
 	sender, err := events.New(server.RESTConfig(), events.Options{})
 	check(err)
 
-	controller, err := replicaset.New(replicaset.Config{
-		Client: writer, ReplicaSets: sets, Pods: pods, Recorder: sender.Recorder("replicaset-controller"),
-	}, replicaset.Options{})
+	controller, err := replicaset.New(writer, informers, sender.Recorder(replicaset.Name), replicaset.Options{})
 	check(err)
 
 	ctx, stop := context.WithCancel(context.Background())

@@ -50,9 +50,9 @@ type change struct {
 
 // remember starts a new controller, which has written nothing.
 func (w *world) remember() {
-	w.reconciler = newReconciler(Config{
-		Client: fakeapi.NewClient(w.server), ReplicaSets: w.setCache, Pods: w.podCache, Recorder: &recorder{},
-	}, Options{Burst: 7})
+	w.reconciler = newReconciler(&reconciler{
+		client: fakeapi.NewClient(w.server), sets: w.setCache, pods: w.podCache, recorder: &recorder{}, burst: 7,
+	})
 }
 
 func newWorld(t *testing.T) *world {

@@ -155,20 +155,3 @@ func TestSyncRequeuesAtOnceForWhatIsDue(t *testing.T) {
 		equal(t, "result", f.mustSync(t), reconcile.Result{RequeueAfter: time.Nanosecond})
 	})
 }
-
-func TestNewNeedsEverything(t *testing.T) {
-	f := newFixture(t, newSet(1))
-	whole := Config{Client: f.client, ReplicaSets: f.setCache, Pods: f.podCache, Recorder: f.recorder}
-	for name, leaveOut := range map[string]func(*Config){
-		"Client":      func(c *Config) { c.Client = nil },
-		"ReplicaSets": func(c *Config) { c.ReplicaSets = nil },
-		"Pods":        func(c *Config) { c.Pods = nil },
-		"Recorder":    func(c *Config) { c.Recorder = nil },
-	} {
-		c := whole
-		leaveOut(&c)
-		if _, err := New(c, Options{}); err == nil {
-			t.Errorf("without %s: no error", name)
-		}
-	}
-}

@@ -68,9 +68,9 @@ func newFixture(t *testing.T, set *appsv1.ReplicaSet, list ...*corev1.Pod) *fixt
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.reconciler = newReconciler(Config{
-		Client: fakeapi.NewClient(f.server), ReplicaSets: f.setCache, Pods: f.podCache, Recorder: f.recorder,
-	}, Options{})
+	f.reconciler = newReconciler(&reconciler{
+		client: fakeapi.NewClient(f.server), sets: f.setCache, pods: f.podCache, recorder: f.recorder,
+	})
 	return f
 }
 

@@ -57,9 +57,7 @@ func New(config *rest.Config, o Options) (manager.Runnable, error) {
 		if err != nil {
 			return nil, err
 		}
-		gc, err := garbagecollector.New(garbagecollector.Config{
-			Server: config, Recorder: broadcaster.Recorder(garbagecollector.Component),
-		}, o.GarbageCollector)
+		gc, err := garbagecollector.New(config, broadcaster.Recorder(garbagecollector.Component), o.GarbageCollector)
 		if err != nil {
 			return nil, err
 		}
@@ -73,9 +71,12 @@ func New(config *rest.Config, o Options) (manager.Runnable, error) {
 		c.parts = append(c.parts, part{namespaces.Name, controller.Run})
 	}
 	if !o.NoKubelet {
-		if err := c.addKubelet(kubelet.Config{Client: live}, factory, o.Kubelet); err != nil {
+		o.Kubelet.Stop = cmp.Or(o.Kubelet.Stop, time.Second)
+		nodes, err := kubelet.New(live, factory, o.Kubelet)
+		if err != nil {
 			return nil, err
 		}
+		c.parts = append(c.parts, part{kubelet.Name, nodes.Run})
 	}
 	return c, nil
 }
@@ -99,22 +100,6 @@ func newNamespaces(config namespaces.Config, factory *informer.Factory) (*namesp
 		return nil, err
 	}
 	return namespaces.New(config, namespaces.Options{})
-}
-
-func (c *controllers) addKubelet(config kubelet.Config, factory *informer.Factory, o kubelet.Options) error {
-	var errs [2]error
-	config.Pods, errs[0] = informer.For[*corev1.Pod](factory)
-	config.Nodes, errs[1] = informer.For[*corev1.Node](factory)
-	if err := errors.Join(errs[:]...); err != nil {
-		return err
-	}
-	o.Stop = cmp.Or(o.Stop, time.Second)
-	nodes, err := kubelet.New(config, o)
-	if err != nil {
-		return err
-	}
-	c.parts = append(c.parts, part{kubelet.Name, nodes.Run})
-	return nil
 }
 
 // Run implements [manager.Runnable].

@@ -32,10 +32,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	config := kubelet.Config{Client: c}
-	config.Pods, _ = informer.For[*corev1.Pod](factory)
-	config.Nodes, _ = informer.For[*corev1.Node](factory)
-	nodes, err := kubelet.New(config, kubelet.Options{Nodes: 1})
+	nodes, err := kubelet.New(c, factory, kubelet.Options{Nodes: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -21,13 +21,6 @@ import (
 // Name is the name of the kubelet. Its loops are called "fake-kubelet-nodes" and "fake-kubelet-pods".
 const Name = "fake-kubelet"
 
-// Config holds the client and the informers that the kubelet uses. All fields are required.
-type Config struct {
-	Client client.Client
-	Pods   informer.Informer[*corev1.Pod]
-	Nodes  informer.Informer[*corev1.Node]
-}
-
 // Options configures the kubelet. The zero value means three nodes, on which everything happens at once.
 type Options struct {
 	// Nodes is the number of nodes: node-1, node-2 and so on. Zero means 3.
@@ -85,10 +78,9 @@ type counters struct{ bound, started, removed, writes atomic.Int64 }
 // runs the informers. A manager shows the loops of the kubelet among its controllers.
 //
 // Errors: an invalid range of addresses.
-func New(c Config, o Options) (manager.Runnable, error) {
-	if c.Client == nil || c.Pods == nil || c.Nodes == nil {
-		return nil, fmt.Errorf("%s: the config lacks the client or an informer", Name)
-	}
+func New(c client.Client, informers *informer.Factory, o Options) (manager.Runnable, error) {
+	pods, err1 := informer.For[*corev1.Pod](informers)
+	nodes, err2 := informer.For[*corev1.Node](informers)
 	o.Nodes, o.PodsPerNode, o.Concurrency = orDefault(o.Nodes, 3), orDefault(o.PodsPerNode, 1000),
 		orDefault(o.Concurrency, 8)
 	if len(o.PodCIDRs) == 0 {
@@ -97,12 +89,12 @@ func New(c Config, o Options) (manager.Runnable, error) {
 	if o.Pullable == nil {
 		o.Pullable = DefaultPullable
 	}
-	records, err := newPodRecords(o.PodCIDRs)
-	if err != nil {
+	records, err3 := newPodRecords(o.PodCIDRs)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	k := &fake{
-		client: c.Client, pods: c.Pods, nodes: c.Nodes, options: o, index: make(map[string]int),
+		client: c, pods: pods, nodes: nodes, options: o, index: make(map[string]int),
 		records: records,
 	}
 	for i := range o.Nodes {
@@ -113,9 +105,9 @@ func New(c Config, o Options) (manager.Runnable, error) {
 	k.podLoop = reconcile.New(Name+"-pods", reconcile.Func[reconcile.Request](k.reconcilePod),
 		reconcile.Options[reconcile.Request]{Workers: o.Concurrency})
 	return k, errors.Join(
-		k.nodeLoop.Watch(source.Kind(c.Nodes, k.nodeEvents())),
-		k.podLoop.Watch(source.Kind(c.Pods, k.podEvents())),
-		k.podLoop.Watch(source.Kind(c.Nodes, k.placeEvents())),
+		k.nodeLoop.Watch(source.Kind(nodes, k.nodeEvents())),
+		k.podLoop.Watch(source.Kind(pods, k.podEvents())),
+		k.podLoop.Watch(source.Kind(nodes, k.placeEvents())),
 	)
 }
 

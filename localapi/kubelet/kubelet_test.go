@@ -59,19 +59,11 @@ func (c *cluster) start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	pods, err := informer.For[*corev1.Pod](factory)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	nodes, err := informer.For[*corev1.Node](factory)
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	writer, err := client.New(c.server.RESTConfig(), client.Options{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	made, err := kubelet.New(kubelet.Config{Client: writer, Pods: pods, Nodes: nodes}, c.options)
+	made, err := kubelet.New(writer, factory, c.options)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -355,10 +347,4 @@ func TestNodesAreKept(t *testing.T) {
 			t.Errorf("node-2 again: %v, %v", again, err)
 		}
 	})
-}
-
-func TestNewRefuses(t *testing.T) {
-	if _, err := kubelet.New(kubelet.Config{}, kubelet.Options{}); err == nil {
-		t.Error("an empty config is no error")
-	}
 }

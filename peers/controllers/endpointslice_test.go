@@ -305,16 +305,8 @@ func (p *pair) ours() string {
 	p.must(err)
 	sender, err := events.New(config, events.Options{})
 	p.must(err)
-	c := endpointslice.Config{Client: writer, Recorder: sender.Recorder(endpointslice.Component)}
-	c.Services, err = informer.For[*corev1.Service](factory)
-	p.must(err)
-	c.Pods, err = informer.For[*corev1.Pod](factory)
-	p.must(err)
-	c.Nodes, err = informer.For[*corev1.Node](factory)
-	p.must(err)
-	c.EndpointSlices, err = informer.For[*discoveryv1.EndpointSlice](factory)
-	p.must(err)
-	controller, err := endpointslice.New(c, endpointslice.Options{MaxEndpointsPerSlice: p.maximum})
+	controller, err := endpointslice.New(writer, factory, sender.Recorder(endpointslice.Component),
+		endpointslice.Options{MaxEndpointsPerSlice: p.maximum})
 	p.must(err)
 	p.log.Reset()
 	ctx, stop := context.WithCancel(p.ctx)

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/peers/upstream"
@@ -45,15 +44,7 @@ func startKubelet(t *testing.T, on *upstream.ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := informer.For[*corev1.Pod](m.Informers())
-	if err != nil {
-		t.Fatal(err)
-	}
-	nodes, err := informer.For[*corev1.Node](m.Informers())
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := kubelet.New(kubelet.Config{Client: m.GetClient(), Pods: pods, Nodes: nodes},
+	k, err := kubelet.New(m.GetClient(), m.Informers(),
 		kubelet.Options{Delay: 20 * time.Millisecond, PodsPerNode: 10_000})
 	if err != nil {
 		t.Fatal(err)

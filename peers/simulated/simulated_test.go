@@ -140,7 +140,6 @@ func collectGarbage(e *simtest.Env) (simtest.Program, error) {
 			}
 		}
 	}
-	return garbagecollector.New(garbagecollector.Config{
-		Server: config, Recorder: sender.Recorder("gc"),
-	}, garbagecollector.Options{Workers: 1, DiscoveryPeriod: 24 * time.Hour, Ignored: ignored})
+	return garbagecollector.New(config, sender.Recorder("gc"),
+		garbagecollector.Options{Workers: 1, DiscoveryPeriod: 24 * time.Hour, Ignored: ignored})
 }

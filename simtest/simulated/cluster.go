@@ -36,11 +36,11 @@ func GarbageCollector(of ...schema.GroupResource) func(*simtest.Env) (simtest.Pr
 		if err != nil {
 			return nil, fmt.Errorf("discover resources: %w", err)
 		}
-		gc, err := garbagecollector.New(garbagecollector.Config{
-			Server: config, Recorder: sender.Recorder(garbagecollector.Component),
+		gc, err := garbagecollector.New(config, sender.Recorder(garbagecollector.Component), garbagecollector.Options{
+			Ignored: others(groups, of), DiscoveryPeriod: 24 * time.Hour,
 			// The mapper that asks when it needs to holds a mutex meanwhile, on which a bubble would wait for ever.
 			Mapper: restmapper.NewDiscoveryRESTMapper(groups),
-		}, garbagecollector.Options{Ignored: others(groups, of), DiscoveryPeriod: 24 * time.Hour})
+		})
 		return together{gc, sender}, err
 	}
 }

@@ -3,10 +3,8 @@ package nodes
 import (
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi/cluster"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/manager"
@@ -23,15 +21,7 @@ func Add(m *manager.Manager, o kubelet.Options) error {
 // AddKubelet adds a fake kubelet to a manager.
 func AddKubelet(m *manager.Manager, o kubelet.Options) error {
 	o.Message = NotRun
-	pods, err := informer.For[*corev1.Pod](m.Informers())
-	if err != nil {
-		return err
-	}
-	nodes, err := informer.For[*corev1.Node](m.Informers())
-	if err != nil {
-		return err
-	}
-	k, err := kubelet.New(kubelet.Config{Client: m.GetClient(), Pods: pods, Nodes: nodes}, o)
+	k, err := kubelet.New(m.GetClient(), m.Informers(), o)
 	if err != nil {
 		return err
 	}
