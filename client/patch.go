@@ -1,42 +1,112 @@
 package client
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/flyball-dev/flyball/client/internal/patches"
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Patch is a change of an object.
 type Patch interface {
-	// Type is the patch's format.
+	// Type is the format of the patch.
 	Type() types.PatchType
-	// Data is what to send, where obj is the state that is wanted.
+	// Data returns the patch to send. obj is the state that the caller wants.
 	Data(obj Object) ([]byte, error)
 }
 
-// RawPatch is a patch that is written down.
-func RawPatch(format types.PatchType, data []byte) Patch {
-	return patches.Raw{Format: format, Body: data}
+// RawPatch returns a patch that sends data, whatever the object is.
+func RawPatch(format types.PatchType, data []byte) Patch { return rawPatch{format, data} }
+
+type rawPatch struct {
+	format types.PatchType
+	data   []byte
 }
 
-// MergeFrom is the merge patch from base to the object given to Patch. base must not be changed between: pass a copy.
-func MergeFrom(base Object) Patch { return patches.From{Base: base} }
+// Type implements [Patch].
+func (p rawPatch) Type() types.PatchType { return p.format }
 
-// MergeFromOptimistic is [MergeFrom] that the server refuses when the object is not any more at base's resource
-// version.
-func MergeFromOptimistic(base Object) Patch { return patches.From{Base: base, Optimistic: true} }
+// Data implements [Patch].
+func (p rawPatch) Data(Object) ([]byte, error) { return p.data, nil }
 
-// StrategicMergeFrom is the strategic merge patch from base to the object given to Patch: lists with merge keys are
-// merged, not replaced. For Go types of the built-in API only.
-func StrategicMergeFrom(base Object) Patch { return patches.From{Base: base, Strategic: true} }
+// MergeFrom returns the JSON merge patch from base to the object given to Patch. base must not change until then: pass
+// a copy.
+func MergeFrom(base Object) Patch { return mergePatch{base: base} }
 
-// ApplyUnstructured makes an object that is to be applied of u: what is set in u is what is applied. Resource
-// version, managed fields and status are the caller's to leave out.
+// MergeFromOptimistic is [MergeFrom] with a precondition: the server refuses the patch if the object is no longer at
+// the resource version of base.
+func MergeFromOptimistic(base Object) Patch { return mergePatch{base: base, optimistic: true} }
+
+type mergePatch struct {
+	base       Object
+	optimistic bool
+}
+
+// Type implements [Patch].
+func (p mergePatch) Type() types.PatchType { return types.MergePatchType }
+
+// Data implements [Patch].
+func (p mergePatch) Data(obj Object) ([]byte, error) {
+	if misuse.IsNil(p.base) {
+		return nil, errNoBase
+	}
+	changes, err := patches.Between(p.base, obj)
+	if err != nil {
+		return nil, err
+	}
+	if p.optimistic {
+		patches.OnlyAt(p.base, changes)
+	}
+	return json.Marshal(changes)
+}
+
+var errNoBase = errors.New(
+	"the base of the patch is nil: give MergeFrom a copy of the object, taken before it was changed",
+)
+
+// StrategicMergeFrom returns the strategic merge patch from base to the object given to Patch. The server merges lists
+// that have merge keys instead of replacing them. It works for Go types of the built-in API only.
+func StrategicMergeFrom(base Object) Patch { return strategicPatch{base} }
+
+type strategicPatch struct{ base Object }
+
+// Type implements [Patch].
+func (p strategicPatch) Type() types.PatchType { return types.StrategicMergePatchType }
+
+// Data implements [Patch].
+func (p strategicPatch) Data(obj Object) ([]byte, error) {
+	if misuse.IsNil(p.base) {
+		return nil, errNoBase
+	}
+	before, err := json.Marshal(p.base)
+	if err != nil {
+		return nil, fmt.Errorf("encode the base of a patch: %w", err)
+	}
+	after, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode the object of a patch: %w", err)
+	}
+	return strategicpatch.CreateTwoWayMergePatch(before, after, p.base)
+}
+
+// ApplyUnstructured returns u as an object to apply: the fields that u has are applied. The caller leaves out the
+// resource version, managed fields and status.
 func ApplyUnstructured(u *unstructured.Unstructured) runtime.ApplyConfiguration {
 	if u == nil {
-		return nil // Apply refuses it, in words.
+		return nil // Apply refuses it.
 	}
-	return &patches.Configuration{Unstructured: u}
+	return &applyConfiguration{u}
 }
+
+// applyConfiguration encodes and decodes as the object that it embeds.
+type applyConfiguration struct{ *unstructured.Unstructured }
+
+// IsApplyConfiguration implements [runtime.ApplyConfiguration].
+func (*applyConfiguration) IsApplyConfiguration() {}

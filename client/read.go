@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 )
 
-// ErrNoIndex says that a cached list selects by a field that no index was made for; see [Cluster.IndexField].
+// ErrNoIndex is the error of a cached list by a field that has no index; see [Cluster.IndexField].
 var ErrNoIndex = cached.ErrNoIndex
 
 // Get implements [Reader].
@@ -44,7 +44,7 @@ func (c *Cluster) Get(ctx context.Context, key ObjectKey, obj Object, opts ...Ge
 	case len(found) == 0:
 		return apierrors.NewNotFound(cache.Writes.Name, key.Name)
 	}
-	kinds.Set(obj, hand(found[0], k, o))
+	kinds.Set(obj, copied(found[0], k, o))
 	return nil
 }
 
@@ -73,7 +73,7 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 	}
 	items := make([]runtime.Object, len(found))
 	for i, obj := range found {
-		items[i] = hand(obj, k, o.ReadOptions)
+		items[i] = copied(obj, k, o.ReadOptions)
 	}
 	if err := meta.SetList(list, items); err != nil {
 		return fmt.Errorf("list %s: %w", k.GVK.Kind, err)
@@ -85,14 +85,14 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 	return nil
 }
 
-// cachePage begins the tokens of lists from the cache. The key of the last object that was listed follows.
+// cachePage begins the Continue tokens of cached lists. The key of the last object on the page follows.
 const cachePage = "cache:"
 
 var errOtherToken = errors.New("the Continue token is not one of a list from the cache: list all pages with " +
 	"client.Live, or none")
 
-// page returns the page of a cached list that Limit and Continue ask for, the token of the next one, and how many
-// objects are left then. It sorts found.
+// page returns the page of found that Limit and Continue select, the token of the next page, and the number of objects
+// after this page. It sorts found.
 func (l ListOptions) page(found []Object) (page []Object, next string, remaining *int64, err error) {
 	if l.Limit <= 0 && l.Continue == "" {
 		return found, "", nil, nil
@@ -112,14 +112,14 @@ func (l ListOptions) page(found []Object) (page []Object, next string, remaining
 	return found, "", nil, nil
 }
 
-// read answers q from the cache, and returns the version of the answer. list is nil, or of the type that the reader of
-// a list wants. A reconcile gets [ErrStale] where the cache is behind an own write: without it, it would decide on what
-// it has already changed. Every other reader gets the server's answer there or, if that fails, what the cache has.
+// read answers q from the cache. It also returns the resource version of a list; list is the caller's, nil for Get.
+// Where the cache is behind an own write, a reconcile gets [ErrStale], because it would decide on a state that it has
+// already changed. Other readers get the server's answer or, if that fails, the cache as it is.
 func (c *Cluster) read(ctx context.Context, cache *cached.Cache, q *cached.Query, o ReadOptions, list ObjectList,
 ) (found []Object, version string, err error) {
 	reader := ctx
 	if o.LiveIfStale && OwnerFrom(ctx) == nil {
-		reader = WithOwner(ctx, o) // It gets ErrStale where a reconcile would.
+		reader = WithOwner(ctx, o) // Any owner: readCache then returns ErrStale as in a reconcile.
 	}
 	if q.Lists() {
 		version = cache.Watermark(q.Key.Namespace)
@@ -140,11 +140,11 @@ func (c *Cluster) read(ctx context.Context, cache *cached.Cache, q *cached.Query
 	return found, version, err
 }
 
-// readServer answers q from the server, with what the cache would hold, in the form in which it would. The arguments
-// and results are those of read; q is a copy, because it is kept on the heap.
+// readServer answers q from the server, with the objects that the cache would hold, in the form in which it would hold
+// them. q is a copy because it escapes to the heap.
 func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q cached.Query, list ObjectList,
 ) (found []Object, version string, err error) {
-	keep := func(item runtime.Object) error {
+	add := func(item runtime.Object) error {
 		obj, err := cache.Transform(item.(Object))
 		if err == nil && cache.Matches(&q, obj) {
 			found = append(found, obj)
@@ -153,10 +153,10 @@ func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q cached.
 	}
 	if q.Lists() {
 		fresh := reflect.New(reflect.TypeOf(list).Elem()).Interface().(ObjectList)
-		// The server knows no indexes: their fields are matched here.
+		// The server does not know our indexes: Matches compares their fields.
 		params := ListOptions{Labels: q.Labels}.params()
 		if err = c.server.List(ctx, cache.Kind, q.Key.Namespace, params, fresh); err == nil {
-			err = meta.EachListItem(fresh, keep)
+			err = meta.EachListItem(fresh, add)
 		}
 		return found, fresh.GetResourceVersion(), err
 	}
@@ -165,12 +165,12 @@ func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q cached.
 		err = c.server.Get(ctx, cache.Kind, q.Key, obj)
 	}
 	if err == nil {
-		err = keep(obj)
+		err = add(obj)
 	}
 	return found, "", IgnoreNotFound(err)
 }
 
-// cacheFor returns the cache that is read; nil where the server is. A live read makes no cache.
+// cacheFor returns the cache to read from; nil means the server. A live read does not create a cache.
 func (c *Cluster) cacheFor(ctx context.Context, k kinds.Kind, o ReadOptions) (*cached.Cache, error) {
 	if o.Live {
 		return nil, nil
@@ -178,12 +178,12 @@ func (c *Cluster) cacheFor(ctx context.Context, k kinds.Kind, o ReadOptions) (*c
 	return c.caches.Of(ctx, k)
 }
 
-// hand returns what the caller gets of an object of the cache: a copy, unless it asked for none.
-func hand(obj Object, k kinds.Kind, o ReadOptions) Object {
+// copied returns a copy of an object of the cache, or the object itself if the caller asked for that.
+func copied(obj Object, k kinds.Kind, o ReadOptions) Object {
 	if o.ReadOnly {
 		return obj
 	}
-	mine := obj.DeepCopyObject().(Object)
-	mine.GetObjectKind().SetGroupVersionKind(k.GVK)
-	return mine
+	c := obj.DeepCopyObject().(Object)
+	c.GetObjectKind().SetGroupVersionKind(k.GVK)
+	return c
 }

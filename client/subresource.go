@@ -3,10 +3,12 @@ package client
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
+	"github.com/flyball-dev/flyball/client/internal/live"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
@@ -16,13 +18,13 @@ func (c *Cluster) Status() SubResourceClient { return c.SubResource("status") }
 // SubResource implements [Client].
 func (c *Cluster) SubResource(name string) SubResourceClient {
 	if name == "" {
-		// It would write the object itself.
+		// The path without a subresource is the object's own.
 		panic(`client: SubResource: the name is empty; give one like "status" or "scale"`)
 	}
 	return &subresource{c, name}
 }
 
-// subresource is the client of one.
+// subresource is the client of the subresource with that name.
 type subresource struct {
 	cluster *Cluster
 	name    string
@@ -30,7 +32,18 @@ type subresource struct {
 
 // Get implements [SubResourceClient].
 func (s *subresource) Get(ctx context.Context, obj, sub Object) error {
-	return s.cluster.server.GetSubresource(ctx, obj, s.name, sub)
+	c := s.cluster
+	k, err := kinds.Of(c.o.Scheme, obj)
+	if err != nil {
+		return fmt.Errorf("get %s of %T: %w", s.name, obj, err)
+	}
+	bodyKind, err := kinds.Of(c.o.Scheme, sub)
+	if err != nil {
+		return fmt.Errorf("get %s of %T: %w", s.name, obj, err)
+	}
+	return c.server.Exchange(ctx, live.Request{
+		Verb: http.MethodGet, GVK: k.GVK, Key: ObjectKeyFromObject(obj), Subresource: s.name,
+	}, bodyKind, sub)
 }
 
 // Create implements [SubResourceClient].
@@ -39,24 +52,24 @@ func (s *subresource) Create(ctx context.Context, obj, sub Object, opts ...Write
 	if misuse.IsNil(sub) {
 		return fmt.Errorf("create %s of %s: %w", s.name, ObjectKeyFromObject(obj), kinds.ErrNoObject)
 	}
-	name(sub, obj)
-	return s.cluster.put(ctx, order{verb: "POST", obj: obj, subresource: s.name, sent: sub, answerTo: sub}, o)
+	setName(sub, obj)
+	return s.cluster.write(ctx, write{verb: http.MethodPost, obj: obj, subresource: s.name, body: sub}, o)
 }
 
 // Update implements [SubResourceClient].
 func (s *subresource) Update(ctx context.Context, obj Object, opts ...WriteOption) error {
 	o := applied(opts, WriteOption.ApplyToWrite)
-	ord := order{verb: "PUT", obj: obj, subresource: s.name, sent: obj, answerTo: obj}
+	w := write{verb: http.MethodPut, obj: obj, subresource: s.name, body: obj}
 	if o.Body != nil {
-		name(o.Body, obj)
-		ord.sent, ord.answerTo = o.Body, o.Body
+		setName(o.Body, obj)
+		w.body = o.Body
 	}
-	return s.cluster.put(ctx, ord, o)
+	return s.cluster.write(ctx, w, o)
 }
 
-// name names the body of a subresource as its object, if it has no name: the server refuses one that is not in the
-// right place.
-func name(body, obj Object) {
+// setName gives the body of a subresource the name and the namespace of its object, where it has none. The server
+// compares them with the path.
+func setName(body, obj Object) {
 	if misuse.IsNil(obj) {
 		return // The write refuses it.
 	}
@@ -71,11 +84,11 @@ func name(body, obj Object) {
 // Patch implements [SubResourceClient].
 func (s *subresource) Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error {
 	o := applied(opts, WriteOption.ApplyToWrite)
-	ord := order{verb: "PATCH", obj: obj, subresource: s.name, patch: patch, answerTo: obj}
+	w := write{verb: http.MethodPatch, obj: obj, subresource: s.name, body: obj, patch: patch}
 	if o.Body != nil {
-		ord.answerTo = o.Body
+		w.body = o.Body
 	}
-	return s.cluster.put(ctx, ord, o)
+	return s.cluster.write(ctx, w, o)
 }
 
 // Apply implements [SubResourceClient].

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,111 +24,86 @@ import (
 // Create implements [Client].
 func (c *Cluster) Create(ctx context.Context, obj Object, opts ...WriteOption) error {
 	o := applied(opts, WriteOption.ApplyToWrite)
-	return c.put(ctx, order{verb: "POST", obj: obj, sent: obj, answerTo: obj}, o)
+	return c.write(ctx, write{verb: http.MethodPost, obj: obj, body: obj}, o)
 }
 
 // Update implements [Client].
 func (c *Cluster) Update(ctx context.Context, obj Object, opts ...WriteOption) error {
 	o := applied(opts, WriteOption.ApplyToWrite)
-	return c.put(ctx, order{verb: "PUT", obj: obj, sent: obj, answerTo: obj}, o)
+	return c.write(ctx, write{verb: http.MethodPut, obj: obj, body: obj}, o)
 }
 
 // Patch implements [Client].
 func (c *Cluster) Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error {
 	o := applied(opts, WriteOption.ApplyToWrite)
-	return c.put(ctx, order{verb: "PATCH", obj: obj, patch: patch, answerTo: obj}, o)
+	return c.write(ctx, write{verb: http.MethodPatch, obj: obj, body: obj, patch: patch}, o)
 }
 
-// order is a write of one object, as it is asked for.
-type order struct {
+// write is a create, an update or a patch of one object.
+type write struct {
 	verb string
-	// obj says which object is meant.
+	// obj names the object.
 	obj         Object
 	subresource string
-	// sent is the body; nil for a patch.
-	sent Object
-	// patch leads to answerTo; nil for a body.
+	// body is sent, unless there is a patch, and becomes what the server answers. It is obj, or an object of the
+	// subresource's own kind.
+	body Object
+	// patch is the change to send, of which body is the result. It is for the verb PATCH only.
 	patch Patch
-	// answerTo gets what the server answers.
-	answerTo Object
 }
 
-// creates reports whether the order creates obj.
-func (ord order) creates() bool { return ord.verb == "POST" && ord.subresource == "" }
-
-// check refuses what would be sent to another place than meant, or would leave less than there was.
-func (ord order) check(k kinds.Kind) error {
-	if ord.verb == "PATCH" && misuse.IsNil(ord.patch) {
-		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom returns one", k.GVK.Kind,
-			ObjectKeyFromObject(ord.obj))
+// write sends w: it encodes the body, and the server's answer replaces it.
+func (c *Cluster) write(ctx context.Context, w write, o WriteOptions) error {
+	k, err := kinds.Of(c.o.Scheme, w.obj)
+	if err != nil {
+		return fmt.Errorf("write %T: %w", w.obj, err)
 	}
-	if !ord.creates() && ord.obj.GetName() == "" {
+	if err := w.check(k); err != nil {
+		return err
+	}
+	key, bodyKind := ObjectKeyFromObject(w.obj), k
+	if w.body != w.obj {
+		if bodyKind, err = kinds.Of(c.o.Scheme, w.body); err != nil {
+			return fmt.Errorf("write %s %s: %w", k.GVK.Kind, key, err)
+		}
+	}
+	r := live.Request{Verb: w.verb, GVK: k.GVK, Key: key, Subresource: w.subresource, Params: c.params(o)}
+	if w.verb == http.MethodPatch {
+		r.ContentType = string(w.patch.Type())
+		r.Body, err = w.patch.Data(w.body)
+	} else {
+		r.Body, r.ContentType, err = kinds.Encode(w.body, bodyKind.GVK, c.server.Protobuf)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s %s: %w", k.GVK.Kind, key, err)
+	}
+	return c.server.Exchange(ctx, r, bodyKind, w.body)
+}
+
+// check refuses what would go to another path than meant, or would leave less of the object than there was.
+func (w write) check(k kinds.Kind) error {
+	if w.verb == http.MethodPatch && misuse.IsNil(w.patch) {
+		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom returns one", k.GVK.Kind,
+			ObjectKeyFromObject(w.obj))
+	}
+	if creates := w.verb == http.MethodPost && w.subresource == ""; !creates && w.obj.GetName() == "" {
 		return fmt.Errorf("write %s: %w", k.GVK.Kind, errNoName)
 	}
-	if _, bare := ord.sent.(*metav1.PartialObjectMetadata); bare {
+	if _, bare := w.body.(*metav1.PartialObjectMetadata); bare && w.verb != http.MethodPatch {
 		return fmt.Errorf("write %s %s: bare metadata cannot be written; use a patch", k.GVK.Kind,
-			ObjectKeyFromObject(ord.obj))
+			ObjectKeyFromObject(w.obj))
 	}
 	return nil
 }
 
-// errNoName: the address of an object without a name is that of the collection, which a DELETE empties.
+// errNoName is the error of a write without a name. Without one the path is the collection's, which a DELETE empties.
 var errNoName = errors.New("the object has no name")
 
-// put sends an order.
-func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
-	k, err := kinds.Of(c.server.Scheme, ord.obj)
-	if err != nil {
-		return fmt.Errorf("write %T: %w", ord.obj, err)
-	}
-	if err := ord.check(k); err != nil {
-		return err
-	}
-	p, err := c.server.PlaceOf(ctx, k.GVK, ObjectKeyFromObject(ord.obj), ord.subresource)
-	if err != nil {
-		return err
-	}
-	if ord.creates() {
-		p.Name = "" // The body has it.
-	}
-	body, media, err := ord.body(c.server, k)
-	if err != nil {
-		return fmt.Errorf("write %s %s: %w", k.GVK.Kind, ObjectKeyFromObject(ord.obj), err)
-	}
-	reply, err := c.server.ReplyTo(ord.answerTo)
-	if err != nil {
-		return fmt.Errorf("write %s %s: %w", k.GVK.Kind, ObjectKeyFromObject(ord.obj), err)
-	}
-	ctx = ownwrites.WithIntent(ctx, &ownwrites.Intent{Name: ord.obj.GetName(), Decode: reply.Read})
-	contentType, data, err := c.send(ctx, live.Request{
-		Verb: ord.verb, Place: p, Params: c.params(o), Accept: c.server.Accept(ord.answerTo), ContentType: media,
-		Body: body,
-	})
-	if err != nil {
-		return err
-	}
-	return reply.Give(contentType, data)
-}
-
-// params says to the server how to write.
+// params returns the query parameters of a write.
 func (c *Cluster) params(o WriteOptions) url.Values {
 	o.FieldManager = cmp.Or(o.FieldManager, c.o.FieldManager)
 	o.DryRun = o.DryRun || c.o.DryRun
 	return o.params()
-}
-
-// body encodes what is sent, and says how.
-func (ord order) body(server *live.Server, k kinds.Kind) (body []byte, media string, err error) {
-	if ord.patch != nil {
-		body, err = ord.patch.Data(ord.answerTo)
-		return body, string(ord.patch.Type()), err
-	}
-	if ord.sent != ord.obj { // A subresource's own object.
-		if k, err = kinds.Of(server.Scheme, ord.sent); err != nil {
-			return nil, "", err
-		}
-	}
-	return server.Encode(ord.sent, k)
 }
 
 // Apply implements [Client].
@@ -134,6 +111,7 @@ func (c *Cluster) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opt
 	return c.apply(ctx, obj, "", opts)
 }
 
+// apply applies obj to a subresource, or to the object itself if subresource is empty.
 func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, subresource string,
 	opts []WriteOption,
 ) error {
@@ -155,42 +133,45 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 	if head.Name == "" {
 		return fmt.Errorf("apply %s: %w", head.Kind, errNoName)
 	}
-	p, err := c.server.PlaceOf(ctx, head.GroupVersionKind(), ObjectKeyFromObject(&head), subresource)
-	if err != nil {
-		return err
-	}
-	_, data, err := c.send(ctx, live.Request{
-		Verb: "PATCH", Place: p, Params: c.params(o), ContentType: string(types.ApplyPatchType), Body: body,
+	_, answer, err := c.server.Send(ctx, live.Request{
+		Verb: http.MethodPatch, GVK: head.GroupVersionKind(), Key: ObjectKeyFromObject(&head), Subresource: subresource,
+		Params: c.params(o), ContentType: string(types.ApplyPatchType), Body: body,
 	})
 	if err != nil {
 		return err
 	}
-	return live.GiveApplied(data, obj)
+	if u, is := obj.(json.Unmarshaler); is { // Unstructured: this replaces the content of the caller's object.
+		return kinds.DecodeJSON(answer, u)
+	}
+	fresh := reflect.New(reflect.TypeOf(obj).Elem()) // Fields that the answer lacks must not stay.
+	if err := kinds.DecodeJSON(answer, fresh.Interface()); err != nil {
+		return err
+	}
+	reflect.ValueOf(obj).Elem().Set(fresh.Elem())
+	return nil
 }
 
 // Delete implements [Client].
 func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
 	o := applied(opts, DeleteOption.ApplyToDelete)
 	o.DryRun = o.DryRun || c.o.DryRun
-	k, err := kinds.Of(c.server.Scheme, obj)
+	k, err := kinds.Of(c.o.Scheme, obj)
 	if err != nil {
 		return fmt.Errorf("delete %T: %w", obj, err)
 	}
 	if obj.GetName() == "" {
 		return fmt.Errorf("delete %s: %w", k.GVK.Kind, errNoName)
 	}
-	p, err := c.server.PlaceOf(ctx, k.GVK, ObjectKeyFromObject(obj), "")
-	if err != nil {
-		return err
-	}
+	// The record needs to know which object the caller means: the answer to a deletion may not tell.
 	intent := &ownwrites.Intent{
 		Deleted: ownwrites.Identity{UID: obj.GetUID(), Version: obj.GetResourceVersion()},
 	}
 	if o.Preconditions != nil && o.Preconditions.UID != nil {
 		intent.Precondition = *o.Preconditions.UID
 	}
-	_, _, err = c.send(ownwrites.WithIntent(ctx, intent), live.Request{
-		Verb: "DELETE", Place: p, Params: o.params(), ContentType: kinds.JSON, Body: o.body(),
+	_, _, err = c.server.Send(ownwrites.WithIntent(ctx, intent), live.Request{
+		Verb: http.MethodDelete, GVK: k.GVK, Key: ObjectKeyFromObject(obj), Params: o.params(), ContentType: kinds.JSON,
+		Body: o.body(),
 	})
 	return err
 }
@@ -199,28 +180,15 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
 	o := applied(opts, DeleteAllOfOption.ApplyToDeleteAllOf)
 	o.DryRun = o.DryRun || c.o.DryRun
-	k, err := kinds.Of(c.server.Scheme, obj)
+	k, err := kinds.Of(c.o.Scheme, obj)
 	if err != nil {
 		return fmt.Errorf("delete all of %T: %w", obj, err)
 	}
-	r, err := c.server.Mapper.Of(ctx, k.GVK)
-	if err != nil {
-		return err
-	}
 	params := o.ListOptions.params()
 	maps.Copy(params, o.DeleteOptions.params())
-	_, _, err = c.send(ctx, live.Request{
-		Verb: "DELETE", Place: live.Place{Resource: r, Namespace: o.Namespace}, Params: params, ContentType: kinds.JSON,
-		Body: o.body(),
+	_, _, err = c.server.Send(ctx, live.Request{
+		Verb: http.MethodDelete, GVK: k.GVK, Key: ObjectKey{Namespace: o.Namespace}, Params: params,
+		ContentType: kinds.JSON, Body: o.body(),
 	})
 	return err
-}
-
-// send sends a write. The record of own writes sees it in the transport; an intent in ctx is what the request does not
-// say.
-func (c *Cluster) send(ctx context.Context, r live.Request) (contentType string, body []byte, err error) {
-	if err := ctx.Err(); err != nil {
-		return "", nil, context.Cause(ctx)
-	}
-	return c.server.Send(ctx, r)
 }

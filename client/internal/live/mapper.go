@@ -17,43 +17,44 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// Mapper finds the resources of kinds, and remembers them.
+// Mapper finds the resources of kinds and remembers them.
 type Mapper struct {
-	given  meta.RESTMapper // Nil: the server is asked.
+	given  meta.RESTMapper // Nil means discovery.
 	client rest.Interface
 
 	mu    sync.Mutex
 	known map[schema.GroupVersionKind]Resource
-	// asking has the questions that are under way, one for each group and version.
-	asking map[schema.GroupVersion]*question
+	// requests are the discovery requests that are under way. Invariant: at most one for each group and version.
+	requests map[schema.GroupVersion]*discovery
 }
 
-// question is a request for the resources of a group and version. Whoever else needs them waits for its answer.
-type question struct {
-	answered chan struct{} // Closed when the rest is set.
-	found    map[schema.GroupVersionKind]Resource
-	err      error
-	// ended reports that the context of the caller who asked ended.
-	ended bool
+// discovery is a request for the resources of a group and version. One caller sends it; other callers that need the
+// same group and version wait for it.
+type discovery struct {
+	done  chan struct{} // Closed by the sender when the other fields are set.
+	found map[schema.GroupVersionKind]Resource
+	err   error
+	// cancelled reports whether it failed because the sender's context ended. That says nothing about the server.
+	cancelled bool
 }
 
-// Resource is where objects of a kind are found.
+// Resource is the resource of a kind.
 type Resource struct {
 	schema.GroupVersionResource
 	Namespaced bool
 }
 
-// Of returns the resource of a kind. It asks the server about one group and version, not the whole of discovery, and
-// once or twice however many callers ask at the same time. Failures are not remembered: a custom resource may be
-// defined at any time.
+// Of returns the resource of a kind. It asks the server about one group and version, not the whole of discovery.
+// However many callers ask at the same time, at most two requests are sent. Failures are not remembered: a custom
+// resource may be defined at any time.
 func (m *Mapper) Of(ctx context.Context, gvk schema.GroupVersionKind) (Resource, error) {
 	for waited := 0; ; waited++ {
 		m.mu.Lock()
 		r, known := m.known[gvk]
-		q, asked := m.asking[gvk.GroupVersion()]
-		if !known && !asked && m.given == nil {
-			q = &question{answered: make(chan struct{})}
-			m.asking[gvk.GroupVersion()] = q
+		d, sent := m.requests[gvk.GroupVersion()]
+		if !known && !sent && m.given == nil {
+			d = &discovery{done: make(chan struct{})}
+			m.requests[gvk.GroupVersion()] = d
 		}
 		m.mu.Unlock()
 		switch {
@@ -61,22 +62,23 @@ func (m *Mapper) Of(ctx context.Context, gvk schema.GroupVersionKind) (Resource,
 			return r, nil
 		case m.given != nil:
 			return m.mapped(gvk)
-		case !asked:
-			m.ask(ctx, q, gvk.GroupVersion())
+		case !sent:
+			m.discover(ctx, d, gvk.GroupVersion())
 		default:
 			select {
-			case <-q.answered:
+			case <-d.done:
 			case <-ctx.Done():
 				return Resource{}, fmt.Errorf("find the resource of %s: %w", gvk, context.Cause(ctx))
 			}
-			if _, found := q.found[gvk]; q.ended || !found && waited == 0 {
-				continue // The first question that it waits for may be from before the kind was defined.
+			// The first request that the caller waits for may have been sent before the kind was defined.
+			if _, found := d.found[gvk]; d.cancelled || !found && waited == 0 {
+				continue
 			}
 		}
-		if q.err != nil {
-			return Resource{}, fmt.Errorf("find the resource of %s: %w", gvk, q.err)
+		if d.err != nil {
+			return Resource{}, fmt.Errorf("find the resource of %s: %w", gvk, d.err)
 		}
-		if r, known = q.found[gvk]; !known {
+		if r, known = d.found[gvk]; !known {
 			return Resource{},
 				&listwatch.UnknownKindError{Kind: gvk, Err: errors.New("not in the resource list of the API version")}
 		}
@@ -84,7 +86,7 @@ func (m *Mapper) Of(ctx context.Context, gvk schema.GroupVersionKind) (Resource,
 	}
 }
 
-// mapped asks the given mapper.
+// mapped returns the resource that the given mapper has for a kind.
 func (m *Mapper) mapped(gvk schema.GroupVersionKind) (Resource, error) {
 	mapping, err := m.given.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -97,25 +99,26 @@ func (m *Mapper) mapped(gvk schema.GroupVersionKind) (Resource, error) {
 	return r, nil
 }
 
-// errPanicked is the answer to a question whose transport panicked.
+// errPanicked is the error of a discovery whose transport panicked.
 var errPanicked = errors.New("the request for it panicked")
 
-// ask answers a question, and remembers what was found.
-func (m *Mapper) ask(ctx context.Context, q *question, gv schema.GroupVersion) {
-	q.err = errPanicked
-	defer func() {
+// discover sends d and remembers what it found.
+func (m *Mapper) discover(ctx context.Context, d *discovery, gv schema.GroupVersion) {
+	d.err = errPanicked
+	defer func() { // Also after a panic: others wait for d.
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		maps.Copy(m.known, q.found)
-		delete(m.asking, gv)
-		close(q.answered)
+		maps.Copy(m.known, d.found)
+		delete(m.requests, gv)
+		close(d.done)
 	}()
-	q.found, q.err = m.discover(ctx, gv)
-	q.ended = q.err != nil && ctx.Err() != nil
+	d.found, d.err = m.resources(ctx, gv)
+	d.cancelled = d.err != nil && ctx.Err() != nil
 }
 
-func (m *Mapper) discover(ctx context.Context, gv schema.GroupVersion) (map[schema.GroupVersionKind]Resource, error) {
-	_, data, err := answer(ctx, m.client.Get().AbsPath(apiPath(gv)), nil)
+// resources asks the server for the resources of a group and version.
+func (m *Mapper) resources(ctx context.Context, gv schema.GroupVersion) (map[schema.GroupVersionKind]Resource, error) {
+	_, data, err := do(ctx, m.client.Get().AbsPath(apiPath(gv)))
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +128,14 @@ func (m *Mapper) discover(ctx context.Context, gv schema.GroupVersion) (map[sche
 	}
 	found := map[schema.GroupVersionKind]Resource{}
 	for _, r := range list.APIResources {
-		if !strings.Contains(r.Name, "/") {
+		if !strings.Contains(r.Name, "/") { // Not a subresource.
 			found[gv.WithKind(r.Kind)] = Resource{gv.WithResource(r.Name), r.Namespaced}
 		}
 	}
 	return found, nil
 }
 
-// apiPath is where the resources of a version are.
+// apiPath returns the path of a group and version.
 func apiPath(gv schema.GroupVersion) string {
 	if gv.Group == "" {
 		return "/api/" + gv.Version

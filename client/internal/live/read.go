@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"reflect"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
@@ -23,32 +23,13 @@ type List interface {
 	runtime.Object
 }
 
-// Accept returns what to ask for as the answer that is read into obj.
-func (s *Server) Accept(obj runtime.Object) string { return kinds.Accept(obj, s.protobuf) }
-
-// Encode returns obj as what is sent, and its content type.
-func (s *Server) Encode(obj runtime.Object, k kinds.Kind) (data []byte, media string, err error) {
-	return kinds.Encode(obj, k.GVK, s.protobuf)
-}
-
-// get asks for what is at a place, in a content type. The place is as in [Server.PlaceOf].
-func (s *Server) get(ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName,
-	subresource, accept string, params url.Values,
-) (contentType string, data []byte, err error) {
-	p, err := s.PlaceOf(ctx, gvk, key, subresource)
-	if err != nil {
-		return "", nil, err
-	}
-	return s.Send(ctx, Request{Verb: "GET", Place: p, Params: params, Accept: accept})
-}
-
-// Get reads the object of that key, which has a name.
+// Get reads the object with that key, whose name is not empty, into obj.
 func (s *Server) Get(ctx context.Context, k kinds.Kind, key types.NamespacedName, obj informer.Object) error {
-	accept := s.Accept(obj)
+	accept := kinds.Accept(obj, s.Protobuf)
 	if k.Form == kinds.Metadata {
 		accept = kinds.JSON + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	}
-	contentType, data, err := s.get(ctx, k.GVK, key, "", accept, nil)
+	contentType, data, err := s.Send(ctx, Request{Verb: http.MethodGet, GVK: k.GVK, Key: key, Accept: accept})
 	if err != nil {
 		return err
 	}
@@ -60,22 +41,26 @@ func (s *Server) Get(ctx context.Context, k kinds.Kind, key types.NamespacedName
 	return nil
 }
 
-// List reads the objects of a kind in a namespace, "" being all, that params select.
+// List reads the objects of kind k in a namespace ("" means all) that params select into list.
 func (s *Server) List(ctx context.Context, k kinds.Kind, namespace string, params url.Values, list List) error {
-	accept := s.Accept(list)
+	accept := kinds.Accept(list, s.Protobuf)
 	if k.Form == kinds.Metadata {
 		accept = kinds.JSON + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	}
-	contentType, data, err := s.get(ctx, k.GVK, types.NamespacedName{Namespace: namespace}, "", accept, params)
+	contentType, data, err := s.Send(ctx, Request{
+		Verb: http.MethodGet, GVK: k.GVK, Key: types.NamespacedName{Namespace: namespace}, Params: params,
+		Accept: accept,
+	})
 	if err != nil {
 		return err
 	}
-	fresh := reflect.New(reflect.TypeOf(list).Elem()).Interface().(List) // Nothing stays of what list has.
+	fresh := reflect.New(reflect.TypeOf(list).Elem()).Interface().(List) // Fields that list had must not stay.
 	if err := kinds.Decode(contentType, data, fresh); err != nil {
 		return err
 	}
 	answered := fresh.GetObjectKind().GroupVersionKind()
-	if strings.HasPrefix(contentType, kinds.Protobuf) && answered != k.List() { // Lists in JSON may have other names.
+	// A list in JSON may have a kind of another name.
+	if strings.HasPrefix(contentType, kinds.Protobuf) && answered != k.List() {
 		return fmt.Errorf("list %s: %w", k.GVK.Kind, kinds.ErrOtherKind)
 	}
 	fresh.GetObjectKind().SetGroupVersionKind(k.List())
@@ -88,22 +73,4 @@ func (s *Server) List(ctx context.Context, k kinds.Kind, namespace string, param
 	}
 	kinds.Set(list, fresh)
 	return nil
-}
-
-// GetSubresource reads a subresource of obj into sub, its own object.
-func (s *Server) GetSubresource(ctx context.Context, obj informer.Object, name string, sub informer.Object) error {
-	k, err := kinds.Of(s.Scheme, obj)
-	if err != nil {
-		return fmt.Errorf("get %s of %T: %w", name, obj, err)
-	}
-	reply, err := s.ReplyTo(sub)
-	if err != nil {
-		return fmt.Errorf("get %s of %T: %w", name, obj, err)
-	}
-	key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
-	contentType, data, err := s.get(ctx, k.GVK, key, name, s.Accept(sub), nil)
-	if err != nil {
-		return err
-	}
-	return reply.Give(contentType, data)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -12,74 +13,69 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client/internal/kinds"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 )
 
-// Place is where a request goes: to an object, or to a collection if there is no name.
-type Place struct {
-	Resource
-	Namespace, Name, Subresource string
-}
-
-// PlaceOf returns the place of an object.
-func (s *Server) PlaceOf(ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName,
-	subresource string,
-) (Place, error) {
-	r, err := s.Mapper.Of(ctx, gvk)
-	if err != nil {
-		return Place{}, err
-	}
-	p := Place{Resource: r, Namespace: key.Namespace, Name: key.Name, Subresource: subresource}
-	if !r.Namespaced {
-		p.Namespace = ""
-	} else if key.Namespace == "" && key.Name != "" {
-		return Place{}, fmt.Errorf("%s %s: %s are namespaced, and the namespace is empty", gvk.Kind, key.Name,
-			r.GroupVersionResource.Resource)
-	}
-	return p, nil
-}
-
-// path returns the place below the server's address. It is put together once: the client's library would join it piece
-// by piece, three times for each request.
-//
-// Errors: parts that would lead to another place, in the words of client-go.
-func (p Place) path() (string, error) {
-	for _, part := range []struct{ what, value string }{
-		{"namespace", p.Namespace}, {"resource name", p.Name}, {"subresource", p.Subresource},
-	} {
-		if wrong := rest.IsValidPathSegmentName(part.value); len(wrong) > 0 {
-			return "", fmt.Errorf("invalid %s %q: %v", part.what, part.value, wrong)
-		}
-	}
-	path := apiPath(p.GroupVersion())
-	if p.Namespace != "" {
-		path += "/namespaces/" + p.Namespace
-	}
-	path += "/" + p.GroupVersionResource.Resource
-	if p.Name != "" {
-		path += "/" + p.Name
-	}
-	if p.Subresource != "" {
-		path += "/" + p.Subresource
-	}
-	return path, nil
-}
-
-// Request is what is sent to a place. Empty fields are left out.
+// Request is a request about one object or, if Key has no name, about a collection. Empty fields are left out.
 type Request struct {
-	Verb                string
-	Place               Place
+	Verb string
+	// GVK, Key and Subresource name the object.
+	GVK         schema.GroupVersionKind
+	Key         types.NamespacedName
+	Subresource string
+
 	Params              url.Values
 	Accept, ContentType string
 	Body                []byte
 }
 
-// Send sends a request and returns the body of a success and its content type; answer says more. Answers are not
-// retried by the client's library: it would send a create again that a failing server may have applied.
+// Exchange sends r and replaces obj, which is of kind k, by the object in the answer. It leaves obj as it is if the
+// answer is of another kind, such as the Status that answers an eviction.
+func (s *Server) Exchange(ctx context.Context, r Request, k kinds.Kind, obj informer.Object) error {
+	r.Accept = kinds.Accept(obj, s.Protobuf)
+	// The record of own writes sees the answer first, in the transport. It decodes the answer here, for both.
+	var decoded informer.Object
+	intent := ownwrites.Intent{Name: r.Key.Name, Decode: func(contentType string, data []byte) (wire.Answer, bool) {
+		var err error
+		if decoded, err = k.Decode(s.Scheme, contentType, data); err != nil {
+			return wire.Answer{}, false
+		}
+		return wire.AnswerOf(k.GVK, decoded, contentType), true
+	}}
+	contentType, data, err := s.Send(ownwrites.WithIntent(ctx, &intent), r)
+	if err != nil {
+		return err
+	}
+	if decoded == nil && wire.Identify(contentType, data).Kind == k.GVK.Kind {
+		if decoded, err = k.Decode(s.Scheme, contentType, data); err != nil {
+			return err
+		}
+	}
+	if decoded != nil {
+		kinds.Set(obj, decoded)
+	}
+	return nil
+}
+
+// Send sends r and returns the body of a success and its content type. All requests of a client pass here. The
+// transport below records the writes.
 func (s *Server) Send(ctx context.Context, r Request) (contentType string, body []byte, err error) {
-	path, err := r.Place.path()
+	resource, err := s.Mapper.Of(ctx, r.GVK)
 	if err != nil {
 		return "", nil, err
 	}
+	path, err := r.path(resource)
+	if err != nil {
+		return "", nil, err
+	}
+	if r.Verb != http.MethodGet && ctx.Err() != nil {
+		return "", nil, context.Cause(ctx)
+	}
+	// The library must not retry: it would repeat a create that a failing server may have applied.
 	request := s.REST.Verb(r.Verb).AbsPath(path).MaxRetries(0)
 	if r.Accept != "" {
 		request.SetHeader("Accept", r.Accept)
@@ -90,42 +86,68 @@ func (s *Server) Send(ctx context.Context, r Request) (contentType string, body 
 	if r.Body != nil {
 		request.Body(r.Body)
 	}
-	contentType, body, err = answer(ctx, request, r.Params)
-	return contentType, body, r.named(err)
-}
-
-// named makes an error say what the request was about, where the answer was no Status: the client's library cannot tell
-// from a path.
-func (r *Request) named(err error) error {
-	var status *apierrors.StatusError
-	if !errors.As(err, &status) || status.ErrStatus.Details == nil || status.ErrStatus.Details.Kind != "" {
-		return err
-	}
-	for _, cause := range status.ErrStatus.Details.Causes {
-		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
-			return apierrors.NewGenericServerResponse(int(status.ErrStatus.Code), r.Verb,
-				r.Place.GroupVersionResource.GroupResource(), r.Place.Name, cause.Message,
-				int(status.ErrStatus.Details.RetryAfterSeconds), true)
+	for name, values := range r.Params {
+		for _, value := range values {
+			request.Param(name, value)
 		}
 	}
-	return err
+	contentType, body, err = do(ctx, request)
+	return contentType, body, r.named(resource, err)
 }
 
-// maxThrottled is how often a request is repeated because the server is too busy, and maxPause the longest pause before
-// that, whatever the server asks for.
+// name returns the name in the path. An object to create is named by the body alone.
+func (r *Request) name() string {
+	if r.Verb == http.MethodPost && r.Subresource == "" {
+		return ""
+	}
+	return r.Key.Name
+}
+
+// path returns the path below the server's address. It is built once: the library would join it piece by piece, three
+// times for each request.
+//
+// Errors: a missing namespace; parts that would lead to another path, in the words of client-go.
+func (r *Request) path(resource Resource) (string, error) {
+	namespace, name := r.Key.Namespace, r.name()
+	if resource.Namespaced && namespace == "" && r.Key.Name != "" {
+		return "", fmt.Errorf("%s %s: %s are namespaced, and the namespace is empty", r.GVK.Kind, r.Key.Name,
+			resource.Resource)
+	}
+	// A deletion of all objects of a namespace must not become one of all objects: the server refuses this path.
+	if deletesAll := r.Verb == http.MethodDelete && name == ""; !resource.Namespaced && !deletesAll {
+		namespace = ""
+	}
+	for _, part := range []struct{ what, value string }{
+		{"namespace", namespace}, {"resource name", name}, {"subresource", r.Subresource},
+	} {
+		if wrong := rest.IsValidPathSegmentName(part.value); len(wrong) > 0 {
+			return "", fmt.Errorf("invalid %s %q: %v", part.what, part.value, wrong)
+		}
+	}
+	path := apiPath(resource.GroupVersion())
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	path += "/" + resource.Resource
+	if name != "" {
+		path += "/" + name
+	}
+	if r.Subresource != "" {
+		path += "/" + r.Subresource
+	}
+	return path, nil
+}
+
+// maxThrottled is how often a request is repeated because the server is too busy. maxPause bounds the pause before a
+// repetition, whatever the server asks for.
 const (
 	maxThrottled = 10
 	maxPause     = 5 * time.Minute
 )
 
-// answer sends a request and returns the body of a success and its content type. A server that says it is too busy
-// (429) is asked again when it said to: nothing was applied. Whatever else fails is for the caller.
-func answer(ctx context.Context, r *rest.Request, params url.Values) (contentType string, body []byte, err error) {
-	for name, values := range params {
-		for _, value := range values {
-			r.Param(name, value)
-		}
-	}
+// do sends a request and returns the body of a success and its content type. It repeats the request when the server is
+// too busy (429), after the pause that the server asks for: such a request was not applied.
+func do(ctx context.Context, r *rest.Request) (contentType string, body []byte, err error) {
 	for attempt := 0; ; attempt++ {
 		result := r.Do(ctx)
 		err := result.Error()
@@ -146,4 +168,19 @@ func answer(ctx context.Context, r *rest.Request, params url.Values) (contentTyp
 			return "", nil, err
 		}
 	}
+}
+
+// named adds the resource and the name to the error of an answer that is not a Status. The library knows only the path.
+func (r *Request) named(resource Resource, err error) error {
+	var status *apierrors.StatusError
+	if !errors.As(err, &status) || status.ErrStatus.Details == nil || status.ErrStatus.Details.Kind != "" {
+		return err
+	}
+	for _, cause := range status.ErrStatus.Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return apierrors.NewGenericServerResponse(int(status.ErrStatus.Code), r.Verb, resource.GroupResource(),
+				r.name(), cause.Message, int(status.ErrStatus.Details.RetryAfterSeconds), true)
+		}
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -46,17 +47,17 @@ func TestErrorsAndPathsAreThoseOfClientGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		clientset := kubernetes.NewForConfigOrDie(config)
-		place := Place{
-			Resource: Resource{
-				GroupVersionResource: schema.GroupVersionResource{
-					Group: "apps", Version: "v1", Resource: "deployments",
-				},
-			},
-			Namespace: "default", Name: "web:1",
+		s.Mapper.known[deployments] = Resource{
+			GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+			Namespaced:           true,
+		}
+		patch := Request{
+			Verb: "PATCH", GVK: deployments, Key: types.NamespacedName{Namespace: "default", Name: "web:1"},
+			Body: []byte("{}"),
 		}
 		for _, subresource := range []string{"", "status"} {
-			place.Subresource, a.paths = subresource, nil
-			_, _, got := s.Send(t.Context(), Request{Verb: "PATCH", Place: place, Body: []byte("{}")})
+			patch.Subresource, a.paths = subresource, nil
+			_, _, got := s.Send(t.Context(), patch)
 			var under []string
 			if subresource != "" {
 				under = append(under, subresource)
@@ -70,13 +71,15 @@ func TestErrorsAndPathsAreThoseOfClientGo(t *testing.T) {
 				t.Errorf("paths: %q", a.paths)
 			}
 		}
-		for _, wrong := range []Place{
-			{Resource: place.Resource, Namespace: "default", Name: ".."},
-			{Resource: place.Resource, Namespace: "a/b", Name: "web"},
-			{Resource: place.Resource, Namespace: "default", Name: "web", Subresource: "%2f"},
+		for _, wrong := range []Request{
+			{Key: types.NamespacedName{Namespace: "default", Name: ".."}},
+			{Key: types.NamespacedName{Namespace: "a/b", Name: "web"}},
+			{Key: types.NamespacedName{Namespace: "default", Name: "web"}, Subresource: "%2f"},
+			{Key: types.NamespacedName{Name: "web"}},
 		} {
+			wrong.Verb, wrong.GVK = "GET", deployments
 			a.paths = nil
-			if _, _, err := s.Send(t.Context(), Request{Verb: "GET", Place: wrong}); err == nil || a.paths != nil {
+			if _, _, err := s.Send(t.Context(), wrong); err == nil || a.paths != nil {
 				t.Errorf("%+v: %v, sent to %q", wrong, err, a.paths)
 			}
 		}

@@ -17,20 +17,19 @@ import (
 	"github.com/flyball-dev/flyball/internal/redirect"
 )
 
-// Server is an API server, as the user of one config sees it.
+// Server sends requests to one API server as the user of one config.
 type Server struct {
 	REST   rest.Interface
 	Scheme *runtime.Scheme
 	Mapper *Mapper
-	// Record notes what is written.
+	// Record has the writes that were sent, those of [Server.Through] included.
 	Record *ownwrites.Record
-	// protobuf says that objects go out and come back as protobuf where that is known of their kind. All others are
-	// JSON.
-	protobuf bool
+	// Protobuf reports whether built-in objects are sent and asked for as protobuf. All others are JSON.
+	Protobuf bool
 }
 
-// New returns the server that config leads to. Its record is the one that config has, if that is not connected to
-// other informers, or else a new one. A nil mapper asks the server.
+// New returns the server of config. It uses the record that config carries, unless that is connected to other
+// informers; then it makes a new one. A nil mapper means discovery.
 func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 	informers *informer.Factory,
 ) (*Server, error) {
@@ -39,50 +38,50 @@ func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 		return nil, err
 	}
 	return &Server{
-		REST: client, Scheme: scheme, Record: record, protobuf: wantsProtobuf(config),
+		REST: client, Scheme: scheme, Record: record, Protobuf: wantsProtobuf(config),
 		Mapper: &Mapper{
 			given: mapper, client: client, known: map[schema.GroupVersionKind]Resource{},
-			asking: map[schema.GroupVersion]*question{},
+			requests: map[schema.GroupVersion]*discovery{},
 		},
 	}, nil
 }
 
-// Through returns the same server, with the same record, as the user of another config sees it.
+// Through returns a server that sends as the user of another config. It shares the record and the mapper of s.
 func (s *Server) Through(config *rest.Config) (*Server, error) {
 	client, _, err := connect(config, s.Record, nil)
 	if err != nil {
 		return nil, err
 	}
 	through := *s
-	through.REST, through.protobuf = client, wantsProtobuf(config)
+	through.REST, through.Protobuf = client, wantsProtobuf(config)
 	return &through, nil
 }
 
-// wantsProtobuf reports whether objects are protobuf where that is known of their kind: unless config asks for another
-// content type, as in client-go's clientsets.
+// wantsProtobuf reports whether built-in objects are protobuf: as in client-go's clientsets, unless config asks for
+// another content type.
 //
 // Source: k8s.io/client-go v0.37.2 rest/request.go UseProtobufAsDefault.
 func wantsProtobuf(config *rest.Config) bool {
 	return config.ContentType == kinds.Protobuf || config.ContentType == "" && config.AcceptContentTypes == ""
 }
 
-// answers decodes what the REST client itself reads: the server's errors. It never changes, and takes much of a
-// client's memory.
-var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
+// errorCodecs decodes what the REST client reads itself: the server's errors. All clients share it, because it would be
+// a large part of a client's memory.
+var errorCodecs = sync.OnceValue(func() runtime.NegotiatedSerializer {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
 })
 
-// connect makes a client whose writes record notes; if that is nil, the record that config has, or a new one. It asks
-// for JSON where a request does not say otherwise, whatever others are asked for with this config.
+// connect returns a client whose writes go into record. A nil record means the one that config carries, or a new one.
+// Requests without an Accept header ask for JSON, whatever content type config has.
 func connect(config *rest.Config, record *ownwrites.Record,
 	informers *informer.Factory,
 ) (rest.Interface, *ownwrites.Record, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = kinds.JSON, kinds.JSON
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.NegotiatedSerializer = answers()
+	config.NegotiatedSerializer = errorCodecs()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
@@ -95,16 +94,16 @@ func connect(config *rest.Config, record *ownwrites.Record,
 	if own.Transport == nil {
 		own.Transport = http.DefaultTransport
 	}
-	has := ownwrites.Find(own.Transport)
-	if record == nil && has != nil && (informers == nil || has.Connect(ownwrites.Peer{Caches: informers})) {
-		record = has
+	carried := ownwrites.Find(own.Transport)
+	if record == nil && carried != nil && (informers == nil || carried.Connect(ownwrites.Peer{Caches: informers})) {
+		record = carried
 	}
 	if record == nil {
 		if record, err = ownwrites.New(config); err != nil {
 			return nil, nil, err
 		}
 	}
-	if record != has {
+	if record != carried {
 		own.Transport = record.Wrap(own.Transport)
 	}
 	client, err := rest.RESTClientForConfigAndClient(config, &own)

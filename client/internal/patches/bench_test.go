@@ -1,6 +1,7 @@
 package patches
 
 import (
+	"encoding/json"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,11 @@ func BenchmarkMergePatch(b *testing.B) {
 	changed.Data["color"] = "green"
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := (From{Base: base}).Data(changed); err != nil {
+		changes, err := Between(base, changed)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := json.Marshal(changes); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,13 +10,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Content returns obj as its JSON says it, with numbers as text.
+// Between returns the JSON merge patch from base to obj.
+func Between(base, obj any) (map[string]any, error) {
+	if changes, ok := typedDifference(base, obj); ok {
+		return changes, nil
+	}
+	before, err := Content(base)
+	if err != nil {
+		return nil, fmt.Errorf("the base of a patch: %w", err)
+	}
+	after, err := Content(obj)
+	if err != nil {
+		return nil, fmt.Errorf("the object of a patch: %w", err)
+	}
+	return Difference(before, after), nil
+}
+
+// Content returns the JSON of obj as a map. Numbers stay text, so that they are compared exactly.
 func Content(obj any) (content map[string]any, err error) {
 	err = throughJSON(obj, &content)
 	return content, err
 }
 
-// throughJSON encodes from, and decodes that into into.
+// throughJSON converts from to into by its JSON.
 func throughJSON(from, into any) error {
 	data, err := json.Marshal(from)
 	if err != nil {
@@ -30,7 +46,7 @@ func throughJSON(from, into any) error {
 	return nil
 }
 
-// Difference returns the patch between two contents: what is null in it is to be removed.
+// Difference returns the JSON merge patch between two contents. Null in a patch removes the field.
 func Difference(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name, old := range from {
@@ -56,7 +72,8 @@ func Difference(from, to map[string]any) map[string]any {
 	return patch
 }
 
-// OnlyAt makes a patch depend on the UID and the resource version of base, where they are known.
+// OnlyAt adds a precondition to a patch: the server refuses it unless the object has the UID and the resource version
+// of base. An empty one is not checked.
 func OnlyAt(base metav1.Object, patch map[string]any) {
 	metadata := map[string]any{}
 	if changes, is := patch["metadata"].(map[string]any); is {

@@ -1,5 +1,5 @@
-// Package patches makes the bodies of patches: what is sent to turn one state of an object into another.
+// Package patches computes the bodies of patches.
 //
-// Reading order: difference.go, a JSON merge patch (RFC 7386) between two states; typed.go, the same between two Go
-// values, without encoding what did not change; patches.go, the patches that package client offers.
+// Reading order: difference.go, the JSON merge patch (RFC 7386) between two states of an object; typed.go, the same
+// between two Go values, which encodes only what differs; apply.go, an object after a patch.
 package patches

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// typedDifference returns the patch between two values of one Go type, as [Difference] of their [Content] does, but
-// encodes only what differs. ok is false for what it does not understand: two types, or JSON that does not follow from
-// the type alone.
+// typedDifference returns the patch between two values of one Go type. The result is that of [Difference] between their
+// [Content], but only what differs is encoded. ok is false if the types differ, or if the JSON of the type does not
+// follow from its fields alone.
 func typedDifference(from, to any) (patch map[string]any, ok bool) {
 	before, after := reflect.ValueOf(from), reflect.ValueOf(to)
 	t := before.Type()
@@ -55,7 +55,7 @@ func structDifference(from, to reflect.Value) (patch map[string]any, ok bool) {
 	return patch, true
 }
 
-// textDifference is mapDifference for the type of labels, annotations and most data.
+// textDifference is mapDifference for map[string]string, the type of labels, annotations and most data.
 func textDifference(from, to map[string]string) (patch map[string]any) {
 	for key := range from {
 		if _, stays := to[key]; !stays {
@@ -93,6 +93,7 @@ func mapDifference(from, to reflect.Value) (patch map[string]any, ok bool) {
 	return patch, true
 }
 
+// put sets a field of a patch, which may be nil.
 func put(patch map[string]any, name string, change any) map[string]any {
 	if patch == nil {
 		patch = map[string]any{}
@@ -101,8 +102,8 @@ func put(patch map[string]any, name string, change any) map[string]any {
 	return patch
 }
 
-// difference compares two values of a type, either of which may be left out of the JSON. differs reports whether change
-// belongs in the patch.
+// difference compares two values of one type. noFrom and noTo report whether the JSON leaves out the value. differs
+// reports whether change belongs in the patch.
 func difference(from, to reflect.Value, noFrom, noTo bool) (change any, differs, ok bool) {
 	noFrom, noTo = noFrom || encodesAsNull(from), noTo || encodesAsNull(to)
 	switch {
@@ -161,7 +162,7 @@ func encodedDifference(from, to reflect.Value) (change any, differs, ok bool) {
 	return is, !reflect.DeepEqual(was, is), true
 }
 
-// encodable returns v for package json, by reference where that may have another method.
+// encodable returns v for package json: as a pointer if possible, because a method may have a pointer receiver.
 func encodable(v reflect.Value) any {
 	if v.CanAddr() && v.Kind() != reflect.Pointer {
 		return v.Addr().Interface()
@@ -169,7 +170,7 @@ func encodable(v reflect.Value) any {
 	return v.Interface()
 }
 
-// encodesAsNull reports whether the JSON of v is null, which some types have for a value that is no nil.
+// encodesAsNull reports whether the JSON of v is null. Some types encode values other than nil as null.
 func encodesAsNull(v reflect.Value) bool {
 	if isNull(v) {
 		return true
@@ -201,25 +202,25 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// encodesItself reports whether something else than the kind of that type may decide about the JSON of its values: a
-// method, or package json, which knows its own Number.
+// encodesItself reports whether the JSON of the type t may not follow from its kind: because t has a method for it, or
+// is [json.Number].
 func encodesItself(t reflect.Type) bool {
 	known, ok := methods.Load(t)
 	if !ok {
-		pointer := reflect.PointerTo(t) // Has the methods of t, too.
+		pointer := reflect.PointerTo(t) // It has the methods of t, too.
 		known, _ = methods.LoadOrStore(t, t == reflect.TypeFor[json.Number]() || pointer.Implements(jsonMarshaler) ||
 			pointer.Implements(textMarshaler))
 	}
 	return known.(bool)
 }
 
-// methods has what encodesItself returned for each type.
+// methods has the results of encodesItself.
 var methods sync.Map // of reflect.Type to bool
 
-// structure is the JSON of a struct type.
+// structure describes the JSON of a struct type.
 type structure struct {
 	fields []field
-	// plain reports whether the fields are all there is to know.
+	// plain reports whether fields describe the JSON completely.
 	plain bool
 }
 
@@ -229,7 +230,7 @@ type field struct {
 	omitEmpty, omitZero bool
 }
 
-// of returns the field of a struct.
+// of returns the field in the struct v.
 func (f *field) of(v reflect.Value) reflect.Value {
 	for _, i := range f.index {
 		v = v.Field(i)
@@ -237,7 +238,7 @@ func (f *field) of(v reflect.Value) reflect.Value {
 	return v
 }
 
-// leftOut reports whether the JSON does not have the field with this value.
+// leftOut reports whether the JSON leaves out the field if it has the value v.
 func (f *field) leftOut(v reflect.Value) bool {
 	if f.omitEmpty {
 		switch v.Kind() {
@@ -262,9 +263,10 @@ func (f *field) leftOut(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// structures has the structure of each type that was asked for.
+// structures has the results of structOf.
 var structures sync.Map // of reflect.Type to *structure
 
+// structOf returns the structure of the struct type t.
 func structOf(t reflect.Type) *structure {
 	if known, ok := structures.Load(t); ok {
 		return known.(*structure)
@@ -273,14 +275,14 @@ func structOf(t reflect.Type) *structure {
 	s.add(t, nil)
 	names := map[string]bool{}
 	for _, f := range s.fields {
-		s.plain = s.plain && !names[f.name] // Package json has rules for which of two wins.
+		s.plain = s.plain && !names[f.name] // Package json has rules for which one wins.
 		names[f.name] = true
 	}
 	known, _ := structures.LoadOrStore(t, s)
 	return known.(*structure)
 }
 
-// add adds the fields of t, which lies at index in the struct.
+// add adds the fields of the struct type t, which is embedded at index.
 func (s *structure) add(t reflect.Type, index []int) {
 	for f := range t.Fields() {
 		tag := f.Tag.Get("json")
@@ -306,5 +308,5 @@ func (s *structure) add(t reflect.Type, index []int) {
 	}
 }
 
-// unusual reports whether package json may not take a tag with r as a name.
+// unusual reports whether package json may reject a name with r.
 func unusual(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' }

@@ -217,14 +217,13 @@ func TestPatches(t *testing.T) {
 			t.Errorf("%s: %s, %t, want %s", c.name, got, ok, c.want)
 		}
 	}
-	for _, p := range []From{{Base: deployment}, {Base: deployment, Optimistic: true}} {
-		data, err := p.Data(deployment.DeepCopy())
-		want := "{}"
-		if p.Optimistic {
-			want = `{"metadata":{}}`
+	for optimistic, want := range map[bool]string{false: "{}", true: `{"metadata":{}}`} {
+		patch, err := Between(deployment, deployment.DeepCopy())
+		if optimistic {
+			OnlyAt(deployment, patch)
 		}
-		if err != nil || string(data) != want {
-			t.Errorf("nothing has changed, optimistic: %t: %s, %v, want %s", p.Optimistic, data, err, want)
+		if got := encoded(t, patch); err != nil || got != want {
+			t.Errorf("nothing has changed, optimistic: %t: %s, %v, want %s", optimistic, got, err, want)
 		}
 	}
 	for _, other := range []any{&corev1.Pod{}, nobody, *deployment, map[string]any{}} {
