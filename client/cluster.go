@@ -22,45 +22,45 @@ import (
 
 // Options configure a [Cluster]. The zero value reads everything from the server.
 type Options struct {
-	// Informers are the caches to read from. They are run by whoever owns them. Nil: every read is live.
+	// Informers has the caches to read from. Its owner runs it. Nil means that every read goes to the server.
 	Informers *informer.Factory
-	// Scheme tells the kinds of Go types; nil is that of Informers, or client-go's.
+	// Scheme maps Go types to kinds. Nil means the scheme of Informers, or client-go's.
 	Scheme *runtime.Scheme
-	// Mapper tells the resources of kinds; nil asks the server, one group and version at a time.
+	// Mapper maps kinds to resources. Nil means discovery, one group and version at a time.
 	Mapper meta.RESTMapper
-	// Caches restricts what is cached of some kinds. Kinds not mentioned are cached whole.
+	// Caches restricts the caches of some kinds. All objects of other kinds are cached.
 	Caches []CacheOf
-	// CacheFor restricts what is cached of the kinds that Caches does not mention; nil does not. It must always say
-	// the same.
+	// CacheFor restricts the caches of the kinds that are not in Caches; nil does not. It must return the same for the
+	// same arguments.
 	CacheFor func(kind schema.GroupVersionKind, namespaced bool) informer.InformerOptions
-	// Uncached are kinds that are always read live, in the representation of these objects.
+	// Uncached are objects whose kinds, in the representation of the object, are always read from the server.
 	Uncached []Object
-	// FieldManager owns the fields that are written, where the call does not say; "" leaves it to the server.
+	// FieldManager is the field manager of writes without one of their own. If it is empty the server chooses one.
 	FieldManager string
-	// DryRun makes every write one with [DryRunAll].
+	// DryRun adds [DryRunAll] to every write.
 	DryRun bool
-	// StaleAfter is how long a read waits for an own write; zero means a second.
+	// StaleAfter is how long a read waits until the cache shows an own write. Zero means a second.
 	StaleAfter time.Duration
-	// RequestTimeout is how long the server may work on a request whose answer was lost; zero means a minute, the
-	// kube-apiserver's --request-timeout.
+	// RequestTimeout is how long the server may go on with a request whose answer was lost. Zero means a minute, the
+	// default of kube-apiserver's --request-timeout.
 	RequestTimeout time.Duration
 }
 
-// CacheOf says which objects of a kind the cache holds.
+// CacheOf restricts the cache of one kind.
 type CacheOf struct {
-	// Object says the kind, and whether typed, unstructured or metadata: each has its cache.
+	// Object is an object of the kind. Typed objects, unstructured objects and metadata have separate caches.
 	Object Object
-	// Informer restricts it; its Kind is filled in.
+	// Informer selects the objects in the cache. Its Kind is not used.
 	Informer informer.InformerOptions
 }
 
 // Cluster is a [Client] of one cluster. See the package comment for what it promises.
 //
-// Concurrency: all methods may be called at any time. One that is shared by a whole process keeps the promise for
-// the whole process; two of them know nothing of each other's writes.
+// Concurrency: all methods may be called from any goroutine. The promise covers the writes of this Cluster only, so a
+// process should share one.
 type Cluster struct {
 	o Options
-	// server gets the live reads and all writes, and its Record notes the writes.
+	// server sends live reads and all writes. Its Record has the own writes.
 	server *live.Server
 	caches *cached.Caches
 	waits  waits
@@ -68,12 +68,11 @@ type Cluster struct {
 
 var _ Client = (*Cluster)(nil)
 
-// errNoConfig: nobody knows which cluster is meant.
 var errNoConfig = errors.New(
 	"the config is nil: GetConfig of manager/ctrl makes one of a kubeconfig or of the Pod's service account",
 )
 
-// New returns a client of the cluster that config names. Nothing is asked of the server before the first call.
+// New returns a client of the cluster of config. It sends no request before the first call.
 func New(config *rest.Config, o Options) (*Cluster, error) {
 	if config == nil {
 		return nil, fmt.Errorf("new client: %w", errNoConfig)
@@ -119,8 +118,8 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	return &Cluster{o: o, server: server, caches: cached.New(o.Informers, server, restrict, uncached)}, nil
 }
 
-// Through returns a client of the same caches and the same record of own writes, so that each sees what the other
-// wrote, whose own requests are sent as config says: as another user, say.
+// Through returns a client that sends its requests by another config, for example as another user. It shares the caches
+// and the record of own writes with c, so that each sees what the other wrote.
 func (c *Cluster) Through(config *rest.Config) (*Cluster, error) {
 	if config == nil {
 		return nil, fmt.Errorf("client through another configuration: %w", errNoConfig)
@@ -141,7 +140,7 @@ func (c *Cluster) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKi
 	return k.GVK, err
 }
 
-// IsObjectNamespaced reports whether objects of obj's kind live in namespaces.
+// IsObjectNamespaced reports whether the kind of obj is namespaced.
 func (c *Cluster) IsObjectNamespaced(ctx context.Context, obj runtime.Object) (bool, error) {
 	k, err := kinds.Of(c.o.Scheme, obj)
 	if err != nil {
@@ -151,12 +150,12 @@ func (c *Cluster) IsObjectNamespaced(ctx context.Context, obj runtime.Object) (b
 	return r.Namespaced, err
 }
 
-// IndexField makes cached lists of obj's kind, in obj's representation, selectable by [MatchingFields] with that
-// field. extract returns the values of an object; it is called for objects of the cache, and for own writes that it
-// has not seen. Nothing is asked of the server: the kind may be defined later. ctx is not used; it is there because
-// people expect it.
+// IndexField adds an index to the cache of obj's kind, in obj's representation. Lists can then select by field with
+// [MatchingFields]. extract returns the values of one object. It is called for objects of the cache, and for own writes
+// that the cache does not show yet. IndexField sends no request: the kind may be defined later. ctx is not used; it is
+// there as in controller-runtime.
 //
-// Errors: [informer.ErrIndexExists]; one that says so, when the kind is not cached.
+// Errors: [informer.ErrIndexExists]; an error if the kind is not cached.
 func (c *Cluster) IndexField(_ context.Context, obj Object, field string, extract func(Object) []string) error {
 	k, err := kinds.Of(c.o.Scheme, obj)
 	if err != nil {
@@ -169,7 +168,8 @@ func (c *Cluster) IndexField(_ context.Context, obj Object, field string, extrac
 	return c.caches.Index(k, field, extract)
 }
 
-// APIReader reads from the server always, never from a cache: before the caches run, say, or for what is read once.
+// APIReader returns a reader that always asks the server, for example before the caches run, or for objects that are
+// read once.
 func (c *Cluster) APIReader() Reader { return apiReader{c} }
 
 type apiReader struct{ cluster *Cluster }
@@ -184,9 +184,9 @@ func (r apiReader) List(ctx context.Context, list ObjectList, opts ...ListOption
 	return r.cluster.List(ctx, list, append(opts[:len(opts):len(opts)], Live)...)
 }
 
-// Cache makes the cache of obj's kind, in obj's representation, with the indexes that were asked for; the first
-// read would. It is for callers that read the same informer without this client, by those indexes. A kind that is
-// not cached stays so.
+// Cache creates the cache of obj's kind, in obj's representation, with the indexes of [Cluster.IndexField]. Without it
+// the first read does so. It is for callers that read by these indexes from the informer itself. It does nothing for a
+// kind that is not cached.
 func (c *Cluster) Cache(ctx context.Context, obj Object) error {
 	k, err := kinds.Of(c.o.Scheme, obj)
 	if err == nil {
@@ -195,7 +195,7 @@ func (c *Cluster) Cache(ctx context.Context, obj Object) error {
 	return err
 }
 
-// Uncache drops the cache of obj's kind, in obj's representation, with its indexes. The next read makes it again.
+// Uncache drops the cache of obj's kind, in obj's representation, with its indexes. The next read creates it anew.
 func (c *Cluster) Uncache(obj Object) error {
 	k, err := kinds.Of(c.o.Scheme, obj)
 	if err == nil {

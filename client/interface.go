@@ -14,21 +14,21 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// Object is what can be read and written: a Go type of the API, *unstructured.Unstructured or
+// Object is an object of the API: a pointer to a Go type of the API, *unstructured.Unstructured or
 // *metav1.PartialObjectMetadata.
 type Object = informer.Object
 
-// ObjectList is a list of such objects: a list type of the API, *unstructured.UnstructuredList or
+// ObjectList is a list of objects: a pointer to a list type of the API, *unstructured.UnstructuredList or
 // *metav1.PartialObjectMetadataList.
 type ObjectList interface {
 	metav1.ListInterface
 	runtime.Object
 }
 
-// ObjectKey names an object within its resource. Namespace is empty for cluster-scoped ones.
+// ObjectKey names an object within its resource. Cluster-scoped objects have no namespace.
 type ObjectKey = types.NamespacedName
 
-// ObjectKeyFromObject returns the key of obj; an empty one of nil, which every call refuses.
+// ObjectKeyFromObject returns the key of obj. For nil it returns the empty key, which every call refuses.
 func ObjectKeyFromObject(obj metav1.Object) ObjectKey {
 	if misuse.IsNil(obj) {
 		return ObjectKey{}
@@ -36,62 +36,61 @@ func ObjectKeyFromObject(obj metav1.Object) ObjectKey {
 	return ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// Reader reads objects. Before its caches run, as before the manager is started, a cached read fails with
-// [informer.ErrNotStarted].
+// Reader reads objects. A cached read fails with [informer.ErrNotStarted] until the caches run, that is, until the
+// manager is started.
 type Reader interface {
-	// Get reads the object named by key into obj.
+	// Get reads the object with that key into obj.
 	//
-	// Errors: NotFound; in a reconcile, [ErrStale]; Forbidden, with the permission in words, also when it is the cache
-	// that lacks it.
+	// Errors: NotFound; in a reconcile, [ErrStale]; Forbidden with the missing permission, also if the cache lacks it.
 	Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOption) error
 	// List reads the objects that opts select into list, in no order.
 	//
-	// Errors: in a reconcile, [ErrStale]; [ErrNoIndex] for a field that no index was made for; Forbidden, as Get.
+	// Errors: in a reconcile, [ErrStale]; [ErrNoIndex] for a field without an index; Forbidden, as for Get.
 	List(ctx context.Context, list ObjectList, opts ...ListOption) error
 }
 
-// Client reads and writes. [Cluster] is one. After a write that succeeded, obj is what the server answered.
+// Client reads and writes objects. [Cluster] implements it. A write that succeeds replaces obj by the object that the
+// server answered.
 type Client interface {
 	Reader
 	// Create creates obj. With metadata.generateName the server chooses the name.
 	Create(ctx context.Context, obj Object, opts ...WriteOption) error
-	// Update replaces the object. With a resource version in obj, only if it is still at that.
+	// Update replaces the object. If obj has a resource version, the server refuses the update of any other version.
 	Update(ctx context.Context, obj Object, opts ...WriteOption) error
-	// Patch sends what patch makes of obj.
+	// Patch sends the patch for obj, which is the state that the caller wants.
 	Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error
-	// Apply applies a configuration, server-side: one made by client-go's applyconfigurations, or by
-	// [ApplyUnstructured].
+	// Apply applies obj server-side. obj comes from client-go's applyconfigurations or from [ApplyUnstructured].
 	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...WriteOption) error
-	// Delete deletes the object, or makes the server begin to.
+	// Delete deletes the object. If it has finalizers or a grace period, the server only marks it as deleted.
 	Delete(ctx context.Context, obj Object, opts ...DeleteOption) error
 	// DeleteAllOf deletes the objects of obj's kind that opts select.
 	DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error
 	// Status is SubResource("status").
 	Status() SubResourceClient
-	// SubResource returns the client of a subresource, as "scale" or "eviction".
+	// SubResource returns the client of a subresource such as "scale" or "eviction".
 	SubResource(name string) SubResourceClient
-	// Scheme tells kinds of Go types.
+	// Scheme returns the scheme that maps Go types to kinds.
 	Scheme() *runtime.Scheme
 	// GroupVersionKindFor returns the kind of obj.
 	GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error)
 }
 
-// SubResourceClient reads and writes one subresource. Where sub is an argument, it is the subresource's own object,
+// SubResourceClient reads and writes one subresource. The argument sub is an object of the subresource's own kind, such
 // as a Scale or an Eviction.
 type SubResourceClient interface {
 	// Get reads the subresource of obj into sub, from the server.
 	Get(ctx context.Context, obj, sub Object) error
 	// Create posts sub to the subresource of obj.
 	Create(ctx context.Context, obj, sub Object, opts ...WriteOption) error
-	// Update replaces the subresource: by obj itself, as status; or by the one of [WithSubResourceBody].
+	// Update replaces the subresource by obj, as for status, or by the object of [WithSubResourceBody].
 	Update(ctx context.Context, obj Object, opts ...WriteOption) error
 	// Patch patches the subresource of obj.
 	Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error
-	// Apply applies to the subresource, server-side.
+	// Apply applies obj to the subresource, server-side.
 	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...WriteOption) error
 }
 
-// IgnoreNotFound returns err, or nil if it says that an object does not exist.
+// IgnoreNotFound returns nil if err is NotFound, and err otherwise.
 func IgnoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -99,7 +98,7 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// IgnoreAlreadyExists returns err, or nil if it says that an object exists already.
+// IgnoreAlreadyExists returns nil if err is AlreadyExists, and err otherwise.
 func IgnoreAlreadyExists(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// An option says by its methods where it applies. The zero value of every struct below is no option.
+// The methods of an option tell which calls take it. The zero value of every options struct changes nothing.
 type (
 	// GetOption is an option of Get.
 	GetOption interface{ ApplyToGet(o *ReadOptions) }
@@ -30,11 +30,10 @@ type (
 	DeleteAllOfOption interface{ ApplyToDeleteAllOf(o *DeleteAllOfOptions) }
 )
 
-// applied returns what the options say together. Nil ones, as client-go's callers write where there are none, say
-// nothing.
+// applied combines opts. It skips nil options.
 func applied[Option, Options any](opts []Option, apply func(Option, *Options)) (o Options) {
 	if len(opts) == 0 {
-		return o // without an allocation
+		return o // Without an allocation.
 	}
 	all := new(Options)
 	for _, opt := range opts {
@@ -45,20 +44,19 @@ func applied[Option, Options any](opts []Option, apply func(Option, *Options)) (
 	return *all
 }
 
-// ReadOptions say where a read is answered, and what the caller gets. They are options themselves.
+// ReadOptions are the options of Get. Each is also an option of List.
 type ReadOptions struct {
-	// Live asks the server, not the cache.
+	// Live reads from the server instead of the cache.
 	Live bool
-	// LiveIfStale asks the server when the cache cannot tell what this process wrote, where a reconcile would get
-	// [ErrStale].
+	// LiveIfStale reads from the server where a reconcile would get [ErrStale].
 	LiveIfStale bool
-	// Lagging reads the cache as it is, own writes or not.
+	// Lagging reads the cache as it is: it may miss own writes.
 	Lagging bool
-	// ReadOnly shares memory with the cache instead of copying: nothing that was read may be changed.
+	// ReadOnly returns the objects of the cache instead of copies. The caller must not change them.
 	ReadOnly bool
 }
 
-// The options of reads.
+// Each of these sets one of [ReadOptions].
 var (
 	Live        = ReadOptions{Live: true}
 	LiveIfStale = ReadOptions{LiveIfStale: true}
@@ -75,25 +73,24 @@ func (r ReadOptions) ApplyToGet(o *ReadOptions) {
 // ApplyToList implements [ListOption].
 func (r ReadOptions) ApplyToList(o *ListOptions) { r.ApplyToGet(&o.ReadOptions) }
 
-// ListOptions say what is listed, and where.
+// ListOptions are the options of List.
 type ListOptions struct {
 	ReadOptions
-	// Namespace restricts to one; "" is all.
+	// Namespace is the namespace to list; "" means all.
 	Namespace string
-	// Labels selects by label; nil selects all.
+	// Labels selects objects by their labels; nil selects all.
 	Labels labels.Selector
-	// Fields selects by field, exactly. From the cache, each field but metadata.name and metadata.namespace needs an
-	// index of that name; see [Cluster.IndexField].
+	// Fields selects objects whose fields have exactly these values. In the cache, a field other than metadata.name and
+	// metadata.namespace needs an index of that name; see [Cluster.IndexField].
 	Fields fields.Set
-	// Limit is the number of objects that are listed at most; zero is all. Continue is the token of the page before:
-	// only a live list goes on with the token of a live list, and only a list from the cache with one of the cache's.
-	// The pages of a live list are of one moment, those of the cache of one moment each.
+	// Limit bounds the number of objects in the answer; zero means no limit. Continue is the token of the page before.
+	// The token of a live list is valid for a live list only, that of a cached list for a cached list only. All pages
+	// of a live list show one moment; each page of a cached list shows the moment of its call.
 	Limit    int64
 	Continue string
 }
 
-// ApplyToList implements [ListOption]: the fields that are set count, and selectors are added to those of other
-// options.
+// ApplyToList implements [ListOption]. It sets the fields that l sets, and adds its selectors to those of o.
 func (l ListOptions) ApplyToList(o *ListOptions) {
 	l.ReadOptions.ApplyToList(o)
 	MatchingLabelsSelector(l.Labels).ApplyToList(o)
@@ -104,7 +101,7 @@ func (l ListOptions) ApplyToList(o *ListOptions) {
 	o.Limit, o.Continue = cmp.Or(l.Limit, o.Limit), cmp.Or(l.Continue, o.Continue)
 }
 
-// params says to the server what is listed.
+// params returns the query parameters of a list.
 func (l ListOptions) params() url.Values {
 	p := url.Values{}
 	if l.Labels != nil && !l.Labels.Empty() {
@@ -122,13 +119,13 @@ func (l ListOptions) params() url.Values {
 	return p
 }
 
-// selection is an option that selects objects: from a list, or to be deleted.
+// selection is an option of List and of DeleteAllOf.
 type selection func(o *ListOptions)
 
 func (f selection) ApplyToList(o *ListOptions)               { f(o) }
 func (f selection) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { f(&o.ListOptions) }
 
-// InNamespace restricts to a namespace.
+// InNamespace selects the objects of a namespace.
 func InNamespace(namespace string) interface {
 	ListOption
 	DeleteAllOfOption
@@ -136,7 +133,7 @@ func InNamespace(namespace string) interface {
 	return selection(func(o *ListOptions) { o.Namespace = namespace })
 }
 
-// MatchingLabelsSelector selects by a selector; a nil one selects all.
+// MatchingLabelsSelector selects the objects whose labels match selector. A nil selector selects all.
 func MatchingLabelsSelector(selector labels.Selector) interface {
 	ListOption
 	DeleteAllOfOption
@@ -148,7 +145,7 @@ func MatchingLabelsSelector(selector labels.Selector) interface {
 	})
 }
 
-// both selects what two selectors select, of which the first may be nil.
+// both returns the selector of what a and b select. A nil a selects all.
 func both(a, b labels.Selector) labels.Selector {
 	if a == nil {
 		return b
@@ -160,8 +157,8 @@ func both(a, b labels.Selector) labels.Selector {
 	return a.Add(requirements...)
 }
 
-// MatchingLabels selects the objects that have all of these labels. A key or value that can be no label selects
-// nothing.
+// MatchingLabels selects the objects that have all of these labels. A key or a value that is not valid in a label
+// selects nothing.
 type MatchingLabels map[string]string
 
 // ApplyToList implements [ListOption].
@@ -178,7 +175,7 @@ func (m MatchingLabels) ApplyToList(o *ListOptions) {
 // ApplyToDeleteAllOf implements [DeleteAllOfOption].
 func (m MatchingLabels) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { m.ApplyToList(&o.ListOptions) }
 
-// HasLabels selects the objects that have these label keys, with whatever value.
+// HasLabels selects the objects that have all of these label keys, with any value.
 type HasLabels []string
 
 // ApplyToList implements [ListOption].
@@ -209,27 +206,27 @@ func (m MatchingFields) ApplyToList(o *ListOptions) {
 // ApplyToDeleteAllOf implements [DeleteAllOfOption].
 func (m MatchingFields) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { m.ApplyToList(&o.ListOptions) }
 
-// Limit is the number of objects that a list returns at most; see [ListOptions].
+// Limit sets the Limit of [ListOptions].
 func Limit(most int64) ListOption { return selection(func(o *ListOptions) { o.Limit = most }) }
 
-// Continue reads the page of a list that the token of the page before names.
+// Continue sets the Continue of [ListOptions].
 func Continue(token string) ListOption { return selection(func(o *ListOptions) { o.Continue = token }) }
 
-// WriteOptions are those of Create, Update, Patch and Apply.
+// WriteOptions are the options of Create, Update, Patch and Apply.
 type WriteOptions struct {
-	// FieldManager owns the fields that are written; "" leaves it to the client's own.
+	// FieldManager owns the written fields. Empty means the one of [Options].
 	FieldManager string
-	// DryRun makes the server do everything but store. Such a write is not remembered.
+	// DryRun makes the server do everything but store the object. Reads do not show such a write.
 	DryRun bool
-	// Force takes fields from their owners: patches of type apply only.
+	// Force takes the fields over that other field managers own. It is for patches of type apply only.
 	Force bool
-	// FieldValidation is "Strict", "Warn" or "Ignore"; "" leaves it to the server.
+	// FieldValidation is "Strict", "Warn" or "Ignore". If it is empty the server chooses.
 	FieldValidation string
-	// Body is what a subresource is updated or patched with; nil is the object itself.
+	// Body is the object to update or patch a subresource with. Nil means the object itself.
 	Body Object
 }
 
-// ApplyToWrite implements [WriteOption]: the fields that are set count.
+// ApplyToWrite implements [WriteOption]. It sets the fields that w sets.
 func (w WriteOptions) ApplyToWrite(o *WriteOptions) {
 	o.FieldManager = cmp.Or(w.FieldManager, o.FieldManager)
 	o.DryRun, o.Force = o.DryRun || w.DryRun, o.Force || w.Force
@@ -239,6 +236,7 @@ func (w WriteOptions) ApplyToWrite(o *WriteOptions) {
 	}
 }
 
+// params returns the query parameters of a write.
 func (w WriteOptions) params() url.Values {
 	if w == (WriteOptions{}) {
 		return nil
@@ -263,22 +261,22 @@ type writeOption func(o *WriteOptions)
 
 func (f writeOption) ApplyToWrite(o *WriteOptions) { f(o) }
 
-// FieldOwner names the owner of the written fields.
+// FieldOwner sets the field manager of the written fields.
 func FieldOwner(name string) WriteOption {
 	return writeOption(func(o *WriteOptions) { o.FieldManager = name })
 }
 
-// WithSubResourceBody is what a subresource is updated or patched with, where that is not the object itself.
+// WithSubResourceBody updates or patches a subresource with body instead of the object itself.
 func WithSubResourceBody(body Object) WriteOption {
 	return writeOption(func(o *WriteOptions) { o.Body = body })
 }
 
 var (
-	// ForceOwnership takes fields that an apply conflicts about from their owners.
+	// ForceOwnership takes the fields over that other field managers own and an apply changes.
 	ForceOwnership WriteOption = writeOption(func(o *WriteOptions) { o.Force = true })
-	// StrictFields makes the server refuse fields that it does not know.
+	// StrictFields makes the server refuse unknown fields.
 	StrictFields WriteOption = writeOption(func(o *WriteOptions) { o.FieldValidation = "Strict" })
-	// DryRunAll makes the server do everything but store. It is an option of all writes and deletions.
+	// DryRunAll makes the server do everything but store the change. It is an option of all writes and deletions.
 	DryRunAll = dryRun{}
 )
 
@@ -288,27 +286,28 @@ func (dryRun) ApplyToWrite(o *WriteOptions)             { o.DryRun = true }
 func (dryRun) ApplyToDelete(o *DeleteOptions)           { o.DryRun = true }
 func (dryRun) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { o.DryRun = true }
 
-// DeleteOptions say how objects are deleted.
+// DeleteOptions are the options of Delete.
 type DeleteOptions struct {
-	// GracePeriodSeconds is nil for the kind's own.
+	// GracePeriodSeconds is the time that the object gets to end. Nil means the default of its kind.
 	GracePeriodSeconds *int64
-	// Preconditions refuse the deletion of another object than meant.
+	// Preconditions make the server refuse to delete another object, or another state of it, than the caller means.
 	Preconditions *metav1.Preconditions
-	// PropagationPolicy is nil for the kind's own.
+	// PropagationPolicy decides about the objects that the deleted one owns. Nil means the default of its kind.
 	PropagationPolicy *metav1.DeletionPropagation
 	// DryRun is as in [WriteOptions].
 	DryRun bool
 }
 
-// params repeats in the address what logs should show. The server goes by the body.
+// params returns the query parameters of a deletion. The server uses the body; the parameters show in its logs.
 func (o DeleteOptions) params() url.Values { return WriteOptions{DryRun: o.DryRun}.params() }
 
-// DeleteAllOfOptions say what is deleted, and how.
+// DeleteAllOfOptions are the options of DeleteAllOf.
 type DeleteAllOfOptions struct {
 	ListOptions
 	DeleteOptions
 }
 
+// body returns the body of a deletion.
 func (o DeleteOptions) body() []byte {
 	d := metav1.DeleteOptions{
 		TypeMeta:           metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
@@ -320,7 +319,7 @@ func (o DeleteOptions) body() []byte {
 	}
 	data, err := json.Marshal(d)
 	if err != nil {
-		panic(err) // Nothing in them cannot be encoded.
+		panic(err) // All of its fields can be encoded.
 	}
 	return data
 }
@@ -330,7 +329,7 @@ type deleteOption func(o *DeleteOptions)
 func (f deleteOption) ApplyToDelete(o *DeleteOptions)           { f(o) }
 func (f deleteOption) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { f(&o.DeleteOptions) }
 
-// GracePeriodSeconds is the time an object gets to end.
+// GracePeriodSeconds sets the time that an object gets to end.
 func GracePeriodSeconds(seconds int64) interface {
 	DeleteOption
 	DeleteAllOfOption
@@ -338,7 +337,7 @@ func GracePeriodSeconds(seconds int64) interface {
 	return deleteOption(func(o *DeleteOptions) { o.GracePeriodSeconds = &seconds })
 }
 
-// PropagationPolicy says what becomes of the objects that the deleted one owns.
+// PropagationPolicy decides about the objects that the deleted one owns.
 func PropagationPolicy(policy metav1.DeletionPropagation) interface {
 	DeleteOption
 	DeleteAllOfOption
@@ -346,7 +345,8 @@ func PropagationPolicy(policy metav1.DeletionPropagation) interface {
 	return deleteOption(func(o *DeleteOptions) { o.PropagationPolicy = &policy })
 }
 
-// Preconditions deletes only the object that has this UID and resource version, where they are set.
+// Preconditions makes the server refuse the deletion unless the object has this UID and this resource version. An empty
+// one is not checked.
 type Preconditions metav1.Preconditions
 
 // ApplyToDelete implements [DeleteOption].
@@ -357,7 +357,7 @@ func (p Preconditions) ApplyToDelete(o *DeleteOptions) {
 	o.Preconditions = (*metav1.Preconditions)(&p)
 }
 
-// OnlyThis is the precondition that obj itself is deleted, not another of its name.
+// OnlyThis returns the precondition that the object has the UID of obj: it is not another one of the same name.
 func OnlyThis(obj metav1.Object) Preconditions {
 	uid := obj.GetUID()
 	return Preconditions{UID: (*types.UID)(&uid)}

@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxMessage is the length in bytes at which messages are cut. The API's schema allows as many characters.
+// maxMessage is the limit on the bytes of a message. The schema of the API allows as many characters.
 const maxMessage = 32768
 
-// Set puts c into list, and reports whether that changed anything. The time of a condition is that of the last change
-// of its status; c's own time counts, if it is set. generation is that of the object. The message is stored as the API
-// stores it: without bytes that are not UTF-8, and cut off if it is too long.
+// Set puts c into list and reports whether that changed the list. The transition time changes only with the status;
+// then it is the one of c or, if c has none, the current time. generation is the generation of the object. Set replaces
+// bytes of the message that are not UTF-8, and cuts a message off that is too long, as the API does.
 //
 // Source: SetStatusCondition in k8s.io/apimachinery v0.37.2 pkg/api/meta/conditions.go.
 func Set(list *[]metav1.Condition, generation int64, c metav1.Condition) (changed bool) {
@@ -25,7 +25,7 @@ func Set(list *[]metav1.Condition, generation int64, c metav1.Condition) (change
 		c.LastTransitionTime = old.LastTransitionTime
 	}
 	if c.LastTransitionTime.IsZero() {
-		c.LastTransitionTime = metav1.NewTime(time.Now().Truncate(time.Second)) // As precise as the API stores it.
+		c.LastTransitionTime = metav1.NewTime(time.Now().Truncate(time.Second)) // The API stores seconds.
 	}
 	if old == nil {
 		*list = append(*list, c)
@@ -38,8 +38,8 @@ func Set(list *[]metav1.Condition, generation int64, c metav1.Condition) (change
 	return changed
 }
 
-// stored returns the message as the server will store it. If it differed from what Set compares, the condition would
-// change with every write.
+// stored returns the message in the form in which the server stores it. Another form would change the condition with
+// every write.
 func stored(message string) string {
 	message = strings.ToValidUTF8(message, "\uFFFD")
 	if len(message) <= maxMessage {
@@ -52,7 +52,7 @@ func stored(message string) string {
 	return message[:end]
 }
 
-// Get returns the condition of a type, in place; nil if there is none.
+// Get returns a pointer to the condition of that type in list; nil if there is none.
 func Get(list []metav1.Condition, conditionType string) *metav1.Condition {
 	for i := range list {
 		if list[i].Type == conditionType {
@@ -62,13 +62,13 @@ func Get(list []metav1.Condition, conditionType string) *metav1.Condition {
 	return nil
 }
 
-// Is says whether the condition of a type has the status.
+// Is reports whether list has a condition of that type with that status.
 func Is(list []metav1.Condition, conditionType string, status metav1.ConditionStatus) bool {
 	c := Get(list, conditionType)
 	return c != nil && c.Status == status
 }
 
-// Remove takes the condition of a type out of list, and says whether it was there.
+// Remove removes the condition of that type from list and reports whether there was one.
 func Remove(list *[]metav1.Condition, conditionType string) (changed bool) {
 	before := len(*list)
 	*list = slices.DeleteFunc(*list, func(c metav1.Condition) bool { return c.Type == conditionType })
@@ -84,20 +84,20 @@ const (
 	Stalled     = "Stalled"
 )
 
-// State is where an object is, as kstatus sees it.
+// State is the state of an object in the terms of kstatus.
 type State int
 
 const (
-	// IsReady: the object is as it was asked for.
+	// IsReady means that the object is as its spec demands.
 	IsReady State = iota
-	// IsReconciling: it is being made so.
+	// IsReconciling means that the controller is working on it.
 	IsReconciling
-	// IsStalled: it cannot be made so before somebody changes something.
+	// IsStalled means that the controller cannot go on until somebody changes something.
 	IsStalled
 )
 
-// SetState sets all three conditions of kstatus, so that none is left over from a state before: a stall whose cause
-// is gone is gone. It says whether anything changed.
+// SetState sets all three conditions of kstatus, so that no condition of an earlier state is left. It reports whether
+// that changed the list.
 func SetState(list *[]metav1.Condition, generation int64, s State, reason, message string) (changed bool) {
 	status := map[State]map[string]metav1.ConditionStatus{
 		IsReady: {
@@ -117,7 +117,8 @@ func SetState(list *[]metav1.Condition, generation int64, s State, reason, messa
 	return Sort(*list) || changed
 }
 
-// Sort puts Stalled, Reconciling and Ready first, and the others behind by name; it says whether that changed anything.
+// Sort puts Stalled, Reconciling and Ready first, then the other conditions by name. It reports whether that changed
+// the list.
 func Sort(list []metav1.Condition) (changed bool) {
 	rank := func(c metav1.Condition) int {
 		if i := slices.Index([]string{Stalled, Reconciling, Ready}, c.Type); i >= 0 {

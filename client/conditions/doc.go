@@ -1,6 +1,6 @@
 // Package conditions sets the conditions in the status of an object.
 //
-// Compute the conditions once, at the end of a reconcile, and set them then: one that is set to Unknown at the
-// beginning and to True at the end changes its time in every pass, and so the object, which wakes the reconciler
-// again.
+// Compute the conditions and set them once, at the end of a reconcile. A condition that becomes Unknown at the
+// beginning and True at the end gets a new transition time in every pass. That changes the object, which triggers the
+// reconciler again.
 package conditions

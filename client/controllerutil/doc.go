@@ -1,6 +1,6 @@
-// Package controllerutil has what a reconciler often does to an object: create it or update it, own it, put a
-// finalizer on it, patch what changed. All of it is written with the methods of [client.Client].
+// Package controllerutil has what reconcilers often do with an object: create or update it, set its owner, add a
+// finalizer, patch what changed. Everything in it is built on [client.Client].
 //
-// Reading order: ensure.go, CreateOrUpdate; ownerreference.go; finalizer.go; patchhelper.go, which sends what changed
-// and nothing else; retry.go, for what has to be written now.
+// Reading order: ensure.go, CreateOrUpdate and CreateOrPatch; ownerreference.go, owners; finalizer.go, finalizers;
+// patchhelper.go, which sends only what changed; retry.go, updates that must not fail with a conflict.
 package controllerutil

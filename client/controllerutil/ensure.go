@@ -13,27 +13,27 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// OperationResult is what was done to an object.
+// OperationResult is what [CreateOrUpdate] or [CreateOrPatch] did.
 type OperationResult string
 
-// What can have been done.
+// The results.
 const (
 	OperationResultNone    OperationResult = "unchanged"
 	OperationResultCreated OperationResult = "created"
 	OperationResultUpdated OperationResult = "updated"
 )
 
-// CreateOrUpdate makes the object that obj names what mutate makes of obj: it is created, updated if mutate changes
-// it, or left alone. mutate is called with the state that was read, or with the object as given if there is none, and
-// must not change its name or namespace; nil changes nothing. Defaults that the server fills in and mutate removes
-// again cause an update each time: set only what is yours.
+// CreateOrUpdate reads the object that obj names into obj, calls mutate, and updates the object if mutate changed obj.
+// If there is no such object, it calls mutate on obj as given and creates it. mutate must not change the name or the
+// namespace; a nil mutate changes nothing. mutate should set only fields that belong to the caller: if it removes
+// defaults that the server fills in, every call updates the object.
 func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object,
 	mutate func() error,
 ) (OperationResult, error) {
 	return ensure(ctx, c, obj, mutate, func(client.Object) error { return c.Update(ctx, obj) })
 }
 
-// CreateOrPatch is [CreateOrUpdate] that sends what mutate changed, status included, by a [PatchHelper].
+// CreateOrPatch is like [CreateOrUpdate], but sends what mutate changed, the status included, by a [PatchHelper].
 func CreateOrPatch(ctx context.Context, c client.Client, obj client.Object,
 	mutate func() error,
 ) (OperationResult, error) {
@@ -46,6 +46,7 @@ func CreateOrPatch(ctx context.Context, c client.Client, obj client.Object,
 	})
 }
 
+// ensure is the common part of CreateOrUpdate and CreateOrPatch. change writes obj, whose state was before.
 func ensure(ctx context.Context, c client.Client, obj client.Object, mutate func() error,
 	change func(before client.Object) error,
 ) (OperationResult, error) {
@@ -79,7 +80,7 @@ func ensure(ctx context.Context, c client.Client, obj client.Object, mutate func
 	return OperationResultUpdated, nil
 }
 
-// usable reports what of a helper's arguments is nil.
+// usable returns an error if c or obj is nil.
 func usable(c client.Client, obj client.Object) error {
 	switch {
 	case misuse.IsNil(c):
@@ -90,6 +91,7 @@ func usable(c client.Client, obj client.Object) error {
 	return nil
 }
 
+// mutated calls mutate on obj, whose key must stay.
 func mutated(obj client.Object, key client.ObjectKey, mutate func() error) error {
 	if mutate == nil {
 		return nil

@@ -16,7 +16,7 @@ func ContainsFinalizer(obj metav1.Object, finalizer string) bool {
 	return slices.Contains(obj.GetFinalizers(), finalizer)
 }
 
-// AddFinalizer adds the finalizer to obj, and reports whether that changed it. Nothing is written.
+// AddFinalizer adds the finalizer to obj and reports whether that changed obj. It sends no request.
 func AddFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	if ContainsFinalizer(obj, finalizer) {
 		return false
@@ -25,7 +25,7 @@ func AddFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	return true
 }
 
-// RemoveFinalizer removes the finalizer from obj, and reports whether that changed it. Nothing is written.
+// RemoveFinalizer removes the finalizer from obj and reports whether that changed obj. It sends no request.
 func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	if !ContainsFinalizer(obj, finalizer) {
 		return false
@@ -36,16 +36,16 @@ func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	return true
 }
 
-// Finalize does what a reconciler has to do about its finalizer, and reports whether the object is being deleted: then
-// there is nothing else to do. Deletion comes first:
+// Finalize does a reconciler's work with its finalizer. It reports whether obj is being deleted; then the reconciler
+// has nothing else to do.
 //
-//   - obj is being deleted and has the finalizer: cleanup, and when that succeeded, the finalizer is removed.
-//   - obj is being deleted and has it not (any more): nothing. A finalizer could not be added.
-//   - obj lives and has it not: it is added, and only then may the reconciler make what cleanup would have to remove.
+//   - If obj is being deleted and has the finalizer, it calls cleanup and, if that succeeds, removes the finalizer.
+//   - If obj is being deleted and does not have the finalizer, it does nothing. The server would not accept a new one.
+//   - If obj is not being deleted, it adds the finalizer. Create what cleanup removes only after that.
 //
-// cleanup may be nil where obj is known to live.
+// cleanup may be nil if obj is not being deleted.
 //
-// The writes fail with a conflict when obj is not the newest state: finalizers of others are never lost.
+// The writes fail with a conflict if obj is not the newest state, so that finalizers of others are never lost.
 func Finalize(ctx context.Context, c client.Client, obj client.Object, finalizer string,
 	cleanup func(ctx context.Context) error,
 ) (deleting bool, err error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// AlreadyOwnedError says that an object has another controller.
+// AlreadyOwnedError is the error of setting the controller of an object that has another one.
 type AlreadyOwnedError struct {
 	Object client.ObjectKey
 	Owner  metav1.OwnerReference
@@ -24,17 +24,17 @@ func (e *AlreadyOwnedError) Error() string {
 	return fmt.Sprintf("%s is controlled by %s %s", e.Object, e.Owner.Kind, e.Owner.Name)
 }
 
-// WithBlockOwnerDeletion is an option of [SetControllerReference] and [SetOwnerReference]. It sets whether a foreground
-// deletion of the owner waits for the object.
+// WithBlockOwnerDeletion is an option of [SetControllerReference] and [SetOwnerReference]. If block is set, a
+// foreground deletion of the owner waits for the object.
 func WithBlockOwnerDeletion(block bool) func(*metav1.OwnerReference) {
 	return func(ref *metav1.OwnerReference) { ref.BlockOwnerDeletion = &block }
 }
 
 // SetControllerReference makes owner the controller of obj: deleting owner deletes obj, and a foreground deletion of
-// owner waits for obj unless options change that. If owner was deleted and created again under its name, the reference
-// to the former one is replaced. Nothing is written.
+// owner waits for obj unless options change that. It replaces a reference to a deleted object that had the name of
+// owner. It sends no request.
 //
-// Errors: [AlreadyOwnedError]; when owner cannot own obj because of their namespaces, or has no UID.
+// Errors: [AlreadyOwnedError]; an error if the namespaces forbid that owner owns obj, or if owner has no UID.
 func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme,
 	options ...func(*metav1.OwnerReference),
 ) error {
@@ -51,9 +51,8 @@ func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runt
 	return nil
 }
 
-// SetOwnerReference makes owner one of the owners of obj, which is deleted when all of them are. A reference to owner,
-// or to an object that had its name before, is replaced, and stays a controller reference if it was one. Nothing is
-// written.
+// SetOwnerReference makes owner one of the owners of obj, which is deleted when all of them are. It replaces a
+// reference to owner, or to a deleted object that had its name; a controller reference stays one. It sends no request.
 func SetOwnerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme,
 	options ...func(*metav1.OwnerReference),
 ) error {
@@ -65,8 +64,8 @@ func SetOwnerReference(owner client.Object, obj metav1.Object, scheme *runtime.S
 	return nil
 }
 
-// HasOwnerReference reports whether refs has a reference to owner. A reference to a former object of its name does not
-// count, unless owner has no UID.
+// HasOwnerReference reports whether refs has a reference to owner. A reference with another UID does not count, unless
+// owner has no UID.
 func HasOwnerReference(refs []metav1.OwnerReference, owner client.Object, scheme *runtime.Scheme) (bool, error) {
 	k, err := kinds.Of(scheme, owner)
 	if err != nil {
@@ -80,7 +79,7 @@ func HasOwnerReference(refs []metav1.OwnerReference, owner client.Object, scheme
 	}), nil
 }
 
-// RemoveOwnerReference makes owner none of the owners of obj, and reports whether that changed it. Nothing is written.
+// RemoveOwnerReference removes owner from the owners of obj and reports whether that changed obj. It sends no request.
 func RemoveOwnerReference(owner metav1.Object, obj metav1.Object) (changed bool) {
 	refs := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()),
 		func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
@@ -91,11 +90,13 @@ func RemoveOwnerReference(owner metav1.Object, obj metav1.Object) (changed bool)
 	return changed
 }
 
-// RemoveControllerReference is [RemoveOwnerReference] if owner is the controller of obj, and otherwise does nothing.
+// RemoveControllerReference is [RemoveOwnerReference] for the controller of obj. It does nothing if owner is not the
+// controller.
 func RemoveControllerReference(owner metav1.Object, obj metav1.Object) (changed bool) {
 	return metav1.IsControlledBy(obj, owner) && RemoveOwnerReference(owner, obj)
 }
 
+// ownerReference returns a reference to owner from obj.
 func ownerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) (metav1.OwnerReference, error) {
 	if misuse.IsNil(obj) {
 		return metav1.OwnerReference{}, errors.New("set owner: the owned object is nil")
@@ -109,8 +110,8 @@ func ownerReference(owner client.Object, obj metav1.Object, scheme *runtime.Sche
 			fmt.Errorf("owner of %s: %s %s has no UID: it was not read from the server",
 				client.ObjectKeyFromObject(obj), k.GVK.Kind, owner.GetName())
 	}
-	// The garbage collector looks for the owner in the namespace of what is owned, and deletes what it owns if it is
-	// not there.
+	// The garbage collector looks for the owner in the namespace of the owned object, and deletes the object if the
+	// owner is not there.
 	if owner.GetNamespace() != "" && owner.GetNamespace() != obj.GetNamespace() {
 		return metav1.OwnerReference{},
 			fmt.Errorf("%s %s of namespace %s cannot own %s: an owner must be in the same namespace, or cluster-scoped",
@@ -122,7 +123,7 @@ func ownerReference(owner client.Object, obj metav1.Object, scheme *runtime.Sche
 	}, nil
 }
 
-// setReference puts ref in the place of all references to the same owner, or adds it.
+// setReference replaces all references to the same owner by ref, or adds ref.
 func setReference(obj metav1.Object, ref metav1.OwnerReference, options []func(*metav1.OwnerReference)) {
 	refs := slices.Clone(obj.GetOwnerReferences())
 	same := func(r metav1.OwnerReference) bool { return sameOwner(r, ref) }
@@ -140,7 +141,7 @@ func setReference(obj metav1.Object, ref metav1.OwnerReference, options []func(*
 }
 
 // sameOwner reports whether both references have the same group, kind and name. It ignores the version, which may
-// change, and the UID: an object that is gone does not come back.
+// change, and the UID: a reference to a deleted object of the same name is out of date.
 func sameOwner(a, b metav1.OwnerReference) bool {
 	ga, _ := schema.ParseGroupVersion(a.APIVersion)
 	gb, _ := schema.ParseGroupVersion(b.APIVersion)

@@ -14,28 +14,30 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// PatchHelper writes what a reconciler changed in an object: it keeps the object as it was before, and sends the
-// difference at the end.
+// PatchHelper writes what a reconciler changed in an object. It remembers the object as it was and sends the
+// difference.
 //
 //	helper, err := controllerutil.NewPatchHelper(c, obj)
 //	…
 //	defer func() { err = errors.Join(err, helper.Patch(ctx, obj)) }()
 //
-// Nothing changed costs no call; a change of anything but status one merge patch; a change of status one patch of the
-// status subresource; both, both. The patch holds nothing but what changed, so writers of other fields are left
-// alone. Where it removes a field or a key of a map, it demands that the object is still the one that was read: else
-// it could remove what somebody put there since. The same where it changes a list outside of status, as the
-// finalizers and the owners: a list is replaced as a whole, with all that others have added. Lists of status belong
-// to who writes it. Numbers are compared exactly.
+// It sends no request if nothing changed, one merge patch for changes outside the status, and one patch of the status
+// subresource for changes of the status. The patches have only what changed, so they do not touch the fields of other
+// writers.
+//
+// A patch could undo the changes of others where it removes a field or a key of a map, and where it changes a list
+// outside the status, such as the finalizers or the owners: a merge patch replaces a list as a whole. Such a patch has
+// the resource version as a precondition. Lists in the status have only one writer. Numbers are compared exactly.
 type PatchHelper struct {
 	client client.Client
-	// before is the object as it was, without status and what only the server writes; status is its status.
+	// before is the object as it was, without its status and without the fields that only the server writes. status is
+	// its status.
 	before, status map[string]any
-	// known is the state of the object that the server told last.
+	// known has the UID and the resource version that the server answered last.
 	known metav1.ObjectMeta
 }
 
-// NewPatchHelper takes the picture of obj that changes are measured against.
+// NewPatchHelper returns a helper that sends the changes made to obj from now on.
 func NewPatchHelper(c client.Client, obj client.Object) (*PatchHelper, error) {
 	if err := usable(c, obj); err != nil {
 		return nil, fmt.Errorf("patch helper: %w", err)
@@ -47,18 +49,19 @@ func NewPatchHelper(c client.Client, obj client.Object) (*PatchHelper, error) {
 	return &PatchHelper{client: c, before: before, status: status, known: stateOf(obj)}, nil
 }
 
+// stateOf returns the UID and the resource version of obj.
 func stateOf(obj client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion()}
 }
 
-// split encodes an object, exactly, as what a writer may change but its status, and the status.
+// split returns the content of obj that a writer may change, in two parts: all but the status, and the status.
 func split(obj client.Object) (main, status map[string]any, err error) {
 	if main, err = patches.Content(obj); err != nil {
 		return nil, nil, err
 	}
 	status, _ = main["status"].(map[string]any)
 	delete(main, "status")
-	delete(main, "apiVersion") // Not every Go value says it, and it cannot change.
+	delete(main, "apiVersion") // Typed objects may lack it, and it cannot change.
 	delete(main, "kind")
 	if metadata, is := main["metadata"].(map[string]any); is {
 		for _, servers := range []string{"resourceVersion", "generation", "managedFields", "creationTimestamp", "uid"} {
@@ -68,11 +71,11 @@ func split(obj client.Object) (main, status map[string]any, err error) {
 	return main, status, nil
 }
 
-// Patch writes the difference between obj and the picture. Then obj is what the server answered, and the picture too:
-// Patch may be called again. After an error obj is as the caller made it.
+// Patch writes what changed in obj and replaces obj by the server's answer. Further calls send what changed since.
+// After an error obj is as before the call.
 //
-// Errors: of the patch, and then the status was not sent; of the status. A conflict where something was removed from
-// an object that others have changed: reconcile again.
+// Errors: the error of the first patch, and then the patch of the status was not sent; the error of the second. They
+// are a conflict if the patch could undo changes of others: reconcile again.
 func (h *PatchHelper) Patch(ctx context.Context, obj client.Object) error {
 	if misuse.IsNil(obj) {
 		return fmt.Errorf("patch: %w", kinds.ErrNoObject)
@@ -113,7 +116,7 @@ func (h *PatchHelper) HasChanges(obj client.Object) (bool, error) {
 	return len(patches.Difference(h.before, main))+len(patches.Difference(h.status, status)) > 0, err
 }
 
-// send encodes changes, bound to the known state where they must be, and patches with them.
+// send sends changes as a merge patch. If bound is set, the known state is its precondition.
 func (h *PatchHelper) send(changes map[string]any, bound bool, patch func(client.Patch) error) error {
 	if bound {
 		patches.OnlyAt(&h.known, changes)
@@ -125,8 +128,8 @@ func (h *PatchHelper) send(changes map[string]any, bound bool, patch func(client
 	return patch(client.RawPatch(types.MergePatchType, data))
 }
 
-// overwrites reports whether a merge patch can undo what others wrote: it removes something or, with lists, replaces
-// a list.
+// overwrites reports whether a merge patch can undo changes of others: because it removes a field or, if lists is set,
+// because it replaces a list.
 func overwrites(patch map[string]any, lists bool) bool {
 	for _, value := range patch {
 		switch value := value.(type) {

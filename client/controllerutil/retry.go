@@ -10,14 +10,13 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// conflictRetries is how often RetryOnConflict tries again.
+// conflictRetries bounds how often RetryOnConflict tries again.
 const conflictRetries = 8
 
-// RetryOnConflict reads obj from the server, lets mutate change it and updates it, and begins again when somebody was
-// faster. An error of mutate ends it. It is for what has to be written now; a reconciler returns the conflict
-// instead.
+// RetryOnConflict reads obj from the server, calls mutate to change it, and updates it. After a conflict it begins
+// again. It is for programs that must write now; a reconciler returns the conflict instead.
 //
-// Errors: the last conflict, after some tries with growing pauses; all others at once.
+// Errors: the last conflict, after some tries with growing pauses; any other error at once, that of mutate included.
 func RetryOnConflict(ctx context.Context, c client.Client, obj client.Object, mutate func() error) error {
 	if err := usable(c, obj); err != nil {
 		return fmt.Errorf("retry on conflict: %w", err)

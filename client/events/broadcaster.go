@@ -20,30 +20,32 @@ import (
 	"github.com/flyball-dev/flyball/internal/groupclient"
 )
 
-// Options tunes a [Broadcaster]. The zero value works.
+// Options configures a [Broadcaster]. The zero value works.
 type Options struct {
-	// Scheme names the kind of objects that do not say it themselves. Nil means client-go's scheme of built-in types.
+	// Scheme maps Go types to kinds. Nil means client-go's scheme of built-in types.
 	Scheme *runtime.Scheme
 	// QueueSize is how many events may wait to be sent. Zero means 1000.
 	QueueSize int
-	// MaxTries is how often one event is sent before it is given up, while the server is away. Zero means 12.
+	// MaxTries is how often Run tries to send an event while the server does not answer. Zero means 12.
 	MaxTries int
 	// RetryDelay is the time between two tries. The first retry comes after a random part of it, so that processes
 	// do not return in step after an outage. Zero means 10 s.
 	RetryDelay time.Duration
 	// DrainTimeout is how long Run goes on sending after its context ended. Zero means 5 s; negative means not at all.
 	DrainTimeout time.Duration
-	// BurstSize is how many events of one type a component may send about one object in a burst, and QPS how many more
-	// per second after that. A reason that was not sent for 1/QPS is sent even so, but only BurstSize different ones
-	// are in that time. The first event that is not sent is logged, and all of them are counted in Stats.Filtered.
-	// Zero means 25, and one in five minutes; a negative BurstSize means no limit.
+	// BurstSize is how many events of one type a component may send about one object in a burst. QPS is how many more
+	// it may send per second after that. Beyond that an event is sent only if its reason was not sent for 1/QPS, and
+	// only for BurstSize different reasons in that time. The first event that is not sent is logged, and all of them
+	// are counted in Stats.Filtered. Zero means 25, and one in five minutes; a negative BurstSize means no limit.
 	//
 	// Source: client-go v0.37.2 tools/record, CorrelatorOptions.
 	BurstSize int
 	QPS       float32
-	// SpamKeyFunc names what has a budget of BurstSize. Nil means each type of event, object and component.
+	// SpamKeyFunc returns the key of the budget that an event counts against. Nil means one budget for each type of
+	// event, object and component.
 	SpamKeyFunc func(*corev1.Event) string
-	// Random returns numbers in [0,1) for the first retry. Nil means math/rand/v2; the simulator passes its own.
+	// Random returns numbers in [0,1) for the delay of the first retry. Nil means math/rand/v2; the simulator passes
+	// its own.
 	Random func() float64
 }
 
@@ -71,16 +73,19 @@ func (o Options) withDefaults() Options {
 
 // Broadcaster takes events from any number of recorders and sends them to the API server, in the order of recording.
 //
-// Its books keep to client-go's rules of correlation. It differs in five ways, each for not losing events: what is
-// queued at the stop is sent, not discarded; a server that answers 429, 5xx or "timeout" is tried again, not only one
-// that does not answer; two events in one tick of the clock get two names; an answer lost on its way is not a second
-// event; and which of many similar events are combined does not depend on the iteration order of a map.
+// It correlates events by the rules of client-go, and differs from it in five ways:
+//
+//   - When it stops it sends the queued events; client-go discards them.
+//   - It tries again when the server answers 429, 5xx or "timeout", not only when there is no answer.
+//   - Two events in one tick of the clock get two names.
+//   - An event whose answer was lost is not created twice.
+//   - Which of many similar events are combined does not depend on the iteration order of a map.
 //
 // Concurrency: every method may be called from any goroutine. Events may be recorded before Run: they wait.
 //
 // Source: client-go v0.37.2 tools/record/event.go.
 type Broadcaster struct {
-	// server returns a client of the events of a namespace.
+	// server returns the client for the events of a namespace.
 	server  func(namespace string) eventClient
 	options Options
 	queue   *queue
@@ -97,7 +102,7 @@ type eventClient interface {
 
 // New returns a broadcaster that sends to the API server of config. It starts nothing: see [Broadcaster.Run].
 //
-// Errors: a config from which no client can be made.
+// Errors: an invalid config.
 func New(config *rest.Config, o Options) (*Broadcaster, error) {
 	if config == nil {
 		return nil, errors.New("events: the config is nil: it names the cluster to send to")
@@ -116,41 +121,42 @@ func newBroadcaster(server func(namespace string) eventClient, o Options) *Broad
 	return &Broadcaster{server: server, options: o, queue: newQueue(o.QueueSize), names: &nameSource{}}
 }
 
-// Recorder returns the recorder of a component. Its events carry the name as their source and reporting controller.
+// Recorder returns the recorder of a component. Its name is the source and the reporting controller of the events.
 func (b *Broadcaster) Recorder(component string) Recorder {
 	return &componentRecorder{broadcaster: b, component: component}
 }
 
-// Stats tells what became of every event recorded so far.
+// Stats returns the counters of the events recorded so far.
 func (b *Broadcaster) Stats() Stats { return b.queue.snapshot() }
 
-// Stats counts recorded events by what became of them.
+// Stats counts recorded events by their outcome.
 //
-// Invariant: Recorded is the sum of all others, but for the one event that is being sent at this moment.
+// Invariant: Recorded is the sum of the other counters, plus one while an event is being sent.
 type Stats struct {
-	Recorded    int // handed to a recorder
+	Recorded    int // all
 	Queued      int // waiting
-	Sent        int // created or added to an earlier one, acknowledged by the server
+	Sent        int // created, or added to an earlier event, and acknowledged by the server
 	Filtered    int // over the budget of their component for their object; see Options.BurstSize
-	Rejected    int // refused by the server for a reason that trying again does not cure
-	GivenUp     int // the server stayed away for MaxTries tries
-	Overflowed  int // the queue was full
-	Invalid     int // not an event: unknown type, or an object that cannot be referred to
+	Rejected    int // refused by the server, for a reason that another try does not change
+	GivenUp     int // not answered by the server in MaxTries tries
+	Overflowed  int // recorded while the queue was full
+	Invalid     int // of an unknown type, or about an object that has no reference
 	Late        int // recorded after the stop
-	Undelivered int // still unsent when the drain timeout passed
+	Undelivered int // not sent when the drain timeout passed
 }
 
-// Lost is how many events will never reach the server although nothing was wrong with them.
+// Lost returns how many valid events will never reach the server.
 func (s Stats) Lost() int { return s.GivenUp + s.Overflowed + s.Late + s.Undelivered }
 
-// undeliveredError says which events were left when the drain timeout of a stopping [Broadcaster] passed.
+// undeliveredError is the error of a [Broadcaster] whose drain timeout passed before all events were sent.
 type undeliveredError struct {
 	// Events are the unsent events, oldest first.
 	Events []*corev1.Event
-	// Cause is why the first of them could not be sent; nil when there was no time to try.
+	// Cause is the error of the first of them; nil if there was no time to send it.
 	Cause error
 }
 
+// undeliveredShown is how many events the error names.
 const undeliveredShown = 5
 
 // Error names the first few events and counts the rest.
@@ -178,19 +184,20 @@ func describe(e *corev1.Event) string {
 	return fmt.Sprintf("%s %s/%s %s", o.Kind, o.Namespace, o.Name, e.Reason)
 }
 
-// Run sends until ctx ends, then closes the intake and sends what is left, for at most Options.DrainTimeout.
+// Run sends events until ctx ends. Then it closes the queue and sends the events in it, for at most
+// Options.DrainTimeout.
 //
-// Errors: an error that names the events that were left; one when called twice.
+// Errors: an error that names the events that were not sent; an error on a second call.
 func (b *Broadcaster) Run(ctx context.Context) error {
 	if !b.started.CompareAndSwap(false, true) {
 		return errors.New("events broadcaster: Run called twice")
 	}
-	// Requests outlive the stop: they end with their answer, or at the deadline of the drain.
+	// Requests outlive ctx: they end with their answer, or at the deadline of the drain.
 	sendCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	s := &sender{Broadcaster: b, correlator: newCorrelator(b.names, b.options)}
 
-	done := make(chan struct{}) // closed by the sending goroutine when it is over
+	done := make(chan struct{}) // closed by the sending goroutine when it ends
 	go func() {
 		defer close(done)
 		s.run(sendCtx)

@@ -15,39 +15,39 @@ import (
 //
 // Source: client-go v0.37.2 tools/record/events_cache.go, the constants at its top.
 const (
-	aggregateThreshold = 10               // so many different messages under one reason, and they are combined
-	aggregateInterval  = 10 * time.Minute // a reason that was silent for longer starts afresh
+	aggregateThreshold = 10               // different messages with one reason from which on they are combined
+	aggregateInterval  = 10 * time.Minute // silence after which the messages of a reason are counted from zero again
 	spamBurst          = 25               // the default of Options.BurstSize
 	spamRefill         = 5 * time.Minute  // the default of 1/Options.QPS
-	correlatorMemory   = 4096             // keys remembered in each of the three books
+	correlatorMemory   = 4096             // keys in each of the three caches of a correlator
 )
 
 const aggregatePrefix = "(combined from similar events): "
 
-// correlator decides for each event whether it is new, a repeat, one of many similar ones, or spam. It is used by the
-// one sending goroutine only, hence without a lock.
+// correlator decides for each event whether it is new, a repetition, one of many similar ones, or spam.
+//
+// Concurrency: only the sending goroutine uses it.
 type correlator struct {
 	names *nameSource
-	// groups: groupKey -> *group, what was said lately under one reason about one object.
+	// groups maps a groupKey to its *group: the latest messages with one reason about one object.
 	groups *lru.Cache
-	// sightings: sightingKey -> sighting, the event on the server that a repeat is added to.
-	sightings *lru.Cache
-	// budgets: budgetKey, or what Options.SpamKeyFunc returns -> *budget, what a component may still say about one
-	// object.
+	// created maps a createdKey to its createdEvent: the event on the server to which a repetition is added.
+	created *lru.Cache
+	// budgets maps a budgetKey, or the result of Options.SpamKeyFunc, to its *budget.
 	budgets *lru.Cache
 	burst   int // negative: no limit
 	refill  time.Duration
 	spamKey func(*corev1.Event) string // or nil
 }
 
-// budgetKey names one component's talk of one type about one object.
+// budgetKey is equal for the events of one type that one component records about one object.
 type budgetKey struct {
 	source                                 corev1.EventSource
 	apiVersion, kind, namespace, name, uid string
 	eventType                              string
 }
 
-// groupKey names events that differ by nothing but their message.
+// groupKey is equal for events that differ only in their message.
 type groupKey struct {
 	budgetKey
 	reason, action                         string
@@ -55,36 +55,36 @@ type groupKey struct {
 	reportingController, reportingInstance string
 }
 
-// sightingKey names events that are equal but for their time. A combined event has its group as its key, with message
-// and field path empty, so that the next one is added to it whatever it says.
-type sightingKey struct {
+// createdKey is equal for events that differ only in their time. A combined event has no message and no field path in
+// its key, so that all further events of its group are added to it.
+type createdKey struct {
 	groupKey
 	combined           bool
 	fieldPath, message string
 }
 
-// group is the book of one groupKey. Invariant: len(messages) < aggregateThreshold.
+// group has the messages of the events with one groupKey. Invariant: len(messages) < aggregateThreshold.
 type group struct {
 	messages sets.Set[string]
 	last     time.Time
 }
 
-// sighting is what is needed to add a repeat to an event that was sent before.
-type sighting struct {
+// createdEvent is the part of a created event that is needed to add a repetition to it.
+type createdEvent struct {
 	name  string
-	first metav1.Time
+	time  metav1.Time
 	count int32
 }
 
 func newCorrelator(names *nameSource, o Options) *correlator {
 	c := &correlator{
-		burst:     cmp.Or(o.BurstSize, spamBurst),
-		refill:    spamRefill,
-		spamKey:   o.SpamKeyFunc,
-		names:     names,
-		groups:    lru.New(correlatorMemory),
-		sightings: lru.New(correlatorMemory),
-		budgets:   lru.New(correlatorMemory),
+		burst:   cmp.Or(o.BurstSize, spamBurst),
+		refill:  spamRefill,
+		spamKey: o.SpamKeyFunc,
+		names:   names,
+		groups:  lru.New(correlatorMemory),
+		created: lru.New(correlatorMemory),
+		budgets: lru.New(correlatorMemory),
 	}
 	if o.QPS > 0 {
 		c.refill = time.Duration(float64(time.Second) / float64(o.QPS))
@@ -92,7 +92,7 @@ func newCorrelator(names *nameSource, o Options) *correlator {
 	return c
 }
 
-func keysOf(e *corev1.Event) (groupKey, sightingKey) {
+func keysOf(e *corev1.Event) (groupKey, createdKey) {
 	o := e.InvolvedObject
 	g := groupKey{
 		budgetKey: budgetKey{
@@ -106,23 +106,24 @@ func keysOf(e *corev1.Event) (groupKey, sightingKey) {
 		g.related = *e.Related
 		g.related.ResourceVersion = "" // it differs from event to event
 	}
-	return g, sightingKey{groupKey: g, fieldPath: o.FieldPath, message: e.Message}
+	return g, createdKey{groupKey: g, fieldPath: o.FieldPath, message: e.Message}
 }
 
-// correlate returns the event to send and the key under which it is remembered. For spam, filtered is how many events
-// of the budget were not sent since one was, this one included. An event with a count above 1 is a repeat: it exists on
-// the server under its name, and is to be patched.
+// correlate returns the event to send and the key under which it is remembered. An event with a count above 1 is a
+// repetition: the server has an event of that name, which is to be patched. filtered is 0 unless the event is spam.
+// Then it is the number of events of the same budget, this one included, that were filtered since the last one was
+// sent.
 //
-// A filtered repeat is counted all the same: the next one that gets through carries the full count.
-func (c *correlator) correlate(e *corev1.Event, now time.Time) (out *corev1.Event, key sightingKey, filtered int) {
+// A filtered repetition counts as well: the next one that is sent has the full count.
+func (c *correlator) correlate(e *corev1.Event, now time.Time) (out *corev1.Event, key createdKey, filtered int) {
 	group, key := keysOf(e)
 	if c.isCrowded(group, e.Message, now) {
 		e = c.combine(e, now)
-		key = sightingKey{groupKey: group, combined: true}
+		key = createdKey{groupKey: group, combined: true}
 	}
-	if seen, found := c.sightings.Get(key); found {
-		s := seen.(sighting)
-		e.Name, e.FirstTimestamp, e.Count = s.name, s.first, s.count+1
+	if found, ok := c.created.Get(key); ok {
+		first := found.(createdEvent)
+		e.Name, e.FirstTimestamp, e.Count = first.name, first.time, first.count+1
 	}
 	c.remember(key, e)
 	if c.burst < 0 {
@@ -135,13 +136,13 @@ func (c *correlator) correlate(e *corev1.Event, now time.Time) (out *corev1.Even
 	return e, key, c.spend(budget, e.Reason, now)
 }
 
-// remember notes under which name an event is to be found on the server.
-func (c *correlator) remember(key sightingKey, e *corev1.Event) {
-	c.sightings.Add(key, sighting{name: e.Name, first: e.FirstTimestamp, count: e.Count})
+// remember records the name that an event has on the server.
+func (c *correlator) remember(key createdKey, e *corev1.Event) {
+	c.created.Add(key, createdEvent{name: e.Name, time: e.FirstTimestamp, count: e.Count})
 }
 
-// isCrowded notes the message in its group and reports whether it is one too many. The messages that came first go on
-// as events of their own; every further one is combined.
+// isCrowded adds the message to its group and reports whether the group is full. The messages that came first stay
+// events of their own; every further one is combined.
 func (c *correlator) isCrowded(key groupKey, message string, now time.Time) bool {
 	g := &group{}
 	if found, ok := c.groups.Get(key); ok {
@@ -162,7 +163,7 @@ func (c *correlator) isCrowded(key groupKey, message string, now time.Time) bool
 	return false
 }
 
-// combine builds the event that stands for all further ones of its group.
+// combine returns the event to which all further events of the group are added.
 func (c *correlator) combine(e *corev1.Event, now time.Time) *corev1.Event {
 	stamp := metav1.NewTime(now)
 	out := *e
@@ -175,20 +176,20 @@ func (c *correlator) combine(e *corev1.Event, now time.Time) *corev1.Event {
 	return &out
 }
 
-// budget is a token bucket: burst tokens at first, one more every refill, never more than burst.
+// budget is a token bucket. It begins with burst tokens and gets one every refill, up to burst.
 //
-// A reason that was not sent for the time of refill needs no token, unless burst others were. So an event that is
-// repeated over and over does not swallow one that comes once, such as the final one.
+// A reason that was not sent for the time of refill needs no token, unless burst others were sent in that time. So an
+// event that is repeated over and over does not suppress one that comes once, such as the final one.
 type budget struct {
 	tokens   float64
-	at       time.Time // when tokens was right
-	filtered int       // since an event was sent
-	// reasons is when a reason was last sent. Invariant: it has at most burst reasons.
+	at       time.Time // the time of tokens
+	filtered int       // events since the last one that was sent
+	// reasons has the time when each reason was last sent. Invariant: it has at most burst reasons.
 	reasons map[string]time.Time
 }
 
-// spend takes one token from a budget if there is one. It returns 0 if the event may be sent, and otherwise how many
-// events were filtered since the last one that was sent.
+// spend takes a token from a budget if it has one. It returns 0 if the event may be sent, and otherwise how many events
+// were filtered since the last one that was sent.
 func (c *correlator) spend(key lru.Key, reason string, now time.Time) (filtered int) {
 	b := &budget{tokens: float64(c.burst), at: now, reasons: map[string]time.Time{}}
 	if found, ok := c.budgets.Get(key); ok {

@@ -1,7 +1,7 @@
 // Package events records core/v1 Events about objects: the lines that "kubectl describe" prints under an object.
 //
-// A [Broadcaster] owns one bounded queue and, while its Run is active, one goroutine that sends. Every component asks
-// it for a [Recorder] of its own:
+// A [Broadcaster] has one bounded queue and, during Run, one goroutine that sends. Every component gets a [Recorder] of
+// its own from it:
 //
 //	Recorder.Eventf ──▶ queue (bounded) ──▶ correlator ──▶ create or patch ──▶ API server
 //	  any goroutine       never blocks       counts repeats,   retried while the server is away,
@@ -10,21 +10,21 @@
 //
 // # What becomes of an event
 //
-// Recording never blocks and never fails. What happened to an event is told by [Stats], where every recorded event is
-// counted in exactly one place: still queued, sent, filtered as spam, refused by the server, given up after retries,
-// or dropped because the queue was full or the broadcaster had stopped. Nothing is lost without being counted.
+// Recording never blocks and never fails. [Stats] counts every recorded event in exactly one place: still queued, sent,
+// filtered as spam, refused by the server, given up after retries, or dropped because the queue was full or the
+// broadcaster had stopped. No event is lost without being counted.
 //
 // # Stopping
 //
-// When the context of [Broadcaster.Run] ends, the intake closes and what is queued is sent with a context that is still
-// alive, for at most Options.DrainTimeout. What could not be sent by then is named in the error that Run
-// returns. Stop the code that records first and the broadcaster after it.
+// When the context of [Broadcaster.Run] ends, the queue closes, and Run sends the events in it for at most
+// Options.DrainTimeout. The error that Run returns names the events that are left. Stop the code that records first,
+// then the broadcaster.
 //
 // # Correlation
 //
-// A repeat of the same event increases the count of the first one by a patch. Ten or more different messages under one
+// A repetition of an event increases the count of the first one by a patch. Ten or more different messages with one
 // reason within ten minutes become one event whose message begins with "(combined from similar events): ". A component
 // may send 25 events of one type about one object, then one every five minutes.
 //
-// Source: client-go v0.37.2 tools/record/events_cache.go. The differences are listed at [Broadcaster].
+// Source: client-go v0.37.2 tools/record/events_cache.go. [Broadcaster] lists the differences.
 package events

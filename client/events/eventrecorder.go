@@ -16,20 +16,20 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// EventRecorder records events as events.k8s.io has them: with what was done and with a second object. It has the
-// methods of client-go's events.EventRecorder and events.AnnotatedEventRecorder, so any of them can be used for
-// another. A [Recorder] and an EventRecorder share one queue; the server shows the events of both in both APIs.
+// EventRecorder records events in the form of events.k8s.io: with an action and a second object. It has the methods of
+// client-go's events.EventRecorder and events.AnnotatedEventRecorder and can take their place. A [Recorder] and an
+// EventRecorder share one queue. The server shows the events of both in both APIs.
 //
-// Repetitions are counted in the event's series. An event with another note is another event, as with a Recorder.
+// Repetitions are counted in the series of the event. An event with another note is another event, as with a Recorder.
 //
-// Concurrency: as a Recorder.
+// Concurrency: as [Recorder].
 type EventRecorder interface {
-	// Eventf records an event about regarding. related is a second object, or nil. eventType is "Normal" or "Warning";
-	// reason is a short CamelCase word that says why; action is one that says what was done; both are required and have
-	// at most 128 bytes. The note for people is made of note and args; the server takes 1,024 bytes of it, and the rest
-	// is cut off. The objects are read before Eventf returns and not kept.
+	// Eventf records an event about regarding. related is a second object, or nil. eventType is "Normal" or "Warning".
+	// reason is a short CamelCase word for why something was done, and action one for what was done. Both are required
+	// and have at most 128 bytes. note and args are formatted into the text for people; it is cut off after the 1,024
+	// bytes that the server allows. The objects are not used after Eventf returns.
 	Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any)
-	// AnnotatedEventf is Eventf with annotations of the event, as those of [Recorder].
+	// AnnotatedEventf is Eventf for an event with annotations, as in [Recorder].
 	AnnotatedEventf(
 		regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string,
 		args ...any,
@@ -50,8 +50,9 @@ type controllerRecorder struct {
 	instance string
 }
 
-// EventRecorder returns the recorder of a controller for events with an action. Its name must be a qualified name, as
-// that of a label: "website-controller" or "example.com/website-controller". It is reported together with the host's.
+// EventRecorder returns the recorder of a controller for events with an action. The name of the controller must be a
+// qualified name, like the key of a label: "website-controller" or "example.com/website-controller". The reporting
+// instance of the events is that name with the name of the host.
 func (b *Broadcaster) EventRecorder(controller string) EventRecorder {
 	instance := controller
 	if host, err := os.Hostname(); err == nil {
@@ -82,8 +83,8 @@ func (r *controllerRecorder) AnnotatedEventf(
 	r.broadcaster.offer(event, err)
 }
 
-// newEvent builds the event in the form in which the correlator handles all events: with a count. What tells it from
-// one of a [Recorder] is its eventTime.
+// newEvent returns the event with a count, as the correlator needs it. Only events of an [EventRecorder] have an
+// eventTime; wireForm turns their count into a series.
 func (r *controllerRecorder) newEvent(o occurrence) (*corev1.Event, error) {
 	event, err := r.componentRecorder.newEvent(o)
 	if err != nil {
@@ -102,7 +103,7 @@ func (r *controllerRecorder) newEvent(o occurrence) (*corev1.Event, error) {
 	return event, nil
 }
 
-// check finds what the server would refuse.
+// check returns an error if the server would refuse the event.
 func (r *controllerRecorder) check(o occurrence) error {
 	if wrong := validation.IsQualifiedName(r.component); len(wrong) > 0 {
 		return fmt.Errorf("the controller's name %q is no qualified name: %s", r.component, strings.Join(wrong, "; "))
@@ -116,7 +117,7 @@ func (r *controllerRecorder) check(o occurrence) error {
 	return nil
 }
 
-// truncated returns text if it has at most limit bytes, else its beginning and an ellipsis.
+// truncated returns text, cut to limit bytes with an ellipsis if it is longer.
 func truncated(text string, limit int) string {
 	const ellipsis = "..."
 	if len(text) <= limit {
@@ -129,8 +130,8 @@ func truncated(text string, limit int) string {
 	return text[:end] + ellipsis
 }
 
-// wireForm returns the event as it is created on the server. An event with an eventTime has a series where others have
-// a count and two times, and its reporter only once.
+// wireForm returns the event as it is created on the server. An event with an eventTime has a series in the place of
+// the count and the two timestamps, and no source.
 func wireForm(e *corev1.Event) *corev1.Event {
 	if e.EventTime.IsZero() {
 		return e

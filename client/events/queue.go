@@ -8,24 +8,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// errClosed is what take returns when the intake is closed and everything was handed out.
+// errClosed is the error of take when the queue is closed and empty.
 var errClosed = errors.New("events queue is closed and empty")
 
-// queue is the bounded buffer between those who record and the one who sends. It also keeps the books.
+// queue is the bounded buffer between the recorders and the sender. It also has the counters.
 type queue struct {
 	capacity int
-	// closed is closed by close, once: the intake is shut. The sender waits on it to cut a retry delay short.
+	// closed is closed by close. The sender waits on it to cut a retry delay short.
 	closed chan struct{}
-	// wake tells the one taker that something changed. Sent to by offer and close, capacity 1 so that neither blocks.
+	// wake tells the sender that the queue has changed. offer and close send to it. Its capacity is 1, so that they do
+	// not block. It is never closed.
 	wake chan struct{}
 
 	mu       sync.Mutex
-	events   []*corev1.Event // invariant: len(events) <= capacity, oldest first
+	events   []*corev1.Event // oldest first; invariant: len(events) <= capacity
 	isClosed bool
-	// stats counts everything but Queued. Invariant: Recorded = len(events) + the one in the sender's hands + every
-	// other counter.
+	// stats has all counters but Queued. Invariant: Recorded is the sum of the other counters and of len(events), plus
+	// one while the sender has an event.
 	stats Stats
-	// overflow is how many events did not fit since the sender last asked.
+	// overflow is how many events did not fit since the last takeOverflow.
 	overflow int
 }
 
@@ -33,7 +34,7 @@ func newQueue(capacity int) *queue {
 	return &queue{capacity: capacity, closed: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// offer appends the event, or counts why it did not.
+// offer appends the event. If the queue is closed or full it only counts the event.
 func (q *queue) offer(event *corev1.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,7 +51,9 @@ func (q *queue) offer(event *corev1.Event) {
 	}
 }
 
-// take removes the oldest event, waiting for one. Errors: errClosed, or the context's.
+// take removes and returns the oldest event. It waits until there is one.
+//
+// Errors: errClosed; the error of ctx.
 func (q *queue) take(ctx context.Context) (*corev1.Event, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -81,7 +84,7 @@ func (q *queue) tryTake() (*corev1.Event, error) {
 	return event, nil
 }
 
-// close shuts the intake; what is queued can still be taken.
+// close refuses further events. Those in the queue can still be taken.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,7 +96,7 @@ func (q *queue) close() {
 	q.signal()
 }
 
-// abandon empties the queue at the end of the drain and returns what was in it.
+// abandon empties the queue at the end of the drain and returns the events that were in it.
 func (q *queue) abandon() []*corev1.Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,7 +113,7 @@ func (q *queue) signal() {
 	}
 }
 
-// count applies one change to the books.
+// count changes the counters.
 func (q *queue) count(change func(*Stats)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,7 +124,7 @@ func (q *queue) countInvalid() {
 	q.count(func(s *Stats) { s.Recorded++; s.Invalid++ })
 }
 
-// takeOverflow returns how many events did not fit since it was last called.
+// takeOverflow returns how many events did not fit since the last call.
 func (q *queue) takeOverflow() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

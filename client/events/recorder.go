@@ -19,19 +19,19 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// Recorder records what happened to an object, for people to read. It has the methods of client-go's
-// record.EventRecorder, so either can be used for the other.
+// Recorder records events about objects, for people to read. It has the methods of client-go's record.EventRecorder and
+// can take its place.
 //
-// Concurrency: the methods may be called from any goroutine, hold no lock while they format, and never block on the
-// network.
+// Concurrency: the methods may be called from any goroutine. They hold no lock while they format, and do not wait for
+// the network.
 type Recorder interface {
-	// Event records an event about obj. eventType is "Normal" or "Warning"; reason is a short CamelCase word for
-	// machines to match; message is the sentence for people. obj is read before Event returns and not kept.
+	// Event records an event about obj. eventType is "Normal" or "Warning". reason is a short CamelCase word for
+	// programs, and message a sentence for people. obj is not used after Event returns.
 	Event(obj runtime.Object, eventType, reason, message string)
-	// Eventf is Event with a message made of format and args.
+	// Eventf is Event with a formatted message.
 	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
-	// AnnotatedEventf is Eventf with annotations of the event. Repetitions are added to the first event of their kind,
-	// which keeps its annotations; an event that combines similar ones has none.
+	// AnnotatedEventf is Eventf for an event with annotations. A repetition is added to the first event, which keeps
+	// its annotations. An event that combines similar ones has no annotations.
 	AnnotatedEventf(
 		obj runtime.Object, annotations map[string]string, eventType, reason, format string, args ...any,
 	)
@@ -43,7 +43,7 @@ type componentRecorder struct {
 	component   string
 }
 
-// occurrence is what a caller of a recorder tells. Only an [EventRecorder] sets related and action.
+// occurrence has the arguments of a recorder's methods. Only an [EventRecorder] sets related and action.
 type occurrence struct {
 	regarding, related                 runtime.Object
 	annotations                        map[string]string
@@ -75,8 +75,8 @@ func (r *componentRecorder) record(o occurrence) {
 	r.broadcaster.offer(event, err)
 }
 
-// offer queues an event, or reports why there is none: err is a mistake in the caller's code, and a recorder has
-// neither a context nor a result.
+// offer queues an event. A non-nil err, a mistake in the caller's code, is logged: a recorder has no result, nor a
+// context with a logger.
 func (b *Broadcaster) offer(event *corev1.Event, err error) {
 	if err != nil {
 		b.queue.countInvalid()
@@ -86,7 +86,7 @@ func (b *Broadcaster) offer(event *corev1.Event, err error) {
 	b.queue.offer(event)
 }
 
-// newEvent builds the event as it would be created if it were the first of its kind.
+// newEvent returns the event as the server would get it if it is not a repetition.
 func (r *componentRecorder) newEvent(o occurrence) (*corev1.Event, error) {
 	fail := func(err error) (*corev1.Event, error) {
 		return nil, fmt.Errorf("event %q of %s: %w", o.reason, r.component, err)
@@ -105,7 +105,7 @@ func (r *componentRecorder) newEvent(o occurrence) (*corev1.Event, error) {
 	now := time.Now()
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			// Events are namespaced, also those about cluster-scoped objects.
+			// An event has a namespace even if its object has none.
 			Namespace:   cmp.Or(ref.Namespace, metav1.NamespaceDefault),
 			Name:        r.broadcaster.names.next(ref.Name, now),
 			Annotations: maps.Clone(o.annotations),
@@ -122,11 +122,10 @@ func (r *componentRecorder) newEvent(o occurrence) (*corev1.Event, error) {
 	}, nil
 }
 
-// nameSource hands out event names: the object's name, a dot, and the time in hexadecimal nanoseconds.
+// nameSource generates event names: the object's name, a dot, and the time in hexadecimal nanoseconds.
 //
-// Invariant: no number is handed out twice by one source. Two events about one object in one tick of the clock (a
-// coarse clock, or the frozen one of a testing/synctest bubble) would otherwise get one name, and the second would be
-// lost.
+// Invariant: a source uses no number twice. Otherwise two events about one object in one tick of the clock, which may
+// be coarse or stand still in a testing/synctest bubble, would have the same name, and the second would be lost.
 //
 // Source: client-go v0.37.2 tools/record/util.GenerateEventName.
 type nameSource struct {

@@ -21,11 +21,12 @@ const drainRetryDelay = 200 * time.Millisecond
 type sender struct {
 	*Broadcaster
 	correlator *correlator
-	// lastErr is why the latest try failed, nil after a success.
+	// lastErr is the error of the latest try; nil after a success.
 	lastErr error
-	// awaySince is when the server stopped answering; zero while it does. An outage is two log lines, not one per try.
+	// awaySince is when the server stopped answering; zero while it answers. An outage takes two log lines, however
+	// many tries fail.
 	awaySince time.Time
-	// undelivered holds the event that was in hand when the drain timeout passed.
+	// undelivered has the event that was being sent when the drain timeout passed.
 	undelivered []*corev1.Event
 }
 
@@ -35,7 +36,7 @@ func (s *sender) run(ctx context.Context) {
 	for {
 		event, err := s.queue.take(ctx)
 		if err != nil {
-			return // closed and empty, or out of time: Run reports what is left
+			return // Run reports the events that are left.
 		}
 		if n := s.queue.takeOverflow(); n > 0 {
 			logger.Error(nil, "Events dropped: too many at once", "count", n, "queueSize", s.options.QueueSize)
@@ -57,27 +58,27 @@ func (s *sender) run(ctx context.Context) {
 	}
 }
 
-// verdict is what one try to send an event came to.
-type verdict int
+// outcome is the result of one try to send an event.
+type outcome int
 
 const (
-	sent     verdict = iota // the server has it
-	rejected                // the server will never take it
-	again                   // the server is away or overloaded
+	sent     outcome = iota // the server has the event
+	rejected                // the server will never accept the event
+	again                   // the server does not answer, or is overloaded
 )
 
-// deliver tries until the event is sent, refused or given up.
-func (s *sender) deliver(ctx context.Context, event *corev1.Event, key sightingKey) {
+// deliver tries until the event is sent, rejected or given up.
+func (s *sender) deliver(ctx context.Context, event *corev1.Event, key createdKey) {
 	logger := klog.FromContext(ctx)
 	for try := 1; ; try++ {
 		result, err := s.try(ctx, event, key, try)
 		switch result {
 		case sent:
-			s.noteAnswer(ctx)
+			s.serverAnswered(ctx)
 			s.queue.count(func(b *Stats) { b.Sent++ })
 			return
 		case rejected:
-			s.noteAnswer(ctx)
+			s.serverAnswered(ctx)
 			s.queue.count(func(b *Stats) { b.Rejected++ })
 			if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 				logger.V(5).Info("Event rejected", "event", describe(event), "err", err)
@@ -86,7 +87,7 @@ func (s *sender) deliver(ctx context.Context, event *corev1.Event, key sightingK
 			}
 			return
 		case again:
-			s.noteFailure(ctx, err)
+			s.serverFailed(ctx, err)
 		}
 		if try >= s.options.MaxTries && !s.isDraining() {
 			s.queue.count(func(b *Stats) { b.GivenUp++ })
@@ -101,8 +102,8 @@ func (s *sender) deliver(ctx context.Context, event *corev1.Event, key sightingK
 	}
 }
 
-// try sends the event once: a repeat as a patch of the first one, or as a new event when that one has expired.
-func (s *sender) try(ctx context.Context, event *corev1.Event, key sightingKey, try int) (verdict, error) {
+// try sends the event once. A repetition is a patch of the first event, or a new event if the first one has expired.
+func (s *sender) try(ctx context.Context, event *corev1.Event, key createdKey, try int) (outcome, error) {
 	client := s.server(event.Namespace)
 	if event.Count > 1 {
 		patch, err := repeatPatch(event)
@@ -111,24 +112,24 @@ func (s *sender) try(ctx context.Context, event *corev1.Event, key sightingKey, 
 		}
 		_, err = client.Patch(ctx, event.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 		if !apierrors.IsNotFound(err) {
-			return judge(err), err
+			return outcomeOf(err), err
 		}
 	}
 	_, err := client.Create(ctx, wireForm(event), metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
-		return judge(err), err
+		return outcomeOf(err), err
 	}
 	if try > 1 {
-		return sent, nil // an earlier try arrived; only its answer did not
+		return sent, nil // The answer to an earlier try was lost.
 	}
-	// Another process took this very name in this very nanosecond.
+	// Another process used the same name in the same nanosecond.
 	event.Name = s.names.next(event.InvolvedObject.Name, time.Now())
 	s.correlator.remember(key, event)
 	_, err = client.Create(ctx, wireForm(event), metav1.CreateOptions{})
-	return judge(err), err
+	return outcomeOf(err), err
 }
 
-// repeatPatch makes the patch that turns the event on the server into its own repeat.
+// repeatPatch returns the patch that adds a repetition to the event on the server.
 func repeatPatch(event *corev1.Event) ([]byte, error) {
 	if series := seriesOf(event); series != nil {
 		return json.Marshal(struct {
@@ -143,8 +144,9 @@ func repeatPatch(event *corev1.Event) ([]byte, error) {
 	}{event.Count, event.LastTimestamp, event.Message})
 }
 
-// judge sorts the answer of the server: an answer that says "not now" and no answer at all are worth another try.
-func judge(err error) verdict {
+// outcomeOf returns the outcome of a request. Another try is worthwhile if the server refused it for the moment only,
+// or did not answer.
+func outcomeOf(err error) outcome {
 	var construction *rest.RequestConstructionError
 	var status apierrors.APIStatus
 	switch {
@@ -162,9 +164,10 @@ func judge(err error) verdict {
 	}
 }
 
-func (s *sender) noteFailure(ctx context.Context, err error) {
+// serverFailed records a try without an answer, and logs the first one of an outage.
+func (s *sender) serverFailed(ctx context.Context, err error) {
 	if ctx.Err() != nil && s.lastErr != nil {
-		return // the drain timeout cut this try short; the reason is the failure before it
+		return // The drain timeout cut this try short. The cause is the error before it.
 	}
 	s.lastErr = err
 	if s.awaySince.IsZero() {
@@ -173,7 +176,8 @@ func (s *sender) noteFailure(ctx context.Context, err error) {
 	}
 }
 
-func (s *sender) noteAnswer(ctx context.Context) {
+// serverAnswered records the end of an outage.
+func (s *sender) serverAnswered(ctx context.Context) {
 	s.lastErr = nil
 	if !s.awaySince.IsZero() {
 		klog.FromContext(ctx).Info("Sending events again", "duration", time.Since(s.awaySince))
@@ -190,8 +194,8 @@ func (s *sender) isDraining() bool {
 	}
 }
 
-// pause waits before the next try. The stop cuts a long delay short: the first try of the drain comes at once. It
-// returns false when ctx ended, that is when there will be no next try.
+// pause waits before the next try. When the broadcaster stops, the pause ends at once, so that the drain begins with a
+// try. It returns false if ctx has ended: then there is no next try.
 func (s *sender) pause(ctx context.Context, try int) bool {
 	delay, stop := s.options.RetryDelay, s.queue.closed
 	if try == 1 {

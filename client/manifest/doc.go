@@ -1,5 +1,5 @@
-// Package manifest reads objects out of YAML and JSON: of files, of standard input, of what a program has embedded.
-// And it installs them, as a program does that brings its own definitions.
+// Package manifest reads objects from YAML and JSON: from files, standard input and embedded files. It also installs
+// them, for programs that bring their own custom resource definitions.
 //
 //	//go:embed crds/*.yaml
 //	var crds embed.FS
@@ -8,13 +8,12 @@
 //	…
 //	err = manifest.Install(ctx, c, objects)
 //
-// All readers read alike:
+// All functions read the same format:
 //
-//   - A file has any number of documents, with "---" between them. One of nothing but comments is none.
-//   - A document is YAML, or JSON, or several JSON values in a row, as jq prints them.
-//   - A list (as kubectl get -o yaml prints one) is what it holds.
-//   - An object has an apiVersion, a kind and a name. What has not is refused, and so is a key that stands twice: one
-//     of the two was meant, and nobody can tell which.
+//   - A file has any number of documents, separated by "---". Documents of nothing but comments are skipped.
+//   - A document is YAML, JSON, or a sequence of JSON values, as jq prints them.
+//   - A list, as kubectl get -o yaml prints it, stands for its items.
+//   - An object must have an apiVersion, a kind and a name. A key may not occur twice.
 //
-// What is wrong is said with the file and the document that it is in.
+// Errors name the file and the document.
 package manifest

@@ -18,8 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// Order tells what others need, namespaces and then definitions of resources, from all the rest. Either part keeps
-// its order otherwise.
+// Order splits all into the objects that others need, namespaces and then custom resource definitions, and the rest.
+// Otherwise it keeps the order.
 func Order(all []Object) (first, rest []Object) {
 	var definitions []Object
 	for _, obj := range all {
@@ -35,12 +35,12 @@ func Order(all []Object) (first, rest []Object) {
 	return append(first, definitions...), rest
 }
 
-// Install creates what is missing, in [Order], and leaves as it is what exists. Before the rest is created, and when
-// there is no rest before it returns, the resources that were defined are served: their objects may be among the
-// rest.
+// Install creates the objects that are missing, in the order of [Order]. It does not change existing objects. Before it
+// creates the rest, which may have objects of the new definitions, it waits until the server serves the definitions. It
+// does so even if there is no rest.
 //
-// Errors: the first object that cannot be created; the end of ctx, by its cause, while a definition is not served.
-// One that conflicts with another never is: give ctx a deadline.
+// Errors: the error of the first object that cannot be created; the cause of ctx if ctx ends while a definition is not
+// served. A definition that conflicts with another is never served: give ctx a deadline.
 func Install(ctx context.Context, c client.Client, all []Object) error {
 	first, rest := Order(all)
 	if err := create(ctx, c, first); err != nil {
@@ -66,9 +66,10 @@ func create(ctx context.Context, c client.Client, all []Object) error {
 	return nil
 }
 
-// pause is how long a definition is left alone that is not served yet.
+// pause is the time between two looks at a definition that is not served yet.
 const pause = 50 * time.Millisecond
 
+// awaitServed waits until the resources of a definition are served.
 func awaitServed(ctx context.Context, c client.Client, definition Object) error {
 	for crd := definition.DeepCopy(); ; {
 		is, err := served(ctx, c, crd)
@@ -87,8 +88,8 @@ func awaitServed(ctx context.Context, c client.Client, definition Object) error 
 	}
 }
 
-// served reads the definition and, when it is established, asks for objects of each of its versions: that it is
-// established is known to one server before it is known to the others, and before discovery tells of it.
+// served reads the definition and, if it is established, lists objects of each of its versions. The condition is not
+// enough: one server sets it before the other servers, and before discovery, have the resource.
 func served(ctx context.Context, c client.Client, crd *unstructured.Unstructured) (bool, error) {
 	err := c.Get(ctx, client.ObjectKeyFromObject(crd), crd, client.Live)
 	if err != nil || !conditions.Is(conditionsOf(crd), "Established", metav1.ConditionTrue) {
@@ -111,14 +112,14 @@ func served(ctx context.Context, c client.Client, crd *unstructured.Unstructured
 		switch {
 		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || errors.As(err, &unknown):
 			return false, nil
-		case err != nil && !apierrors.IsForbidden(err): // who may define a resource need not be allowed to read it
+		case err != nil && !apierrors.IsForbidden(err): // Defining it does not take the permission to read it.
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// conditionsOf are a definition's conditions, as far as a person has to know.
+// conditionsOf returns the conditions of a definition, with the fields that messages show.
 func conditionsOf(crd *unstructured.Unstructured) (all []metav1.Condition) {
 	list, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	for _, c := range list {
@@ -133,7 +134,7 @@ func conditionsOf(crd *unstructured.Unstructured) (all []metav1.Condition) {
 	return all
 }
 
-// wrong says which of a definition's conditions are not true.
+// wrong describes the conditions of a definition that are not true.
 func wrong(crd *unstructured.Unstructured) (text string) {
 	for _, c := range conditionsOf(crd) {
 		if c.Status != metav1.ConditionTrue {

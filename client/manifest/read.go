@@ -22,11 +22,11 @@ import (
 // Object is an object that was read.
 type Object struct {
 	*unstructured.Unstructured
-	// From is where it stood, for messages: "web.yaml, document 2".
+	// From is where the object was read, for messages: "web.yaml, document 2".
 	From string
 }
 
-// Read reads what r has; name is what messages call it. Nothing at all is no objects, and no error.
+// Read reads all objects from r. Errors and Object.From call it name. An empty r has no objects; that is not an error.
 func Read(name string, r io.Reader) (all []Object, err error) {
 	chunks, n := documents.NewYAMLReader(bufio.NewReader(r)), 0
 	for {
@@ -51,9 +51,11 @@ func Read(name string, r io.Reader) (all []Object, err error) {
 	}
 }
 
-// ReadFiles reads paths, one after the other: files, directories (what is in them with an ending of YAML or JSON, not
-// below, without kustomization.yaml), or "-" for stdin, which may be nil where that is not among them. That there is
-// nothing in all of them is an error.
+// ReadFiles reads the objects of all paths. A path is a file, a directory, or "-" for stdin, which may be nil if no
+// path is "-". A directory stands for the files in it, but not below it, whose names end as those of YAML and JSON do,
+// without kustomization.yaml.
+//
+// Errors: also if there are no objects at all.
 func ReadFiles(paths []string, stdin io.Reader) (all []Object, err error) {
 	for _, path := range paths {
 		if path == "-" {
@@ -80,8 +82,8 @@ func ReadFiles(paths []string, stdin io.Reader) (all []Object, err error) {
 	return all, nil
 }
 
-// ReadFS reads the files of fsys that match the patterns, which are those of [fs.Glob]; each must match something. It
-// is for manifests that a program embeds.
+// ReadFS reads the objects of the files in fsys that match the patterns of [fs.Glob]. Every pattern must match a file.
+// It is for embedded manifests.
 func ReadFS(fsys fs.FS, patterns ...string) (all []Object, err error) {
 	for _, pattern := range patterns {
 		files, err := fs.Glob(fsys, pattern)
@@ -100,6 +102,7 @@ func ReadFS(fsys fs.FS, patterns ...string) (all []Object, err error) {
 	return all, nil
 }
 
+// readFile appends the objects of a file.
 func readFile(all []Object, name string, open func() (fs.File, error)) ([]Object, error) {
 	f, err := open()
 	if err != nil {
@@ -110,7 +113,7 @@ func readFile(all []Object, name string, open func() (fs.File, error)) ([]Object
 	return append(all, found...), err
 }
 
-// values are the JSON values of a document that are in a row, or the document itself if it is something else.
+// values returns the JSON values in a document, or the document itself if it is not JSON.
 func values(document []byte) (all [][]byte) {
 	for row := stdjson.NewDecoder(bytes.NewReader(document)); ; {
 		var value stdjson.RawMessage
@@ -123,9 +126,9 @@ func values(document []byte) (all [][]byte) {
 	}
 }
 
-// decode returns nil for a document without anything in it.
+// decode decodes a document. The content of an empty document is nil.
 func decode(document []byte) (content map[string]any, err error) {
-	if !stdjson.Valid(document) { // JSON is not taken for YAML: its escapes are others
+	if !stdjson.Valid(document) { // JSON is not read as YAML, which has other escapes.
 		if document, err = yaml.YAMLToJSONStrict(document); err != nil {
 			return nil, err
 		}
@@ -134,7 +137,7 @@ func decode(document []byte) (content map[string]any, err error) {
 	return content, errors.Join(append([]error{err}, strict...)...)
 }
 
-// add appends obj, or what it holds if it is a list.
+// add appends obj, or the items of obj if it is a list.
 func add(all []Object, obj *unstructured.Unstructured, from string) ([]Object, error) {
 	switch {
 	case obj.GetKind() == "" || obj.GetAPIVersion() == "":
@@ -154,7 +157,7 @@ func add(all []Object, obj *unstructured.Unstructured, from string) ([]Object, e
 	return append(all, Object{obj, from}), nil
 }
 
-// Find reads the first object of a kind into a Go type of the API, which must have all its fields.
+// Find decodes the first object of a kind into a Go type of the API, which must have all fields of the object.
 func Find(all []Object, kind string, into any) error {
 	for _, obj := range all {
 		if obj.GetKind() != kind {

@@ -25,13 +25,14 @@ const (
 	Protobuf = runtime.ContentTypeProtobuf
 )
 
-// message is a Go type that Kubernetes generates a protobuf codec for.
+// message is implemented by the Go types for which Kubernetes generates a protobuf codec.
 type message interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// Accept returns what to ask for as the answer that is read into obj: protobuf if that is wanted and known of it.
+// Accept returns the Accept header of a request whose answer is decoded into obj. It asks for protobuf only where the
+// caller wants protobuf and obj is of a built-in kind.
 func Accept(obj runtime.Object, protobuf bool) string {
 	if protobuf && hasProtobuf(obj) {
 		return Protobuf + "," + JSON
@@ -39,8 +40,8 @@ func Accept(obj runtime.Object, protobuf bool) string {
 	return JSON
 }
 
-// hasProtobuf reports whether servers know obj's Go type as protobuf: those of k8s.io/api. A type of a custom resource
-// may have the methods, too, of its own or because it embeds one of those.
+// hasProtobuf reports whether obj is of a type of k8s.io/api, which servers know in protobuf. The methods are not
+// enough: the type of a custom resource may have them, too, for example from an embedded built-in type.
 func hasProtobuf(obj runtime.Object) bool {
 	if _, is := obj.(message); !is {
 		return false
@@ -49,8 +50,8 @@ func hasProtobuf(obj runtime.Object) bool {
 	return t.Kind() == reflect.Pointer && strings.HasPrefix(t.Elem().PkgPath(), "k8s.io/api/")
 }
 
-// encodesAsProtobuf reports whether obj can be sent as protobuf as the given kind. A raw extension cannot: its codec
-// leaves out an object that is not encoded yet.
+// encodesAsProtobuf reports whether obj can be sent in protobuf as the given kind. A type with a raw extension cannot:
+// the codec leaves out an embedded object that is not encoded yet.
 func encodesAsProtobuf(obj runtime.Object, gvk schema.GroupVersionKind) bool {
 	if !hasProtobuf(obj) || holdsRawExtension(reflect.TypeOf(obj).Elem()) {
 		return false
@@ -59,10 +60,10 @@ func encodesAsProtobuf(obj runtime.Object, gvk schema.GroupVersionKind) bool {
 	return err == nil && slices.Contains(known, gvk)
 }
 
-// rawExtensions has what holdsRawExtension found out, by type.
-var rawExtensions sync.Map
+// rawExtensions has the results of holdsRawExtension.
+var rawExtensions sync.Map // of reflect.Type to bool
 
-// holdsRawExtension reports whether values of a type of the API have a [runtime.RawExtension] somewhere.
+// holdsRawExtension reports whether values of the type t can contain a [runtime.RawExtension].
 func holdsRawExtension(t reflect.Type) bool {
 	if known, found := rawExtensions.Load(t); found {
 		return known.(bool)
@@ -93,8 +94,8 @@ func searchRawExtension(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// Encode returns obj as JSON or, if asked for and known, as protobuf. It says its kind even where the Go value does
-// not.
+// Encode returns obj in JSON or, if the caller wants it and the type allows it, in protobuf. The result has the kind
+// gvk even if obj has none.
 func Encode(obj runtime.Object, gvk schema.GroupVersionKind, protobuf bool) (data []byte, media string, err error) {
 	if protobuf && encodesAsProtobuf(obj, gvk) {
 		data, err = encodeProtobuf(obj.(message), gvk)
@@ -109,8 +110,8 @@ func Encode(obj runtime.Object, gvk schema.GroupVersionKind, protobuf bool) (dat
 	return data, media, nil
 }
 
-// encodeProtobuf puts the envelope of Kubernetes around obj. The codecs of apimachinery would write the kind into
-// obj for a moment, which others may read.
+// encodeProtobuf returns obj in the protobuf envelope of Kubernetes. The codecs of apimachinery write the kind into obj
+// for a moment, which is a race with other readers of obj.
 func encodeProtobuf(obj message, gvk schema.GroupVersionKind) ([]byte, error) {
 	raw, err := obj.Marshal()
 	if err != nil {
@@ -126,6 +127,7 @@ func encodeProtobuf(obj message, gvk schema.GroupVersionKind) ([]byte, error) {
 	return data, err
 }
 
+// encodeJSON returns the JSON of obj, with the kind gvk if obj has none.
 func encodeJSON(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
 	data, err := json.Marshal(obj)
 	if err != nil {
@@ -144,7 +146,7 @@ func encodeJSON(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error)
 	return append(append(head[:len(head)-1], ','), data[1:]...), nil
 }
 
-// DecodeJSON reads JSON into a new Go value; integers stay integers.
+// DecodeJSON decodes JSON into a new Go value. Integers stay integers.
 func DecodeJSON(data []byte, into any) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
 		return fmt.Errorf("decode response: %w", err)
@@ -152,7 +154,7 @@ func DecodeJSON(data []byte, into any) error {
 	return nil
 }
 
-// Decode reads an object or a list into a new Go value.
+// Decode decodes an object or a list into a new Go value. It also decodes protobuf into types without a protobuf codec.
 func Decode(contentType string, data []byte, into runtime.Object) error {
 	if !wire.IsProtobuf(contentType) {
 		return DecodeJSON(data, into)
@@ -178,8 +180,9 @@ func Decode(contentType string, data []byte, into runtime.Object) error {
 	return DecodeJSON(data, into)
 }
 
-// Decode returns the object in an answer. It fails if the answer is an object of another kind, as that of a subresource
-// may be.
+// Decode returns the object in an answer.
+//
+// Errors: [ErrOtherKind], because a subresource may answer with another kind.
 func (k Kind) Decode(scheme *runtime.Scheme, contentType string, data []byte) (informer.Object, error) {
 	obj, err := k.New(scheme)
 	if err != nil {
@@ -196,5 +199,5 @@ func (k Kind) Decode(scheme *runtime.Scheme, contentType string, data []byte) (i
 	return obj, nil
 }
 
-// ErrOtherKind reports an answer that is an object of another kind than what was asked for.
+// ErrOtherKind is the error of an answer whose object is not of the expected kind.
 var ErrOtherKind = errors.New("the server answered with another kind")

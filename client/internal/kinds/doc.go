@@ -1,4 +1,4 @@
-// Package kinds tells what kind of object a Go value is, and turns it into what is sent to a server and back.
+// Package kinds finds the kind of a Go value, and encodes and decodes objects.
 //
 // Reading order: kind.go, the kind of a value and its form; codec.go, JSON and protobuf.
 package kinds

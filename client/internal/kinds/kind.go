@@ -15,26 +15,25 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// Form is how an object is represented in this process.
+// Form is the representation of an object in this process.
 type Form uint8
 
-// The forms: a Go type of the API, *unstructured.Unstructured, *metav1.PartialObjectMetadata.
 const (
-	Typed Form = iota
-	Unstructured
-	Metadata
+	Typed        Form = iota // A Go type of the API.
+	Unstructured             // *unstructured.Unstructured
+	Metadata                 // *metav1.PartialObjectMetadata
 )
 
-// Kind is what a Go value says about itself.
+// Kind is a kind of objects in one form.
 type Kind struct {
 	GVK  schema.GroupVersionKind
 	Form Form
 }
 
-// ErrNoObject says that there is nothing to read into, or to write.
+// ErrNoObject is the error of a call with a nil object.
 var ErrNoObject = errors.New("the object is nil: pass a pointer to one, like &corev1.Pod{}")
 
-// Of returns the kind of an object, or of the elements of a list.
+// Of returns the kind of an object. For a list it returns the kind of the items.
 func Of(scheme *runtime.Scheme, obj runtime.Object) (Kind, error) {
 	if misuse.IsNil(obj) {
 		return Kind{}, ErrNoObject
@@ -94,5 +93,5 @@ func (k Kind) New(scheme *runtime.Scheme) (informer.Object, error) {
 	return obj, nil
 }
 
-// Set makes dst be src. Both are pointers to the same type.
+// Set copies the struct at src to dst. Both must be pointers to the same type.
 func Set(dst, src runtime.Object) { reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(src).Elem()) }
