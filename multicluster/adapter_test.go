@@ -7,22 +7,23 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// A build function may ask for a reconciler of another Each, of the same cluster. One that panics is called again.
-func TestEachBuildsWithoutALock(t *testing.T) {
+// A build function may get a reconciler of another PerCluster for the same cluster. A build function that panics is
+// called again.
+func TestPerClusterBuildsWithoutALock(t *testing.T) {
 	c := &Cluster{}
 	nothing := reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	})
 	calls := 0
-	inner := Each(func(*Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+	inner := PerCluster(func(*Cluster) (reconcile.Reconciler[reconcile.Request], error) {
 		if calls++; calls == 1 {
 			panic("not yet")
 		}
 		return nothing, nil
-	}).(*each)
-	outer := Each(func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+	}).(*perCluster)
+	outer := PerCluster(func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
 		return c.reconcilers.get(context.Background(), inner, c)
-	}).(*each)
+	}).(*perCluster)
 	ask := func() (panicked bool) {
 		defer func() { panicked = recover() != nil }()
 		if one, err := c.reconcilers.get(t.Context(), outer, c); err != nil || one == nil {

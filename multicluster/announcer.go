@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// announcer runs a provider, and remembers what it has announced.
+// announcer runs one provider.
 type announcer struct {
 	fleet    *Manager
 	provider Provider
@@ -18,10 +18,10 @@ type announcer struct {
 
 	// Guarded by the fleet's lock.
 
-	// runs counts the provider's runs. synced reports whether this run, or one before, has announced all clusters.
+	// runs counts the provider's runs. synced means that this run or an earlier one has announced all clusters.
 	runs   int
 	synced bool
-	// err is why the last run ended.
+	// err is the error of the last run; nil after Synced.
 	err error
 }
 
@@ -59,7 +59,7 @@ func (a *announcer) beginRun() *providerRun {
 	return &providerRun{announcer: a, number: a.runs}
 }
 
-// runEnded notes why a run ended. A provider that returns nil has announced all its clusters.
+// runEnded records how a run ended. A provider that returns nil has announced all its clusters.
 func (a *announcer) runEnded(err error) {
 	a.fleet.mu.Lock()
 	defer a.fleet.mu.Unlock()
@@ -67,7 +67,7 @@ func (a *announcer) runEnded(err error) {
 	a.synced = a.synced || err == nil
 }
 
-// providerRun is the [Fleet] of one run of a provider.
+// providerRun is the [Fleet] that one run of a provider receives.
 type providerRun struct {
 	announcer *announcer
 	number    int

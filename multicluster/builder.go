@@ -19,12 +19,12 @@ import (
 
 type kind = schema.GroupVersionKind
 
-// Handler turns the events of objects into requests for any clusters. [ClusterFromContext] returns the cluster in which
-// the event happened.
+// Handler turns the events of objects into requests, for the same cluster or for others. [ClusterFromContext] returns
+// the cluster of the event.
 type Handler = handler.EventHandler[informer.Object, Request]
 
-// Builder collects the parts of a controller. Its methods return the Builder, so that calls can be chained. Complete
-// reports the mistakes in all calls.
+// Builder collects the parts of a controller. Its methods return the Builder, so that calls can be chained. Mistakes in
+// any of the calls are reported by Complete.
 //
 // Concurrency: one goroutine at a time.
 type Builder struct {
@@ -46,20 +46,21 @@ func ControllerManagedBy(m *Manager) *Builder {
 	return b
 }
 
-// For sets the kind that the controller reconciles: each event of its objects, in each cluster, makes a request that
-// names the cluster and the object. It must be called once, unless the controller has only Watches and a name.
+// For sets the kind that the controller reconciles. Each event of an object of that kind, in any cluster, makes a
+// request that names the cluster and the object. For must be called once, unless the controller has only Watches and a
+// name.
 func (b *Builder) For(object informer.Object, o ...builder.WatchOptions) *Builder {
 	h := handler.EnqueueObject[informer.Object]()
 	return b.input(&input{call: "For", object: object, sameCluster: &h}, o)
 }
 
-// Owns watches objects that the controller makes. Each of their events makes a request for the object of For's kind, in
-// the same cluster, that owns the object as its controller. See builder.MatchEveryOwner.
+// Owns watches objects that the controller makes. Each of their events makes a request for their owner, the object of
+// For's kind in the same cluster that is named as their controller. See builder.MatchEveryOwner.
 func (b *Builder) Owns(object informer.Object, o ...builder.WatchOptions) *Builder {
 	return b.input(&input{call: "Owns", object: object, owns: true}, o)
 }
 
-// Watches watches other objects in each cluster. h turns their events into requests for the same cluster.
+// Watches watches other objects in each cluster. h turns their events into requests for the cluster of the event.
 func (b *Builder) Watches(object informer.Object, h builder.Handler, o ...builder.WatchOptions) *Builder {
 	return b.input(&input{call: "Watches", object: object, sameCluster: &h}, o)
 }
@@ -69,18 +70,18 @@ func (b *Builder) WatchesAcross(object informer.Object, h Handler, o ...builder.
 	return b.input(&input{call: "WatchesAcross", object: object, anyCluster: &h}, o)
 }
 
-// WatchesLocal watches objects of the local cluster, whether or not the controller engages it. h turns their events
-// into requests for any clusters. Controllers use it to apply declarations in the local cluster to others.
+// WatchesLocal watches objects of the local cluster, whatever EngageLocal is. h turns their events into requests for
+// any clusters. Controllers use it to apply declarations in the local cluster to others.
 func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...builder.WatchOptions) *Builder {
 	return b.input(&input{call: "WatchesLocal", object: object, anyCluster: &h, onlyLocal: true}, o)
 }
 
 // WatchesClusters turns the arrival and departure of clusters into requests, for these clusters or for others. A
-// controller that applies declarations in the local cluster to others needs it: a cluster that joins needs them, too,
-// and one that has left no longer belongs in their status. A nil function ignores the event.
+// controller that applies declarations in the local cluster to others needs both events: a cluster that joins needs the
+// declarations, too, and one that has left no longer belongs in their status. A nil function ignores the event.
 //
 // onLive is called for a cluster that the controller selects, once its caches there are filled, and again when the
-// cluster's labels change. While it fails it is called again, with backoff. onGone is called for a cluster that has
+// cluster's labels change. If it fails, it is called again, with backoff. onGone is called for a cluster that has
 // departed, or that the controller no longer selects. It is not called when the process stops.
 //
 // Concurrency: the functions should only compute requests. Work that takes long belongs in the reconciler.
@@ -95,7 +96,8 @@ func (b *Builder) WatchesClusters(onLive func(ctx context.Context, c *Cluster) (
 	return b
 }
 
-// WithEventFilter drops the events that p rejects. After several calls an event must pass all predicates.
+// WithEventFilter drops the events that p rejects. It may be called several times: an event must then pass every
+// predicate.
 func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
 	if b.calls.Given("WithEventFilter", "predicate", p) {
 		b.predicates = append(b.predicates, p)
@@ -104,9 +106,10 @@ func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
 }
 
 // WithClusterFilter restricts the controller to the clusters that f selects by their current names and labels; see
-// [MatchLabels]. After several calls a cluster must pass all filters. The filters do not apply to the local cluster.
+// [MatchLabels]. It may be called several times: a cluster must then pass every filter. The filters do not apply to the
+// local cluster.
 //
-// Concurrency: f is called at any time, with no lock held. It must be a function of its argument alone.
+// Concurrency: f may be called from any goroutine, with no lock held. Its result must depend on its argument alone.
 func (b *Builder) WithClusterFilter(f func(c ClusterInfo) bool) *Builder {
 	if b.calls.Given("WithClusterFilter", "filter", f) {
 		b.spec.clusterFilters = append(b.spec.clusterFilters, f)
@@ -121,18 +124,18 @@ func (b *Builder) EngageLocal(engage bool) *Builder {
 	return b
 }
 
-// ReportGone makes the controller call the reconciler for requests that were queued when their cluster departed,
-// instead of dropping them. In such a call [ClusterFromContext] finds no cluster, and [Manager.GetCluster] returns
-// [ErrClusterGone] for it.
+// ReportGone sets what happens to requests that are queued when their cluster departs. The default drops them. With
+// report the reconciler is called for them: [ClusterFromContext] then finds no cluster, and [Manager.GetCluster]
+// returns [ErrClusterGone] for the request's cluster.
 func (b *Builder) ReportGone(report bool) *Builder {
 	b.spec.reportGone = report
 	return b
 }
 
-// WithOptions sets the options of the loop. Workers is how many reconciles run at once in all clusters together; zero
-// means 8. See also Options.ClusterWorkers and Options.ReleaseAfter of the fleet. Nil Metrics means those of the local
-// manager. FailingAfter has no effect: a key that hangs or fails is reported in the controller's note and does not make
-// the process unready.
+// WithOptions sets the options of the inner controller. Workers is how many reconciles run at once in all clusters
+// together; zero means 8. See also Options.ClusterWorkers and Options.ReleaseAfter of the fleet. Nil Metrics means the
+// metrics of the local manager. FailingAfter has no effect: [Controller.Note] reports keys that hang or fail, and they
+// do not make the process unready.
 func (b *Builder) WithOptions(o reconcile.Options[Request]) *Builder {
 	b.calls.Options(o.Workers, defaultWorkers)
 	if o.Order != nil {
@@ -148,16 +151,17 @@ func (b *Builder) Named(name string) *Builder {
 	return b
 }
 
-// NeedLeaderElection sets whether the controller runs only while its process leads. The default is true, but false for
-// a fleet with an Owner, which decides for each cluster which replica works on it.
+// NeedLeaderElection sets whether the controller runs only while its process leads. The default is true. For a fleet
+// with an Owner it is false, because the Owner decides for each cluster which replica works on it.
 func (b *Builder) NeedLeaderElection(needs bool) *Builder {
 	b.elected = &needs
 	return b
 }
 
-// Complete builds the controller, adds it to the local manager, and engages the clusters that are in the fleet.
+// Complete builds the controller and adds it to the local manager. The controller works on the clusters that are in the
+// fleet and on those that join later.
 //
-// Errors: those of [Builder.Build]; a name that the manager has already.
+// Errors: those of [Builder.Build]; a name that the manager already has.
 func (b *Builder) Complete(r reconcile.Reconciler[Request]) error {
 	c, err := b.Build(r)
 	if err != nil {
@@ -170,9 +174,9 @@ func (b *Builder) Complete(r reconcile.Reconciler[Request]) error {
 	return nil
 }
 
-// Build makes the controller without adding it to the local manager. A further call makes another controller.
+// Build makes a controller without adding it to the local manager. Each call makes another controller.
 //
-// Errors: the mistakes in all calls before, joined.
+// Errors: the mistakes in all earlier calls, joined.
 func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
 	name, err := b.calls.End(r, len(b.spec.clusterHandlers))
 	if err != nil {
@@ -201,12 +205,12 @@ func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
 	return c, nil
 }
 
-// isEmpty reports whether a handler has no function. Nil is no handler at all.
+// isEmpty reports whether h is a handler without any function. A nil h is not: its input has another kind of handler.
 func isEmpty[K comparable](h *handler.EventHandler[informer.Object, K]) bool {
 	return h != nil && h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil
 }
 
-// input checks a call, and adds it to inputs if nothing is wrong with it.
+// input checks a call of For, Owns or Watches, and adds it to inputs if it is correct.
 func (b *Builder) input(in *input, o []builder.WatchOptions) *Builder {
 	in.options = builder.Merge(o...)
 	noted := buildcalls.Input{
@@ -228,7 +232,7 @@ func (b *Builder) input(in *input, o []builder.WatchOptions) *Builder {
 	return b
 }
 
-// kindOf returns the kind of an example object, found by its Go type.
+// kindOf returns the kind of an example object, which the scheme finds by its Go type.
 func (b *Builder) kindOf(object runtime.Object) (kind, error) {
 	found, err := b.spec.fleet.kinds.GroupVersionKindFor(object)
 	if err != nil {
@@ -238,62 +242,64 @@ func (b *Builder) kindOf(object runtime.Object) (kind, error) {
 	return found, err
 }
 
-// Each returns a reconciler for a fleet. It calls build once for each incarnation of a cluster and hands the requests
-// of that incarnation to the reconciler that build returned. So a reconciler that is written for one cluster, and holds
-// a client, works on many without a change. It is dropped when its cluster departs.
+// PerCluster returns a reconciler for a fleet that has a reconciler of its own for every cluster. It calls build once
+// for each incarnation of a cluster, and passes all requests of that incarnation to the reconciler that build returned.
+// So a reconciler that was written for one cluster, and holds a client, works on many clusters unchanged. It is dropped
+// when its cluster departs.
 //
-// Errors: when build fails, the reconcile fails with its error, and the next request calls build again.
-func Each(build func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error)) reconcile.Reconciler[Request] {
+// Errors: if build fails, the reconcile fails with the error of build, and the next request calls build again.
+func PerCluster(build func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error)) reconcile.Reconciler[Request] {
 	if build == nil {
-		panic("multicluster: Each: the function that builds reconcilers is nil")
+		panic("multicluster: PerCluster: the function that builds reconcilers is nil")
 	}
-	return &each{build: build}
+	return &perCluster{build: build}
 }
 
-type each struct {
+type perCluster struct {
 	build func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error)
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (e *each) Reconcile(ctx context.Context, r Request) (reconcile.Result, error) {
+func (p *perCluster) Reconcile(ctx context.Context, r Request) (reconcile.Result, error) {
 	c, ok := ClusterFromContext(ctx)
 	if !ok {
 		return reconcile.Result{}, &ClusterError{Cluster: r.Cluster, State: Gone, Err: ErrClusterGone}
 	}
-	reconciler, err := c.reconcilers.get(ctx, e, c)
+	reconciler, err := c.reconcilers.get(ctx, p, c)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reconciler of cluster %q: %w", r.Cluster, err)
 	}
 	return reconciler.Reconcile(ctx, r.Request)
 }
 
-// reconcilers are the reconcilers that were built for one cluster. They are freed with it.
+// reconcilers are the reconcilers that calls of PerCluster have built for one cluster. They are freed with the cluster.
 type reconcilers struct {
 	mu    sync.Mutex
-	built map[*each]*building
+	built map[*perCluster]*building
 }
 
-// building is a reconciler that is being built, or was.
+// building is a reconciler that is being built or has been built.
 type building struct {
-	// done is closed by the reconcile that builds it, after one and err are set. Capacity 0; nobody sends.
+	// done is closed by the reconcile that builds the reconciler, after reconciler and err are set. Never sent on.
 	done       chan struct{}
 	reconciler reconcile.Reconciler[reconcile.Request]
 	err        error
 }
 
-// get returns the reconciler of e for a cluster. The first reconcile that asks builds it, with no lock held. Those that
-// ask meanwhile wait for it and share its error.
-func (r *reconcilers) get(ctx context.Context, e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+// get returns p's reconciler for a cluster. The first call builds it, with no lock held. Calls that come meanwhile wait
+// for it and share its error.
+func (r *reconcilers) get(ctx context.Context, p *perCluster, c *Cluster,
+) (reconcile.Reconciler[reconcile.Request], error) {
 	r.mu.Lock()
-	b := r.built[e]
+	b := r.built[p]
 	if b == nil {
 		if r.built == nil {
-			r.built = map[*each]*building{}
+			r.built = map[*perCluster]*building{}
 		}
 		b = &building{done: make(chan struct{}), err: errors.New("the build function panicked")}
-		r.built[e] = b
+		r.built[p] = b
 		r.mu.Unlock()
-		return r.build(b, e, c)
+		return r.build(b, p, c)
 	}
 	r.mu.Unlock()
 	select {
@@ -304,29 +310,31 @@ func (r *reconcilers) get(ctx context.Context, e *each, c *Cluster) (reconcile.R
 	}
 }
 
-// build builds a reconciler. It forgets one that fails, so that the next request tries again.
-func (r *reconcilers) build(b *building, e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+// build calls p.build. It forgets a reconciler that could not be built, so that the next request tries again.
+func (r *reconcilers) build(b *building, p *perCluster, c *Cluster,
+) (reconcile.Reconciler[reconcile.Request], error) {
 	defer func() {
 		if b.err != nil {
 			r.mu.Lock()
-			delete(r.built, e)
+			delete(r.built, p)
 			r.mu.Unlock()
 		}
 		close(b.done)
 	}()
-	b.reconciler, b.err = e.build(c)
+	b.reconciler, b.err = p.build(c)
 	if b.err == nil && misuse.IsNil(b.reconciler) {
 		b.err = errors.New("the build function returned nil")
 	}
 	return b.reconciler, b.err
 }
 
-// One adapts a reconciler for a fleet to a single cluster: r is called with the requests of c and finds c in its
-// context. So a controller that is written for many clusters runs on one, too. [ClusterOf] returns the cluster of a
-// manager.
-func One(c *Cluster, r reconcile.Reconciler[Request]) reconcile.Reconciler[reconcile.Request] {
+// ForSingleCluster adapts a reconciler for a fleet to a controller of one cluster: r is called with the requests of c,
+// and [ClusterFromContext] returns c. So a controller that was written for many clusters works on one, too. [ClusterOf]
+// returns the cluster of a manager.
+func ForSingleCluster(c *Cluster, r reconcile.Reconciler[Request]) reconcile.Reconciler[reconcile.Request] {
 	if c == nil || misuse.IsNil(r) {
-		panic("multicluster: One: the cluster or the reconciler is nil; ClusterOf makes a cluster of a manager")
+		panic("multicluster: ForSingleCluster: the cluster or the reconciler is nil; ClusterOf makes a cluster of a " +
+			"manager")
 	}
 	return reconcile.Func[reconcile.Request](func(ctx context.Context,
 		request reconcile.Request,

@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// noneLeft compares the number of goroutines with an earlier one. A few of other tests may come and go.
-func noneLeft(t *testing.T, before int) {
+// wantGoroutines fails the test if there are many more goroutines than before. Those of other tests may come and go.
+func wantGoroutines(t *testing.T, before int) {
 	t.Helper()
 	if after := runtime.NumGoroutine(); after > before+10 {
 		t.Errorf("%d goroutines, %d before", after, before)
@@ -33,7 +33,7 @@ func TestANameComesBackAgainAndAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, _, s := following(t)
+				w, _, s := startRecording(t)
 				synctest.Wait()
 				before := runtime.NumGoroutine()
 				for i := range 50 {
@@ -49,7 +49,7 @@ func TestANameComesBackAgainAndAgain(t *testing.T) {
 				}
 				w.fleet.Leave("eu")
 				w.wantStates(t, "left", "")
-				noneLeft(t, before)
+				wantGoroutines(t, before)
 				if stats := w.Stats(); stats.Left[multicluster.Live] != stats.Left[multicluster.Draining] ||
 					stats.Left[multicluster.Live] == 0 {
 					t.Errorf("%+v", stats)
@@ -66,7 +66,7 @@ func TestLeavingAndStoppingWhileJoining(t *testing.T) {
 		w.complete(t, &recorder{})
 		w.start(t)
 		silent := newSite(t)
-		silent.refuse(dead)
+		silent.setVerdict(neverAnswer)
 		synctest.Wait()
 		before, began := runtime.NumGoroutine(), time.Now()
 		join := func() {
@@ -83,7 +83,7 @@ func TestLeavingAndStoppingWhileJoining(t *testing.T) {
 			w.fleet.Leave(fmt.Sprint("c-", i))
 		}
 		w.wantStates(t, "left", "")
-		noneLeft(t, before)
+		wantGoroutines(t, before)
 		join()
 		w.end(t)
 		if took := time.Since(began); took != 0 {
@@ -95,7 +95,7 @@ func TestLeavingAndStoppingWhileJoining(t *testing.T) {
 // Many goroutines announce clusters at once, twice each, and call Leave for clusters that nobody announced.
 func TestAHundredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, r, s := following(t)
+		w, r, s := startRecording(t)
 		var all sync.WaitGroup
 		for i := range 100 {
 			all.Go(func() {
@@ -183,11 +183,11 @@ func TestLabelsChangeWhileJoining(t *testing.T) {
 		w.start(t)
 		s := newSite(t)
 		s.create(t, "x")
-		s.refuse(broken)
+		s.setVerdict(dropConnection)
 		w.joinAs(t, "eu", "1", s, map[string]string{"env": "prod"})
 		synctest.Wait()
 		w.joinAs(t, "eu", "1", s, map[string]string{"env": "test"})
-		s.refuse(nil)
+		s.setVerdict(nil)
 		time.Sleep(time.Minute)
 		controllers["prod"].want(t, "labelled otherwise before it was reached")
 		controllers["test"].want(t, "labelled so before it was reached", "cluster://eu/default/x")

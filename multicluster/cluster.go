@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// Cluster is one incarnation of a cluster: a client that reads from the cluster's caches and sees its own writes, and
-// the parts that the client is made of. After the incarnation has ended, every request fails with [ErrClusterGone].
+// Cluster is one incarnation of a cluster. Its embedded client reads from the cluster's caches and sees its own writes.
+// After the incarnation has ended, every request fails with [ErrClusterGone].
 //
 // Concurrency: all methods may be called at any time.
 type Cluster struct {
@@ -29,7 +29,8 @@ type Cluster struct {
 	reconcilers reconcilers
 }
 
-// ClusterOf returns the cluster of a manager as a fleet's reconcilers see it: its name is "", and it is always Live.
+// ClusterOf returns the cluster of a manager in the form that a fleet's reconcilers use. Its name is "", and it is
+// always Live.
 func ClusterOf(m *manager.Manager) *Cluster {
 	if m == nil {
 		panic("multicluster: ClusterOf: the manager is nil; make one with manager.New")
@@ -40,16 +41,17 @@ func ClusterOf(m *manager.Manager) *Cluster {
 		Cluster: m.GetClient(), config: m.GetConfig(), informers: m.Informers(), incarnation: local,
 	}
 	local.cluster.info.Store(&ClusterInfo{})
-	local.cluster.recorders.of = m.GetEventRecorderFor
+	local.cluster.recorders.recorderFor = m.GetEventRecorderFor
 	return local.cluster
 }
 
-// recorders starts the sender of events when somebody first records one.
+// recorders has the event recorders of a cluster. It starts the sender of events when the first recorder is needed,
+// because most clusters need none.
 type recorders struct {
 	mu sync.Mutex
-	// of returns the recorder of a component; nil until the sender is started.
-	of func(component string) events.Recorder
-	// start starts the sender and returns of.
+	// recorderFor returns the recorder of a component; nil until the sender is started.
+	recorderFor func(component string) events.Recorder
+	// start starts the sender and returns recorderFor.
 	start func() func(component string) events.Recorder
 }
 
@@ -62,8 +64,8 @@ func (c *Cluster) Info() ClusterInfo { return *c.info.Load() }
 // Labels returns a copy of the labels announced last.
 func (c *Cluster) Labels() map[string]string { return maps.Clone(c.info.Load().Labels) }
 
-// Config returns a copy of the config that the cluster's clients are made of, for clients of one's own, such as
-// client-go's clientset by kubernetes.NewForConfig. Their requests fail after the incarnation has ended, too.
+// Config returns a copy of the config of the cluster's clients. Other clients can be made from it, such as client-go's
+// clientset by kubernetes.NewForConfig. Their requests, too, fail after the incarnation has ended.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Informers returns the caches of the cluster.
@@ -73,10 +75,10 @@ func (c *Cluster) Informers() *informer.Factory { return c.informers }
 func (c *Cluster) Recorder(component string) events.Recorder {
 	c.recorders.mu.Lock()
 	defer c.recorders.mu.Unlock()
-	if c.recorders.of == nil {
-		c.recorders.of = c.recorders.start()
+	if c.recorders.recorderFor == nil {
+		c.recorders.recorderFor = c.recorders.start()
 	}
-	return c.recorders.of(component)
+	return c.recorders.recorderFor(component)
 }
 
 // State returns the cluster's current state.
@@ -85,44 +87,46 @@ func (c *Cluster) State() State { return c.incarnation.state() }
 // Err returns nil while the cluster is Live, and otherwise why it cannot be used.
 func (c *Cluster) Err() error { return c.incarnation.unusable() }
 
-// use is the part of a reconcile's context that concerns clusters.
-type use struct {
+// clustersInUse are the clusters that a running reconcile uses: that of its request, and others that it asked for. The
+// reconcile's context carries them.
+type clustersInUse struct {
 	fleet *Manager
-	// incarnation is the request's. It is nil when that has departed; name then still has the cluster's name.
+	// incarnation and name are those of the request's cluster. incarnation is nil when the cluster has departed.
 	incarnation *incarnation
 	name        string
 	// cancel ends the reconcile's context.
 	cancel context.CancelCauseFunc
 
 	mu sync.Mutex
-	// others are further clusters that the reconcile asked for. They do not end before the reconcile does.
+	// others are the other clusters that the reconcile asked for, by name. They stay until the reconcile ends or is
+	// cancelled. leave has a function for each, which releases it.
 	others map[string]*incarnation
 	leave  []func()
 }
 
-type useKey struct{}
+type clustersInUseKey struct{}
 
-func useFrom(ctx context.Context) *use {
-	u, _ := ctx.Value(useKey{}).(*use)
+func clustersInUseFrom(ctx context.Context) *clustersInUse {
+	u, _ := ctx.Value(clustersInUseKey{}).(*clustersInUse)
 	return u
 }
 
 type clusterKey struct{}
 
-// ClusterFromContext returns the cluster of a reconcile's request, or of the event that a handler is called for. ok is
-// false when ctx belongs to neither, and when the request's cluster has departed (see [Builder.ReportGone]).
+// ClusterFromContext returns the cluster of a reconcile's request, or of a handler's event. ok is false when ctx is not
+// the context of a reconcile or a handler, and when the request's cluster has departed (see [Builder.ReportGone]).
 func ClusterFromContext(ctx context.Context) (c *Cluster, ok bool) {
 	c, ok = ctx.Value(clusterKey{}).(*Cluster)
 	return c, ok
 }
 
-// WithCluster returns a context in which [ClusterFromContext] finds c. It is meant for tests of reconcilers.
+// WithCluster returns a context from which [ClusterFromContext] returns c. It is meant for tests of reconcilers.
 func WithCluster(ctx context.Context, c *Cluster) context.Context {
 	return context.WithValue(ctx, clusterKey{}, c)
 }
 
-// end releases the clusters of a reconcile that has returned.
-func (u *use) end() {
+// end releases the other clusters when the reconcile has returned.
+func (u *clustersInUse) end() {
 	u.mu.Lock()
 	leave := u.leave
 	u.leave = nil
@@ -132,8 +136,8 @@ func (u *use) end() {
 	}
 }
 
-// other returns a further cluster for a reconcile. It returns the same incarnation each time.
-func (u *use) other(name string, find func() (*incarnation, error)) (*Cluster, error) {
+// other returns another cluster than the request's. For the same name it returns the same incarnation each time.
+func (u *clustersInUse) other(name string, find func() (*incarnation, error)) (*Cluster, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if inc := u.others[name]; inc != nil {

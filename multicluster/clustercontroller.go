@@ -13,10 +13,10 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// clusterController is one controller's part in one incarnation of a cluster: the informers that it watches there, and
-// the requests that are held back until the caches are filled.
+// clusterController is the part of a controller that belongs to one incarnation of a cluster: the informers that the
+// controller uses there, and the requests that are held back until their caches are filled.
 //
-//	admitted ─▶ open: the informers fill ─▶ attached: events become requests, which are held ─▶ synced: they are queued
+//	new ─▶ opened: the caches fill ─▶ attached: events become requests, which are held back ─▶ synced: requests are queued
 type clusterController struct {
 	controller  *Controller
 	incarnation *incarnation
@@ -25,17 +25,18 @@ type clusterController struct {
 	// inputs are the watches; nil before open.
 	inputs []*watch
 	opened bool
-	// synced reports whether every input has delivered its initial objects.
+	// synced means that every input has delivered its initial objects.
 	synced bool
 	closed bool
 	// held has the requests that are held back until synced.
 	held *backlog.Backlog[key, workqueue.Cause]
-	// stop ends the goroutines; nil when there are none. Invariant: all of them are in tasks.
+	// spawn starts a goroutine, and stop ends all of them; both are nil while it is not attached. tasks counts the
+	// goroutines.
 	stop  context.CancelFunc
 	spawn func(task func(ctx context.Context))
-	// onGone calls the onGone functions; nil before the clusterController was attached.
+	tasks sync.WaitGroup
+	// onGone calls the onGone functions; nil before it was attached.
 	onGone func()
-	tasks  sync.WaitGroup
 	// problem is why it is not synced, if that is known.
 	problem error
 }
@@ -44,19 +45,20 @@ func newClusterController(c *Controller, inc *incarnation) *clusterController {
 	return &clusterController{controller: c, incarnation: inc, held: backlog.New[key, workqueue.Cause](nil)}
 }
 
-// enqueue queues a request, or holds it back until the caches are filled. news reports whether something has changed.
-func (cc *clusterController) enqueue(k key, o workqueue.AddOptions, news bool) {
+// enqueue queues a request, or holds it back until the caches are filled. changed means that the request comes from a
+// change, not from an initial object or a resync.
+func (cc *clusterController) enqueue(k key, o workqueue.AddOptions, changed bool) {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
 	switch {
 	case cc.closed:
 		cc.controller.spec.fleet.dropped.Add(1)
-	case !cc.held.Add(k, backlog.Options[workqueue.Cause](o), news):
+	case !cc.held.Add(k, backlog.Options[workqueue.Cause](o), changed):
 		cc.controller.keys.Add(k, o) // Safe under mu: the queue neither blocks nor calls back.
 	}
 }
 
-// hold holds back a request that a worker took before the caches were filled. It reports whether it did.
+// hold holds back a request that a worker has taken, if the caches are not filled yet. It reports whether it did.
 func (cc *clusterController) hold(k key) bool {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
@@ -76,7 +78,7 @@ func (cc *clusterController) markSynced() {
 	})
 }
 
-// open acquires the informers, which start to fill.
+// open acquires the informers, whose caches then begin to fill.
 func (cc *clusterController) open() {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
@@ -118,7 +120,7 @@ func (cc *clusterController) attach(base context.Context) {
 	cc.spawn(func(ctx context.Context) { cc.feed(ctx, inputs) })
 }
 
-// feed adds the handlers and waits until all have got the initial objects.
+// feed adds the handlers and waits until each has received the initial objects.
 func (cc *clusterController) feed(ctx context.Context, inputs []*watch) {
 	var added []*informer.Registration
 	for _, w := range inputs {
@@ -142,7 +144,7 @@ func (cc *clusterController) feed(ctx context.Context, inputs []*watch) {
 	cc.callOnLive(ctx)
 }
 
-// callOnLive calls the onLive functions, again while they fail.
+// callOnLive calls the onLive functions, each of them until it succeeds.
 func (cc *clusterController) callOnLive(ctx context.Context) {
 	p := cc.controller.spec
 	if cc.incarnation == p.fleet.localCluster && !p.engageLocal {
@@ -174,7 +176,7 @@ func (cc *clusterController) callOnGone(ctx context.Context) {
 	}
 }
 
-// enqueueAll queues requests for any clusters, with an event of this cluster as their cause.
+// enqueueAll queues requests for any clusters. Their cause is an event of this cluster.
 func (cc *clusterController) enqueueAll(event string, requests []Request) {
 	for _, r := range requests {
 		cc.controller.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{
@@ -183,7 +185,7 @@ func (cc *clusterController) enqueueAll(event string, requests []Request) {
 	}
 }
 
-// onRelabel is called when the labels of the cluster have changed.
+// onRelabel calls the onLive functions again, because the labels of the cluster have changed.
 func (cc *clusterController) onRelabel() {
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
@@ -215,7 +217,7 @@ func (cc *clusterController) detach() {
 	}
 }
 
-// close ends it for good: it drops the requests that are held back and releases the informers.
+// close drops the requests that are held back and releases the informers. It is final.
 func (cc *clusterController) close() {
 	cc.mu.Lock()
 	cc.closed = true
@@ -229,7 +231,7 @@ func (cc *clusterController) close() {
 	}
 }
 
-// isFilling reports whether initial objects may still become requests soon.
+// isFilling reports whether initial objects are still expected to become requests.
 func (cc *clusterController) isFilling() bool {
 	cc.mu.Lock()
 	synced, inputs, problem := cc.synced, cc.inputs, cc.problem
@@ -239,13 +241,14 @@ func (cc *clusterController) isFilling() bool {
 	}
 	for _, w := range inputs {
 		if h := w.health(); h.Err != nil && !h.Synced {
-			return false // It may never fill: RunUntilIdle does not wait for it.
+			return false // The cache may never fill, so RunUntilIdle does not wait for it.
 		}
 	}
 	return !synced
 }
 
-// syncError returns why it is not synced, in words for people; nil when it is synced, or the reason is not known.
+// syncError returns why it is not synced, in words for people. It returns nil when it is synced, and when no reason is
+// known.
 func (cc *clusterController) syncError() error {
 	cc.mu.Lock()
 	synced, inputs, problem := cc.synced, cc.inputs, cc.problem

@@ -15,8 +15,9 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
 )
 
-// clusterName is a name in the fleet: the last announcement under it, and the incarnation that has the name now. There
-// is one incarnation at a time. Only the name's one goroutine makes and ends incarnations, so it does all the waiting.
+// clusterName is a name in the fleet: its last announcement, and the incarnation that has the name now. A name has at
+// most one incarnation at a time, because a single goroutine, which runs for the name, makes and ends them. That
+// goroutine also does all the waiting.
 type clusterName struct {
 	fleet *Manager
 	name  string
@@ -24,32 +25,31 @@ type clusterName struct {
 	// Guarded by the fleet's lock.
 
 	announcedBy *announcer
-	// wanted is the last announcement; nil when the cluster left.
+	// wanted is the last announcement; nil when the cluster has left.
 	wanted *Announcement
-	// announcedIn is the provider's run that announced the name last.
+	// announcedIn is the number of the provider's run that made the last announcement.
 	announcedIn int
-	// changed has capacity 1: a token tells the goroutine that want has changed. The announcing goroutine sends; never
-	// closed.
+	// changed receives a token when wanted changes. Capacity 1: the announcing goroutine sends, and drops the token if
+	// there is one. Never closed.
 	changed chan struct{}
-	// relabeled has capacity 1: a token tells the goroutine that the labels have changed, so that controllers apply
-	// their filters again. The announcing goroutine sends; never closed.
+	// relabeled receives a token when the labels change, so that controllers apply their filters again. Capacity 1, as
+	// changed. Never closed.
 	relabeled chan struct{}
-	// end cancels the life of the incarnation once want no longer describes it; nil when there is none.
+	// end ends the incarnation once wanted no longer describes it; nil when there is no incarnation.
 	end context.CancelCauseFunc
-	// serving is the announcement that the incarnation was made for; nil when there is none.
+	// serving is the announcement that the incarnation was made for; nil when there is no incarnation.
 	serving *Announcement
 	// incarnation has the name now; nil before its clients are made and after it has gone.
 	incarnation *incarnation
 
-	// state is the cluster's state, since when it was entered, and reason why. attempts counts the attempts to reach
-	// the cluster since it was last Live.
+	// state was entered at since, for reason. attempts counts the attempts to reach the cluster since it was last Live.
 	state    State
 	since    time.Time
 	reason   string
 	attempts int
 }
 
-// The reasons for which a cluster leaves a state, as metrics show them.
+// The reasons why a cluster leaves a state. Metrics show them.
 var (
 	errLeft     = errors.New("left the fleet")
 	errReplaced = errors.New("replaced by another cluster or endpoint")
@@ -59,7 +59,7 @@ var (
 	errLost     = errors.New("the right to serve it was lost")
 )
 
-// newClusterName returns the record of a name that was announced for the first time.
+// newClusterName returns the record of a name that r announces for the first time.
 func newClusterName(m *Manager, r *providerRun, a *Announcement) *clusterName {
 	return &clusterName{
 		fleet: m, name: a.Name, announcedBy: r.announcer, wanted: a, announcedIn: r.number,
@@ -67,13 +67,13 @@ func newClusterName(m *Manager, r *providerRun, a *Announcement) *clusterName {
 	}
 }
 
-// sameCluster reports whether an incarnation that was made for a can go on for b.
+// sameCluster reports whether an incarnation that was made for a also fits b.
 func sameCluster(a, b *Announcement) bool {
 	return b.NotReady == "" && a.Identity == b.Identity && a.Namespace == b.Namespace &&
 		reflect.DeepEqual(comparableConfig(a.Config), comparableConfig(b.Config))
 }
 
-// comparableConfig returns a copy of a config without the fields that cannot be compared.
+// comparableConfig returns a copy of c without the fields that reflect.DeepEqual cannot compare.
 func comparableConfig(c *rest.Config) *rest.Config {
 	if c == nil {
 		return nil
@@ -85,7 +85,7 @@ func comparableConfig(c *rest.Config) *rest.Config {
 	return c
 }
 
-// announceLocked stores an announcement, and ends an incarnation that it does not describe. Nil: the cluster leaves.
+// announceLocked stores an announcement and ends the incarnation if it does not fit. Nil means that the cluster leaves.
 func (n *clusterName) announceLocked(a *Announcement) {
 	n.wanted = a
 	if n.serving != nil && n.end != nil {
@@ -104,7 +104,8 @@ func (n *clusterName) announceLocked(a *Announcement) {
 	}
 }
 
-// run returns when the name is free or ctx is done. work ends when reconciles in flight may not go on.
+// run serves one announcement after the other until the name is free or ctx is done. When work is done, reconciles in
+// flight are cancelled.
 func (n *clusterName) run(ctx, work context.Context) {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", n.name))
 	for ctx.Err() == nil {
@@ -126,8 +127,8 @@ func (n *clusterName) run(ctx, work context.Context) {
 	}
 }
 
-// next returns the announcement to serve; nil when there is none. When the cluster left, and is Gone or never had a
-// state, the name is free: next deletes it from the fleet.
+// next returns the announcement to serve, or nil when the cluster has left. The name is free when the cluster has left
+// and is Gone, or never had a state. next then deletes the name from the fleet.
 func (n *clusterName) next() (a *Announcement, free bool) {
 	n.fleet.mu.Lock()
 	defer n.fleet.mu.Unlock()
@@ -137,7 +138,7 @@ func (n *clusterName) next() (a *Announcement, free bool) {
 	return n.wanted, free
 }
 
-// beginServing returns a context that ends when a no longer describes the wanted cluster.
+// beginServing returns the context of an incarnation. It ends when a no longer describes the wanted cluster.
 func (n *clusterName) beginServing(ctx context.Context, a *Announcement) (context.Context, context.CancelCauseFunc) {
 	life, end := context.WithCancelCause(ctx)
 	n.fleet.mu.Lock()
@@ -151,8 +152,8 @@ func (n *clusterName) beginServing(ctx context.Context, a *Announcement) (contex
 	return life, end
 }
 
-// serve makes one incarnation and returns when it has gone. It ends when a no longer describes the wanted cluster, the
-// tenure ends, or ctx is done.
+// serve runs one incarnation and returns when it has gone. The incarnation ends when a no longer describes the wanted
+// cluster, when its tenure ends, or when ctx is done.
 func (n *clusterName) serve(ctx, work context.Context, a *Announcement) {
 	life, end := n.beginServing(ctx, a)
 	defer end(nil)
@@ -175,7 +176,7 @@ func (n *clusterName) serve(ctx, work context.Context, a *Announcement) {
 	}
 }
 
-// watchTenure ends the life of an incarnation when its tenure ends.
+// watchTenure ends an incarnation when its tenure ends.
 func watchTenure(life context.Context, t Tenure, end context.CancelCauseFunc) {
 	select {
 	case <-life.Done():
@@ -186,7 +187,8 @@ func watchTenure(life context.Context, t Tenure, end context.CancelCauseFunc) {
 	}
 }
 
-// acquire waits until this replica may serve the cluster. It fails only when life is over.
+// acquire waits until this replica may serve the cluster. It fails only when life is done. Without an Owner, it returns
+// no tenure.
 func (n *clusterName) acquire(life context.Context) (Tenure, error) {
 	owner := n.fleet.options.Owner
 	if owner == nil {
@@ -219,8 +221,8 @@ func (n *clusterName) info() ClusterInfo {
 	return info
 }
 
-// runIncarnation reaches the cluster, lets controllers work on it until life is over, and takes it apart. It returns an
-// error if some reconciles did not end.
+// runIncarnation connects to the cluster, lets controllers work on it until life is done, and then drains and closes
+// it. The error means that some reconciles did not return.
 func (n *clusterName) runIncarnation(life, work context.Context, a *Announcement, tenure Tenure) (stuck error) {
 	n.setState(life, Joining, "connecting")
 	defer n.clearIncarnation(life)
@@ -259,10 +261,10 @@ func (n *clusterName) runIncarnation(life, work context.Context, a *Announcement
 	return stuck
 }
 
-// engageControllers makes the controllers watch the cluster until life is over.
+// engageControllers makes the controllers watch the cluster. It returns when life is done, but does not stop them.
 func (n *clusterName) engageControllers(life context.Context, inc *incarnation) {
 	select {
-	case <-n.relabeled: // No controller watched yet.
+	case <-n.relabeled: // engage, below, uses the new labels anyway.
 	default:
 	}
 	n.fleet.engage(inc)
@@ -284,7 +286,7 @@ func (n *clusterName) prepare(inc *incarnation, a *Announcement) (*prober, error
 	return newProber(inc.cluster.config)
 }
 
-// causeOf returns the reason why life is over.
+// causeOf returns the reason why life is done.
 func causeOf(life context.Context) error {
 	cause := context.Cause(life)
 	for _, known := range []error{errLeft, errReplaced, errNotReady, errHandOver, errLost} {
@@ -295,7 +297,7 @@ func causeOf(life context.Context) error {
 	return errStopping
 }
 
-// clearIncarnation notes that there is no incarnation any more.
+// clearIncarnation records that the name has no incarnation any more.
 func (n *clusterName) clearIncarnation(life context.Context) {
 	n.fleet.mu.Lock()
 	n.incarnation, n.serving, n.end = nil, nil, nil
@@ -303,7 +305,7 @@ func (n *clusterName) clearIncarnation(life context.Context) {
 	n.setState(life, Gone, causeOf(life).Error())
 }
 
-// waitForAnswer asks the cluster until it answers or life is over. It reports whether it answered.
+// waitForAnswer probes the cluster until it answers or life is done. It reports whether the cluster answered.
 func (n *clusterName) waitForAnswer(life context.Context, target *prober) bool {
 	retry := newBackoff(n.fleet.options.JoinBackoff)
 	for {
@@ -323,8 +325,8 @@ func (n *clusterName) waitForAnswer(life context.Context, target *prober) bool {
 	}
 }
 
-// drain waits for reconciles that are in flight, as long as the options and the process allow. It does not wait when
-// the tenure is lost.
+// drain waits for the reconciles in flight, as long as the options and the process allow. If the tenure is lost, it
+// does not wait: another replica may be about to serve the cluster.
 func (n *clusterName) drain(work context.Context, inc *incarnation, cause error) error {
 	deadline, cancel := context.WithCancel(work)
 	defer cancel()
@@ -335,13 +337,13 @@ func (n *clusterName) drain(work context.Context, inc *incarnation, cause error)
 		defer time.AfterFunc(timeout, cancel).Stop()
 	}
 	if inc.tenure != nil {
-		lost := make(chan struct{}) // closed below when this function returns; nobody sends
-		defer close(lost)
+		returned := make(chan struct{}) // closed when drain returns; never sent on
+		defer close(returned)
 		go func() {
 			select {
 			case <-inc.tenure.Lost():
 				cancel()
-			case <-lost:
+			case <-returned:
 			}
 		}()
 	}

@@ -48,14 +48,14 @@ func (m *Manager) connect(inc *incarnation, a *Announcement) (err error) {
 	cluster := &Cluster{Cluster: c, config: config, informers: informers, incarnation: inc}
 	cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
 	inc.cluster = cluster
-	inc.record.Bound(askTimeout, func() bool { return inc.unreachableFor(m.options.JoinTimeout) })
+	inc.record.Bound(writeCheckTimeout, func() bool { return inc.unreachableFor(m.options.JoinTimeout) })
 	return nil
 }
 
-// askTimeout bounds each question of RunUntilIdle to a cluster about the effect of a write.
-const askTimeout = time.Second
+// writeCheckTimeout bounds each request that RunUntilIdle sends to a cluster to learn the effect of a write.
+const writeCheckTimeout = time.Second
 
-// configOf returns the config of all clients of a cluster. They share one rate limit and two fences.
+// configOf returns the config for all clients of a cluster, so that they share one rate limit and the fences of writes.
 func (m *Manager) configOf(inc *incarnation, given *rest.Config) *rest.Config {
 	config := rest.CopyConfig(given)
 	if config.QPS == 0 && config.RateLimiter == nil {
@@ -73,7 +73,7 @@ func (m *Manager) configOf(inc *incarnation, given *rest.Config) *rest.Config {
 	return config
 }
 
-// prober sends the requests that check whether a cluster answers.
+// prober checks whether a cluster answers.
 type prober struct {
 	http    *http.Client
 	version *url.URL
@@ -91,8 +91,8 @@ func newProber(config *rest.Config) (*prober, error) {
 	return &prober{http: c, version: base.JoinPath("version")}, nil
 }
 
-// probe asks for the version, which every user may read. Any answer will do, except one that says that the server
-// cannot work or does not accept the credentials.
+// probe requests the server's version, which every user may read. Any answer means that the cluster can be used, except
+// Unauthorized and errors of the server.
 func (p *prober) probe(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.version.String(), nil)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *prober) probe(ctx context.Context) error {
 	return nil
 }
 
-// explain returns err in one line, without the request's path and the layers below.
+// explain shortens the error of a request to what matters for people: the server's address and the last cause.
 func (p *prober) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s does not answer in time", p.name())
@@ -139,11 +139,11 @@ func (p *prober) close() {
 	}
 }
 
-// backoff are the pauses between attempts. The zero value is not usable.
+// backoff waits between attempts. [newBackoff] makes one.
 type backoff struct {
 	informer.Backoff
 	next time.Duration
-	// until is when the last pause was to end.
+	// until is when the last pause ended, or will end.
 	until time.Time
 }
 
@@ -154,8 +154,8 @@ func newBackoff(b informer.Backoff) *backoff {
 	return &backoff{Backoff: b, next: b.Min}
 }
 
-// wait sleeps before the next attempt and reports whether ctx allows one. After an attempt that lasted long, the pauses
-// start from the shortest again.
+// wait sleeps before the next attempt. It returns false if ctx is done first. After an attempt that lasted long, the
+// next pause is the shortest again.
 func (r *backoff) wait(ctx context.Context) bool {
 	if !r.until.IsZero() && time.Since(r.until) > 2*r.Max {
 		r.next = r.Min
@@ -173,16 +173,15 @@ func (r *backoff) wait(ctx context.Context) bool {
 	}
 }
 
-// caches are the goroutines of a cluster: its informers, and the sender of events once there are any. They run until
-// the cluster has drained, because reconciles that finish meanwhile still read and record events.
+// caches runs the goroutines of a cluster: its informers and, once there are events, their sender. They run until the
+// cluster has drained, because the reconciles that finish while it drains still read and record events.
 type caches struct {
 	informers *informer.Factory
 	stop      context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
-	// stopSender stops the sender of events and waits until it has sent the rest. It is nil until somebody records an
-	// event.
+	// stopSender stops the sender of events after it has sent the rest; nil until an event is recorded.
 	stopSender func()
 }
 
@@ -190,7 +189,7 @@ type caches struct {
 func startCaches(life context.Context, c *Cluster) *caches {
 	own, stop := context.WithCancel(context.WithoutCancel(life))
 	k := &caches{informers: c.informers, stop: stop}
-	c.informers.Start(own) // It does nothing if they were run before.
+	c.informers.Start(own)
 	c.recorders.start = func() func(string) events.Recorder { return k.startEvents(own, c) }
 	return k
 }
@@ -215,7 +214,7 @@ func (k *caches) startEvents(ctx context.Context, c *Cluster) func(component str
 	return sender.Recorder
 }
 
-// endSender sends the events that are left. Later ones are lost.
+// endSender sends the remaining events and stops the sender. Events that are recorded later are lost.
 func (k *caches) endSender() {
 	k.mu.Lock()
 	end := k.stopSender
@@ -226,7 +225,7 @@ func (k *caches) endSender() {
 	}
 }
 
-// end stops everything, and returns when all has stopped.
+// end stops the informers and the sender, and returns when they have stopped.
 func (k *caches) end() {
 	k.endSender()
 	k.stop()

@@ -19,8 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// key is a request in the queue. It belongs to one incarnation of a cluster: the same object in another incarnation has
-// another key.
+// key is a request in the queue. It has the incarnation in place of the cluster's name, so the same object has another
+// key in another incarnation.
 type key struct {
 	incarnation *incarnation
 	request     reconcile.Request
@@ -30,10 +30,10 @@ func (k key) public() Request { return Request{Cluster: k.incarnation.name, Requ
 
 func (k key) String() string { return k.public().String() }
 
-// Controller works on the clusters of a fleet. It has one queue, with a lane for each cluster, and workers. It is a
-// runnable of the local manager, with all the features of a controller of one cluster.
+// Controller works on the clusters of a fleet. It has one queue, with a lane for each cluster. It is a runnable of the
+// local manager, with all the features of a controller of one cluster.
 //
-// Concurrency: all methods may be called from any goroutine, but Run only by the local manager, once.
+// Concurrency: all methods may be called from any goroutine. Only the local manager may call Run, once.
 type Controller struct {
 	spec  *controllerSpec
 	inner *reconcile.Controller[key]
@@ -43,8 +43,8 @@ type Controller struct {
 	events atomic.Uint64
 
 	mu sync.Mutex
-	// clusterControllers are those of the clusters that the controller selects, from before a cluster is Live until it
-	// is gone.
+	// clusterControllers has one entry for each cluster that the controller selects. It is made while the cluster is
+	// Joining, and removed when the cluster has drained.
 	clusterControllers map[*incarnation]*clusterController
 	phase              phase
 	// attach makes a clusterController feed the queue. Invariant: it is non-nil while the controller runs, and only
@@ -86,14 +86,14 @@ func (c *Controller) Name() string { return c.spec.name }
 // NeedLeaderElection reports whether the controller runs only while its process leads.
 func (c *Controller) NeedLeaderElection() bool { return !c.spec.leaderless }
 
-// Enqueue queues a request at once, for a reason outside the clusters. A request for a cluster that is Joining is held
-// back. A request for a cluster that is not in the fleet, is Waiting, or is not selected by the controller, is dropped.
+// Enqueue queues a request at once, for a reason outside the clusters. While the cluster is Joining, the request is
+// held back. It is dropped if the cluster is not in the fleet, is Waiting, or is not selected by the controller.
 func (c *Controller) Enqueue(r Request) {
 	c.enqueueAcross(r,
 		workqueue.AddOptions{Cause: workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()}})
 }
 
-// EnqueueAfter is like Enqueue, after d.
+// EnqueueAfter queues a request after d, and is otherwise like Enqueue.
 func (c *Controller) EnqueueAfter(r Request, d time.Duration) {
 	c.enqueueAcross(r,
 		workqueue.AddOptions{
@@ -168,7 +168,7 @@ func (c *Controller) clusterControllersLocked() []*clusterController {
 	return all
 }
 
-// admit starts to take requests for a cluster if the controller selects it, and forgets the cluster if not.
+// admit makes the controller take requests for a cluster that it selects, and forget a cluster that it does not select.
 func (c *Controller) admit(inc *incarnation) {
 	if c.spec.selects(inc) {
 		c.mu.Lock()
@@ -177,12 +177,12 @@ func (c *Controller) admit(inc *incarnation) {
 		}
 		c.mu.Unlock()
 	}
-	if !c.spec.selects(inc) { // Relabeled meanwhile: relabel had nothing to dismiss yet.
+	if !c.spec.selects(inc) { // A relabel in between found nothing to dismiss.
 		c.dismiss(inc)
 	}
 }
 
-// engage watches a cluster that is Live, if the controller selects it.
+// engage makes the controller watch a Live cluster that it selects.
 func (c *Controller) engage(inc *incarnation) {
 	c.admit(inc)
 	cc := c.clusterController(inc)
@@ -207,7 +207,7 @@ func (c *Controller) relabel(inc *incarnation) {
 	c.engage(inc)
 }
 
-// dismiss forgets everything about a cluster.
+// dismiss releases the cluster's informers and forgets its requests.
 func (c *Controller) dismiss(inc *incarnation) {
 	c.mu.Lock()
 	cc := c.clusterControllers[inc]
@@ -223,7 +223,7 @@ func (c *Controller) dismiss(inc *incarnation) {
 	}
 }
 
-// Rebuild implements manager.Rebuilder. It returns a fresh controller on the same caches, which stay warm.
+// Rebuild implements manager.Rebuilder. It returns a new controller that uses the same caches, so they stay filled.
 func (c *Controller) Rebuild() (manager.Runnable, error) {
 	fresh := newController(c.spec)
 	if !c.spec.fleet.replace(c, fresh) {
@@ -249,20 +249,22 @@ func (c *Controller) closeAll() {
 	}
 }
 
-// admitted reports whether a key may be reconciled. It holds back a key whose cluster's caches are not filled.
+// admitted reports whether a key may be reconciled now. While the cluster's caches are not filled it may not: the key
+// is held back, and queued again later.
 func (c *Controller) admitted(k key) bool {
 	cc := c.clusterController(k.incarnation)
 	return cc == nil || !cc.hold(k)
 }
 
-// reconcile is the reconciler of inner.
+// reconcile is the reconciler of the inner controller. It registers the reconcile with the cluster, so that the cluster
+// does not leave meanwhile.
 func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, error) {
 	cc := c.clusterController(k.incarnation)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	u := &use{fleet: c.spec.fleet, name: k.incarnation.name, cancel: cancel}
+	u := &clustersInUse{fleet: c.spec.fleet, name: k.incarnation.name, cancel: cancel}
 	defer u.end()
-	ctx = context.WithValue(ctx, useKey{}, u)
+	ctx = context.WithValue(ctx, clustersInUseKey{}, u)
 	leave, err := k.incarnation.enter(cancel)
 	switch {
 	case cc == nil || errors.Is(err, ErrClusterGone):
@@ -270,7 +272,7 @@ func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, er
 			leave()
 		}
 		return c.departed(ctx, k)
-	case err != nil: // Whether this replica still serves the cluster is unclear, but not for long.
+	case err != nil: // The tenure's Check failed. The tenure will soon be lost, or be valid again.
 		return reconcile.Result{}, &client.StaleError{RetryAfter: ownerRetry}
 	}
 	defer leave()
@@ -285,7 +287,7 @@ func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, er
 	return result, err
 }
 
-// ownerRetry is how soon a key is tried again while it is unclear whether this replica serves its cluster.
+// ownerRetry is the delay of a key while it is uncertain whether this replica still serves the cluster.
 const ownerRetry = time.Second
 
 // run calls the reconciler. Its context carries the cluster, the logger and the write fence.
@@ -303,11 +305,11 @@ func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
 	return c.spec.reconciler.Reconcile(ctx, k.public())
 }
 
-// departed handles a request whose cluster has departed. It drops the request, or reports it if the reconciler asked
-// for that and the controller selects the cluster. A report has a key of its own, which holds nothing of the cluster
-// however often the reconciler fails.
+// departed handles a request whose cluster has departed. It drops the request. With [Builder.ReportGone] it then queues
+// a report, if the controller selects the cluster. The report's key has a tombstone for its incarnation, so that it
+// keeps nothing of the cluster in memory, however often the reconciler fails.
 func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, error) {
-	if k.incarnation.tombstone == nil {
+	if k.incarnation.tombstone == nil { // It is a tombstone: k is a report.
 		_, err := c.spec.reconciler.Reconcile(ctx, k.public())
 		return reconcile.Result{}, err
 	}
@@ -325,7 +327,8 @@ func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, err
 	return reconcile.Result{}, nil
 }
 
-// replace puts fresh in the place of old; nil removes old. It reports whether old was there.
+// replace replaces old by fresh in the list of controllers. If fresh is nil, it removes old. It reports whether old was
+// in the list.
 func (m *Manager) replace(old, fresh *Controller) bool {
 	m.mu.Lock()
 	i := slices.Index(m.controllers, old)
@@ -343,13 +346,13 @@ func (m *Manager) replace(old, fresh *Controller) bool {
 	incarnations := append(m.incarnationsLocked(), m.localCluster)
 	m.mu.Unlock()
 	for _, inc := range incarnations {
-		fresh.admit(inc) // engage alone would skip those that are not Live yet.
+		fresh.admit(inc) // engage admits Live clusters only.
 		fresh.engage(inc)
 	}
 	return true
 }
 
-// addController adds a new controller and engages the clusters that are there.
+// addController adds a controller and makes it watch the clusters that are in the fleet.
 func (m *Manager) addController(c *Controller) {
 	m.mu.Lock()
 	m.controllers = append(m.controllers, c)

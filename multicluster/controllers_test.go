@@ -58,15 +58,15 @@ func TestBusyClusterStarvesNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.start(t)
-		storm, calm := newSite(t), newSite(t)
+		busySite, calmSite := newSite(t), newSite(t)
 		for i := range 120 {
-			storm.create(t, fmt.Sprint("storm-", i))
+			busySite.create(t, fmt.Sprint("busy-", i))
 		}
-		w.join(t, "busy", storm)
-		w.join(t, "calm", calm)
+		w.join(t, "busy", busySite)
+		w.join(t, "calm", calmSite)
 		time.Sleep(time.Second)
 		r.take()
-		calm.create(t, "single")
+		calmSite.create(t, "single")
 		time.Sleep(99 * time.Millisecond)
 		if got := r.take(); !slices.Contains(got, "cluster://calm/default/single") {
 			t.Errorf("the single request was not begun at once; %d others were", len(got))
@@ -203,7 +203,7 @@ func TestOwnsAndWatches(t *testing.T) {
 		b := multicluster.ControllerManagedBy(w.Manager).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{},
 			builder.OnlyMetadata).
 			WatchesAcross(&corev1.Secret{}, elsewhere).WatchesLocal(&corev1.ConfigMap{}, elsewhere,
-			builder.WithPredicates(named("hub")))
+			builder.WithPredicates(named("declared")))
 		if err := b.Complete(r); err != nil {
 			t.Fatal(err)
 		}
@@ -241,8 +241,8 @@ func TestOwnsAndWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.want(t, "mapped to another cluster", "cluster://b/mapped/s")
-		w.hub.create(t, "hub", "other")
-		r.want(t, "declared in the local cluster", "cluster://b/mapped/hub")
+		w.localSite.create(t, "declared", "other")
+		r.want(t, "declared in the local cluster", "cluster://b/mapped/declared")
 	})
 }
 
@@ -270,7 +270,7 @@ func TestEngageLocal(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.start(t)
-			w.hub.create(t, "x")
+			w.localSite.create(t, "x")
 			r.want(t, fmt.Sprint(c.fleet), c.want...)
 		})
 	}
@@ -281,7 +281,8 @@ func TestTheSameReconcilerOnOneAndMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		var made atomic.Int32
-		w.complete(t, multicluster.Each(func(c *multicluster.Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+		w.complete(t, multicluster.PerCluster(func(c *multicluster.Cluster,
+		) (reconcile.Reconciler[reconcile.Request], error) {
 			if made.Add(1) == 1 {
 				return nil, errors.New("not yet")
 			}
@@ -297,11 +298,11 @@ func TestTheSameReconcilerOnOneAndMany(t *testing.T) {
 			return (&marker{c}).Reconcile(ctx, r.Request)
 		})
 		one := builder.ControllerManagedBy(w.local).For(&corev1.ConfigMap{}).Named("one")
-		if err := one.Complete(multicluster.One(multicluster.ClusterOf(w.local), many)); err != nil {
+		if err := one.Complete(multicluster.ForSingleCluster(multicluster.ClusterOf(w.local), many)); err != nil {
 			t.Fatal(err)
 		}
 		w.start(t)
-		sites := []*site{newSite(t), newSite(t), w.hub}
+		sites := []*site{newSite(t), newSite(t), w.localSite}
 		w.join(t, "a", sites[0])
 		w.join(t, "b", sites[1])
 		synctest.Wait()

@@ -34,8 +34,8 @@ func (a announced) Run(ctx context.Context, fleet multicluster.Fleet) error {
 // A controller is built once, and works on every cluster that a provider announces.
 func ExampleNew() {
 	var tb quiet
-	hub, eu := localapi.NewTest(tb), localapi.NewTest(tb, configMap("hello"))
-	local, err := manager.New(hub.RESTConfig(), manager.Options{})
+	localServer, eu := localapi.NewTest(tb), localapi.NewTest(tb, configMap("hello"))
+	local, err := manager.New(localServer.RESTConfig(), manager.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -43,9 +43,9 @@ func TestHungClustersReleaseWorkers(t *testing.T) {
 		for i := range 5 {
 			s := newSite(t)
 			s.create(t, "x", "y", "z")
-			s.refuse(func(ctx context.Context, r *gate.Request) gate.Verdict {
+			s.setVerdict(func(ctx context.Context, r *gate.Request) gate.Verdict {
 				if r.Verb == "get" && r.Resource != "" {
-					return dead(ctx, r)
+					return neverAnswer(ctx, r)
 				}
 				return gate.Verdict{}
 			})
@@ -70,7 +70,7 @@ func TestHungClustersReleaseWorkers(t *testing.T) {
 			}
 		}
 		for _, s := range hung {
-			s.refuse(nil)
+			s.setVerdict(nil)
 		}
 	})
 }
@@ -218,7 +218,7 @@ func TestClustersOutliveReconciles(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.start(t)
-		w.hub.create(t, "spoke")
+		w.localSite.create(t, "spoke")
 		time.Sleep(time.Hour)
 		r.want(t, "the local cluster", "default/spoke")
 		spoke.create(t, "x")
@@ -275,7 +275,7 @@ func TestInitialObjectsComeLast(t *testing.T) {
 // Source: scylla-operator#3659: a broken kubeconfig fails late; milo#638: clusters that are not ready are kept alive.
 func TestBrokenAndUnreadyClustersAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, r, s := following(t)
+		w, r, s := startRecording(t)
 		config := s.RESTConfig()
 		config.Host, config.TLSClientConfig.CertData, config.TLSClientConfig.KeyData = "https://nowhere",
 			[]byte("no certificate"), []byte("no key")

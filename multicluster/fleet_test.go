@@ -60,7 +60,7 @@ func TestWritesLandInTheRightCluster(t *testing.T) {
 				t.Errorf("cluster %s: %v, %v", name, cm.Data, err)
 			}
 		}
-		if n := len(w.hub.writes()); n != 0 {
+		if n := len(w.localSite.writes()); n != 0 {
 			t.Errorf("%d writes in the local cluster", n)
 		}
 	})
@@ -111,8 +111,8 @@ func TestDeadClusterDelaysNoOther(t *testing.T) {
 		w.start(t)
 		began := time.Now()
 		silent, refusing := newSite(t), newSite(t)
-		silent.refuse(dead)
-		refusing.refuse(broken)
+		silent.setVerdict(neverAnswer)
+		refusing.setVerdict(dropConnection)
 		w.join(t, "dead", silent)
 		w.join(t, "refusing", refusing)
 		for i := range 10 {
@@ -143,7 +143,7 @@ func TestDeadClusterDelaysNoOther(t *testing.T) {
 		if note := w.Note(); !strings.HasPrefix(note, "10 of 12 clusters are live; dead: Joining, ") {
 			t.Errorf("note: %s", note)
 		}
-		silent.refuse(nil)
+		silent.setVerdict(nil)
 		silent.create(t, "x")
 		time.Sleep(3 * time.Minute)
 		r.want(t, "it is back", "cluster://dead/default/x")

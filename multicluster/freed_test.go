@@ -21,12 +21,13 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Nothing keeps a departed cluster in memory: not delayed or failed requests, nor indexes, nor the reconcilers made for
-// it.
+// Nothing keeps a departed cluster in memory: neither delayed or failed requests, nor indexes, nor the reconcilers that
+// were built for it.
 func TestDepartedClusterIsFreed(t *testing.T) {
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
 	reconciled := make(chan struct{}, 10)
-	w.complete(t, multicluster.Each(func(c *multicluster.Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+	w.complete(t, multicluster.PerCluster(func(c *multicluster.Cluster,
+	) (reconcile.Reconciler[reconcile.Request], error) {
 		return reconcile.Func[reconcile.Request](func(ctx context.Context,
 			r reconcile.Request,
 		) (reconcile.Result, error) {
@@ -55,10 +56,10 @@ func TestDepartedClusterIsFreed(t *testing.T) {
 	w.join(t, "eu", s)
 	<-reconciled
 	<-reconciled
-	leaves(t, w, func() {})
+	leaveAndWaitUntilFreed(t, w, func() {})
 }
 
-// Nor do requests that were queued when it left, whether or not their reports fail.
+// Requests that were queued when a cluster left do not keep it in memory, whether or not their reports fail.
 func TestReportsDoNotKeepMemory(t *testing.T) {
 	w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})
 	begun, blocked := make(chan struct{}), make(chan struct{})
@@ -90,7 +91,7 @@ func TestReportsDoNotKeepMemory(t *testing.T) {
 	s.create(t, "a", "fails", "later", "panics", "senseless")
 	w.join(t, "eu", s)
 	<-begun
-	leaves(t, w, func() {
+	leaveAndWaitUntilFreed(t, w, func() {
 		for _, err := w.GetCluster(t.Context(), "eu"); !errors.Is(err,
 			multicluster.ErrClusterGone); _, err = w.GetCluster(t.Context(), "eu") {
 			time.Sleep(time.Millisecond)
@@ -104,8 +105,8 @@ func TestReportsDoNotKeepMemory(t *testing.T) {
 	}
 }
 
-// leaves makes the cluster eu leave, calls the function, and waits until the cluster's memory is free.
-func leaves(t *testing.T, w *world, then func()) {
+// leaveAndWaitUntilFreed makes the cluster eu leave, calls the function, and waits until the cluster's memory is free.
+func leaveAndWaitUntilFreed(t *testing.T, w *world, then func()) {
 	t.Helper()
 	cluster := func() weak.Pointer[multicluster.Cluster] {
 		c, err := w.GetCluster(t.Context(), "eu")
@@ -127,10 +128,10 @@ func leaves(t *testing.T, w *world, then func()) {
 func TestNoConnectionIsLeft(t *testing.T) {
 	const clusters = 20
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
-	c := newTally(clusters)
+	c := newClusterCounter(clusters)
 	w.complete(t, c)
 	w.start(t)
-	server := plain(t, nil)
+	server := newPlainServer(t, nil)
 	defer server.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

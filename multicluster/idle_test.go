@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// lagging returns a server of config maps whose watches are slow.
-func lagging(t *testing.T, lag time.Duration, names ...string) *localapi.Server {
+// newLaggingServer returns a server of config maps whose watches are slow.
+func newLaggingServer(t *testing.T, lag time.Duration, names ...string) *localapi.Server {
 	t.Helper()
 	s, err := localapi.New(localapi.Options{
 		NoKubernetesService: true,
@@ -42,9 +42,9 @@ func lagging(t *testing.T, lag time.Duration, names ...string) *localapi.Server 
 	return s
 }
 
-// climber writes the next step into a config map at each of two reconciles. It reads the config map first if read is
-// set.
-func climber(read bool) reconcile.Func[multicluster.Request] {
+// stepWriter returns a reconciler that writes the number of its call, 1 and then 2, into the config map. Later calls do
+// nothing. With read, it reads the config map first.
+func stepWriter(read bool) reconcile.Func[multicluster.Request] {
 	seen := map[string]int{}
 	return func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 		c, err := clusterOf(ctx)
@@ -65,22 +65,22 @@ func climber(read bool) reconcile.Func[multicluster.Request] {
 	}
 }
 
-// RunUntilIdle waits for the event of a write to a cluster, however late, but not for a cluster that is away.
+// RunUntilIdle waits for the event of a write to a cluster, however late it comes.
 func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	for name, read := range map[string]bool{"read": true, "unread": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				slow, quick := lagging(t, 2*time.Second, "a"), lagging(t, 0, "a")
+				slow, quick := newLaggingServer(t, 2*time.Second, "a"), newLaggingServer(t, 0, "a")
 				clusters := announced{
 					{Name: "slow", Config: slow.RESTConfig()},
 					{Name: "quick", Config: quick.RESTConfig()},
 				}
-				summary := untilIdle(t, clusters, climber(read))
+				summary := runUntilIdle(t, clusters, stepWriter(read))
 				if summary.Duration < 4*time.Second || summary.Duration >= 10*time.Second {
 					t.Errorf("it took %v", summary.Duration)
 				}
 				for name, s := range map[string]*localapi.Server{"slow": slow, "quick": quick} {
-					if got := stepIn(t, s); got != "2" {
+					if got := readStep(t, s); got != "2" {
 						t.Errorf("%s is at step %q", name, got)
 					}
 				}
@@ -89,15 +89,16 @@ func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	}
 }
 
+// RunUntilIdle does not wait for a cluster that cannot be reached.
 func TestRunUntilIdleIgnoresUnreachableClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
 		s.create(t, "a")
-		step := climber(false)
-		summary := untilIdle(t, announced{{Name: "eu", Config: s.RESTConfig()}},
+		step := stepWriter(false)
+		summary := runUntilIdle(t, announced{{Name: "eu", Config: s.RESTConfig()}},
 			func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 				result, err := step(ctx, r)
-				s.refuse(broken) // The watch ends before it shows the write, or just then.
+				s.setVerdict(dropConnection) // The watch ends before it shows the write, or just then.
 				return result, err
 			})
 		if summary.Duration > time.Minute {
@@ -106,8 +107,8 @@ func TestRunUntilIdleIgnoresUnreachableClusters(t *testing.T) {
 	})
 }
 
-// untilIdle runs a fleet with a controller of config maps until it is idle.
-func untilIdle(t *testing.T, clusters announced, r reconcile.Func[multicluster.Request]) manager.Summary {
+// runUntilIdle runs a fleet with a controller of config maps until it is idle.
+func runUntilIdle(t *testing.T, clusters announced, r reconcile.Func[multicluster.Request]) manager.Summary {
 	t.Helper()
 	local, err := manager.New(newSite(t).RESTConfig(), manager.Options{})
 	if err != nil {
@@ -131,8 +132,8 @@ func untilIdle(t *testing.T, clusters announced, r reconcile.Func[multicluster.R
 	return summary
 }
 
-// stepIn returns the step in climber's config map.
-func stepIn(t *testing.T, s *localapi.Server) string {
+// readStep returns the number that stepWriter has written.
+func readStep(t *testing.T, s *localapi.Server) string {
 	t.Helper()
 	c, err := client.New(s.RESTConfig(), client.Options{})
 	if err != nil {

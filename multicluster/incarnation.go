@@ -14,26 +14,26 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
-// incarnation is a cluster from when it joins the fleet until it leaves. Requests carry it, so that they cannot be
-// mistaken for requests of another incarnation.
+// incarnation is a cluster between joining the fleet and leaving it. Requests in queues refer to their incarnation, so
+// they never reach another cluster of the same name.
 type incarnation struct {
 	name  string
-	group string // The name of its lane in queues, unique among incarnations.
+	group string // the name of its lane in queues, unique among incarnations
 	// tenure is this replica's tenure of the cluster; nil when the fleet has no Owner.
 	tenure Tenure
-	// cluster is the incarnation as users see it. It is set before anything else knows the incarnation.
+	// cluster is the form in which users see the incarnation. It is set before the incarnation is published.
 	cluster *Cluster
-	// record has the process's own writes to the cluster.
+	// record has this process's own writes to the cluster.
 	record *ownwrites.Record
 
-	// tombstone takes its place in requests that are reported after it has departed. It holds no memory of the cluster.
-	// A tombstone has none itself.
+	// tombstone stands for the incarnation in requests that are reported after it has departed. It keeps nothing of the
+	// cluster in memory. In a tombstone, tombstone is nil.
 	tombstone *incarnation
 
-	// closed reports whether the cluster has departed: every request to its server fails.
+	// closed means that the cluster has departed: every request to its server fails.
 	closed atomic.Bool
-	// processStops reports that the cluster has not departed: the process stops. It is set before
-	// controllers dismiss the cluster.
+	// processStops means that the incarnation ends only because the process stops. It is set before controllers dismiss
+	// the cluster, so that they do not call onGone.
 	processStops atomic.Bool
 
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ type incarnation struct {
 	// added only while the cluster is Live.
 	reconciles map[uint64]context.CancelCauseFunc
 	lastID     uint64
-	// idle is made when the draining begins, and closed once uses is empty. Nobody sends.
+	// idle is made when draining begins, and closed once reconciles is empty. Never sent on.
 	idle chan struct{}
 }
 
@@ -66,13 +66,13 @@ func (inc *incarnation) inFlight() int {
 	return len(inc.reconciles)
 }
 
-// unreachableFor reports whether a watch of the cluster has failed for longer than long.
-func (inc *incarnation) unreachableFor(long time.Duration) bool {
+// unreachableFor reports whether a watch of the cluster has been failing for longer than limit.
+func (inc *incarnation) unreachableFor(limit time.Duration) bool {
 	return slices.ContainsFunc(inc.cluster.informers.Health(),
-		func(h informer.Health) bool { return h.Err != nil && time.Since(h.Since) > long })
+		func(h informer.Health) bool { return h.Err != nil && time.Since(h.Since) > limit })
 }
 
-// setState changes the state, or the reason for it.
+// setState changes the state, or only its reason.
 func (inc *incarnation) setState(now State, reason string) {
 	inc.mu.Lock()
 	defer inc.mu.Unlock()
@@ -100,7 +100,7 @@ func (inc *incarnation) notLiveLocked() error {
 	return nil
 }
 
-// usable returns the cluster for a reconcile that has entered it, even while the cluster drains.
+// usable returns the cluster to a reconcile that has entered it. It works while the cluster drains, too.
 func (inc *incarnation) usable() (*Cluster, error) {
 	if inc.closed.Load() {
 		return nil, &ClusterError{Cluster: inc.name, State: Gone, Err: ErrClusterGone}
@@ -108,7 +108,7 @@ func (inc *incarnation) usable() (*Cluster, error) {
 	return inc.cluster, nil
 }
 
-// checkWrite returns nil while this replica serves the cluster.
+// checkWrite returns nil while a write to the cluster may begin: it has not departed, and this replica serves it.
 func (inc *incarnation) checkWrite() error {
 	if inc.closed.Load() {
 		return &ClusterError{Cluster: inc.name, State: Gone, Err: ErrClusterGone}
@@ -122,7 +122,8 @@ func (inc *incarnation) checkWrite() error {
 	return nil
 }
 
-// enter registers a reconcile that uses the cluster. cancel is called if the draining ends before leave was called.
+// enter registers a reconcile that uses the cluster. The reconcile calls leave when it ends. If the cluster has to
+// leave earlier, drain calls cancel.
 //
 // Errors: a [ClusterError]; the error of the tenure's Check.
 func (inc *incarnation) enter(cancel context.CancelCauseFunc) (leave func(), err error) {
@@ -157,10 +158,10 @@ func (inc *incarnation) reportIdleLocked() {
 	}
 }
 
-// drain lets no further reconcile enter, waits until those in flight have returned or patience ends, and then cancels
-// the rest.
+// drain refuses further reconciles and waits for those in flight until deadline is closed. It then cancels the rest,
+// and gives them a moment to return.
 //
-// Errors: when reconciles do not return after they were cancelled.
+// Errors: some reconciles did not return after they were cancelled.
 func (inc *incarnation) drain(deadline <-chan struct{}, reason string) error {
 	inc.mu.Lock()
 	idle := make(chan struct{})
@@ -195,8 +196,8 @@ func (inc *incarnation) cancels() []context.CancelCauseFunc {
 	return all
 }
 
-// fence wraps the transport of a cluster. After the cluster has departed, every request fails. Writes also fail unless
-// this replica serves the cluster.
+// fence wraps the transport of a cluster's clients. All requests fail after the cluster has departed, and writes fail
+// while this replica does not serve it.
 func (inc *incarnation) fence(next http.RoundTripper) http.RoundTripper { return &fence{inc, next} }
 
 type fence struct {
@@ -217,7 +218,7 @@ func (f *fence) RoundTrip(r *http.Request) (*http.Response, error) {
 		return f.next.RoundTrip(r)
 	}
 	if r.Body != nil {
-		err = errors.Join(err, r.Body.Close()) // a transport always closes it
+		err = errors.Join(err, r.Body.Close()) // a RoundTripper must close the body, also on errors
 	}
 	return nil, err
 }

@@ -86,7 +86,7 @@ func TestRequestsNeverRunAgainstASuccessor(t *testing.T) {
 // Announcing a known cluster again changes nothing.
 func TestJoinIsIdempotent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, r, s := following(t)
+		w, r, s := startRecording(t)
 		for i := range 10 {
 			w.joinAs(t, "eu", "1", s, map[string]string{"round": fmt.Sprint(i)})
 			synctest.Wait()
@@ -169,7 +169,7 @@ func TestVanishedChildWakesItsOwner(t *testing.T) {
 			defer mu.Unlock()
 			if r.Cluster == "eu" && !blinded {
 				blinded = true
-				unseen.refuse(blind)
+				unseen.setVerdict(blind)
 			}
 			for _, cause := range reconcile.Causes(ctx) {
 				why = append(why, r.Cluster+" "+cause.Source+" "+cause.Event)
@@ -188,7 +188,7 @@ func TestVanishedChildWakesItsOwner(t *testing.T) {
 		if len(children) != 2 {
 			t.Fatalf("writes: %v", children)
 		}
-		unseen.refuse(nil)
+		unseen.setVerdict(nil)
 		child := strings.TrimPrefix(children[1], "create default/")
 		if err := unseen.client(t).CoreV1().Secrets("default").Delete(t.Context(), child,
 			metav1.DeleteOptions{}); err != nil {

@@ -24,14 +24,14 @@ func TestRunUntilIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sites := []*site{newSite(t), newSite(t), newSite(t)}
 		deadSite := newSite(t)
-		deadSite.refuse(broken)
+		deadSite.setVerdict(dropConnection)
 		clusters := announced{{Name: "dead", Config: deadSite.RESTConfig()}}
 		for i, s := range sites {
 			s.create(t, "x", "y")
 			clusters = append(clusters, multicluster.Announcement{Name: fmt.Sprint("c-", i), Config: s.RESTConfig()})
 		}
-		hub := newSite(t)
-		local, err := manager.New(hub.RESTConfig(), manager.Options{})
+		localSite := newSite(t)
+		local, err := manager.New(localSite.RESTConfig(), manager.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestWatchesClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.start(t)
-		w.hub.create(t, "x", "y")
+		w.localSite.create(t, "x", "y")
 		s := newSite(t)
 		w.join(t, "a", s)
 		r.want(t, "it cannot be found out")

@@ -19,16 +19,16 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// Manager is a fleet: the clusters that its providers announce, and the controllers that work on them. See the
-// package comment.
+// Manager is a fleet: the clusters that its providers announce, and the controllers that work on them. See the package
+// comment.
 //
-// It is a runnable of the local manager, and so is each of its controllers. The manager starts, stops, watches and
-// measures them like those of one cluster.
+// The Manager and each of its controllers are runnables of the local manager, which starts, stops and measures them
+// like the controllers of a single cluster.
 type Manager struct {
 	options Options
 	local   *manager.Manager
 	scheme  *runtime.Scheme
-	// kinds maps Go types to kinds. It sends no requests.
+	// kinds maps Go types to kinds. It is a client that never sends a request.
 	kinds *client.Cluster
 	// localCluster is the cluster of the local manager, which never leaves.
 	localCluster *incarnation
@@ -37,18 +37,18 @@ type Manager struct {
 	dropped      atomic.Uint64
 
 	mu sync.Mutex
-	// names are the names in the fleet. Invariant: while running, each has a goroutine.
+	// names are the names in the fleet. Invariant: while the fleet runs, each has a goroutine.
 	names       map[string]*clusterName
 	announcers  []*announcer
 	controllers []*Controller
 	indexes     []index
 	counts      counts
-	// start runs a clusterName. Invariant: it is non-nil while the fleet runs, and only then.
+	// start starts the goroutine of a name. Invariant: it is non-nil while the fleet runs, and only then.
 	start func(*clusterName)
 	ran   bool
 }
 
-// index is the arguments of one IndexField call. Every cluster has the index.
+// index has the arguments of one call of IndexField.
 type index struct {
 	object  client.Object
 	field   string
@@ -57,7 +57,7 @@ type index struct {
 
 // New makes a fleet and adds it to the local manager, which runs it. New starts nothing and sends no request.
 //
-// Errors: options that do not fit together; a name that the manager has already.
+// Errors: invalid options; a name that the manager already has.
 func New(local *manager.Manager, o Options) (*Manager, error) {
 	if local == nil {
 		return nil, errors.New("fleet: the local manager is nil; make one with manager.New")
@@ -95,11 +95,11 @@ func (m *Manager) check() (err error) {
 	if m.kinds, err = client.New(&rest.Config{Host: "http://nowhere"}, client.Options{Scheme: m.scheme}); err != nil {
 		return err
 	}
-	for i, of := range m.options.Caches {
-		if misuse.IsNil(of.Object) {
+	for i, cache := range m.options.Caches {
+		if misuse.IsNil(cache.Object) {
 			return fmt.Errorf("Options.Caches[%d]: the object is nil; give an empty one, like &corev1.Pod{}", i)
 		}
-		if _, err := m.kinds.GroupVersionKindFor(of.Object); err != nil {
+		if _, err := m.kinds.GroupVersionKindFor(cache.Object); err != nil {
 			return fmt.Errorf("Options.Caches[%d]: %w", i, err)
 		}
 	}
@@ -109,24 +109,24 @@ func (m *Manager) check() (err error) {
 // Name returns the fleet's name in the local manager.
 func (m *Manager) Name() string { return m.options.Name }
 
-// NeedLeaderElection reports whether only the leader joins clusters.
+// NeedLeaderElection reports whether clusters join only while this process leads.
 func (m *Manager) NeedLeaderElection() bool { return m.options.OnlyLeader }
 
-// Local returns the manager of the local cluster, for runnables that concern no cluster in particular.
+// Local returns the manager of the local cluster. Runnables that do not belong to any one cluster are added to it.
 func (m *Manager) Local() *manager.Manager { return m.local }
 
 // Scheme returns the scheme of all clusters.
 func (m *Manager) Scheme() *runtime.Scheme { return m.scheme }
 
-// GetCluster returns a cluster that is Live. The local cluster, whose name is "", always is. GetCluster never waits.
+// GetCluster returns a Live cluster. The local cluster, whose name is "", is always Live. GetCluster never waits.
 //
 // In a reconcile, the name of the request's cluster means the incarnation that the reconcile began with. It can be used
-// while it drains. After it has departed the result is ErrClusterGone, even if another cluster has the name. A further
-// cluster that a reconcile gets stays the same until the reconcile returns, and does not depart before.
+// even while it drains; once it has departed, the error is ErrClusterGone, even if another cluster has the name by
+// then. If a reconcile gets a second cluster, that incarnation, too, stays until the reconcile returns or is cancelled.
 //
 // Errors: a [ClusterError].
 func (m *Manager) GetCluster(ctx context.Context, name string) (*Cluster, error) {
-	u := useFrom(ctx)
+	u := clustersInUseFrom(ctx)
 	switch {
 	case u == nil || u.fleet != m:
 		inc, err := m.incarnation(name)
@@ -162,9 +162,9 @@ func (m *Manager) incarnation(name string) (*incarnation, error) {
 	return n.incarnation, nil
 }
 
-// IndexField makes cached lists of obj's kind selectable by client.MatchingFields with that field. It applies to every
-// cluster that is there and to every one that joins later, the local one included. extract returns the values of an
-// object.
+// IndexField adds an index to the caches of obj's kind, so that cached lists can select by client.MatchingFields with
+// that field. It applies to all clusters: the local one, those in the fleet, and those that join later. extract returns
+// the values of an object.
 //
 // Errors: informer.ErrIndexExists; another error when the kind is not cached.
 func (m *Manager) IndexField(ctx context.Context, obj client.Object, field string,
@@ -196,13 +196,13 @@ func (m *Manager) incarnationsLocked() (incarnations []*incarnation) {
 	return incarnations
 }
 
-// Run joins the clusters that the providers announce until ctx is done. Then it drains them, as the local manager
-// drains its controllers, and returns when all are gone. Only the local manager may call it, once.
+// Run joins the clusters that the providers announce until ctx is done. It then drains them, as the local manager
+// drains its controllers, and returns when all are gone. Only the local manager may call Run, once.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "fleet", m.options.Name))
 	work, release := workctx.From(ctx, max(m.options.DrainTimeout, 0))
 	defer release()
-	serving, endServing := context.WithCancel(context.WithoutCancel(ctx)) // Ends after the owner was told to leave.
+	serving, endServing := context.WithCancel(context.WithoutCancel(ctx)) // Ends after Owner.Leave.
 	defer endServing()
 	var names, providers, owner sync.WaitGroup
 	if !m.beginRun(func(n *clusterName) { names.Go(func() { n.run(serving, work) }) }) {
@@ -240,14 +240,14 @@ func (m *Manager) beginRun(start func(*clusterName)) bool {
 	return true
 }
 
-// stopStarting prevents further names from starting.
+// stopStarting makes the fleet ignore further announcements.
 func (m *Manager) stopStarting() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.start = nil
 }
 
-// runOwner runs the owner, again with backoff when it fails.
+// runOwner runs the owner. When the owner fails, runOwner runs it again, with backoff.
 func (m *Manager) runOwner(ctx context.Context) {
 	retry := newBackoff(m.options.JoinBackoff)
 	for {
@@ -262,7 +262,7 @@ func (m *Manager) runOwner(ctx context.Context) {
 	}
 }
 
-// admit publishes an incarnation, and lets controllers take requests for it.
+// admit publishes an incarnation: from now on GetCluster finds it, and controllers hold requests for it.
 func (m *Manager) admit(n *clusterName, inc *incarnation) {
 	inc.setState(Joining, "connecting")
 	m.mu.Lock()
@@ -274,8 +274,8 @@ func (m *Manager) admit(n *clusterName, inc *incarnation) {
 	controllers := slices.Clone(m.controllers)
 	m.mu.Unlock()
 	for _, index := range indexes {
-		// The kind was checked when the index was declared. IndexField may have added it since the incarnation was
-		// published.
+		// The only error left is that the index exists: IndexField checked the kind, and may have added the index after
+		// the incarnation was published.
 		_ = inc.cluster.IndexField(context.Background(), index.object, index.field, index.extract)
 	}
 	for _, c := range controllers {
@@ -297,7 +297,7 @@ func (m *Manager) relabel(inc *incarnation) {
 	}
 }
 
-// dismiss makes the controllers forget a cluster.
+// dismiss makes the controllers forget a cluster that has drained.
 func (m *Manager) dismiss(inc *incarnation) {
 	for _, c := range m.controllersNow() {
 		c.dismiss(inc)

@@ -56,13 +56,18 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("WithPredicates",
 			func() error { return pods().Owns(&corev1.Secret{}, builder.WithPredicates(nil)).Complete(idle) },
 			"a predicate is nil"),
-		misusetest.Of("Each",
-			misusetest.Constructs(func() reconcile.Reconciler[multicluster.Request] { return multicluster.Each(nil) }),
+		misusetest.Of("PerCluster",
+			misusetest.Constructs(func() reconcile.Reconciler[multicluster.Request] {
+				return multicluster.PerCluster(nil)
+			}),
 			"the function that builds reconcilers is nil"),
-		misusetest.Of("One", misusetest.Constructs(func() one { return multicluster.One(nil, idle) }),
+		misusetest.Of("ForSingleCluster",
+			misusetest.Constructs(func() one { return multicluster.ForSingleCluster(nil, idle) }),
 			"the cluster or the reconciler is nil"),
-		misusetest.Of("One of nothing",
-			misusetest.Constructs(func() one { return multicluster.One(multicluster.ClusterOf(local), nothing) }),
+		misusetest.Of("ForSingleCluster without a reconciler",
+			misusetest.Constructs(func() one {
+				return multicluster.ForSingleCluster(multicluster.ClusterOf(local), nothing)
+			}),
 			"the cluster or the reconciler is nil"),
 		misusetest.Of("ClusterOf",
 			misusetest.Constructs(func() *multicluster.Cluster { return multicluster.ClusterOf(nil) }),

@@ -27,7 +27,7 @@ func TestWhoLeadsAndWhoJoins(t *testing.T) {
 						LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager", WarmUp: -1},
 					})
 				other, seconds, now := "other", int32(15), metav1.NowMicro()
-				if err := w.hub.Seed(t.Context(), &coordinationv1.Lease{
+				if err := w.localSite.Seed(t.Context(), &coordinationv1.Lease{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "flyball-manager"},
 					Spec: coordinationv1.LeaseSpec{
 						HolderIdentity: &other, LeaseDurationSeconds: &seconds,

@@ -19,29 +19,29 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// registrar is an owner that the test controls.
-type registrar struct {
+// fakeOwner is an owner that the test controls.
+type fakeOwner struct {
 	mu      sync.Mutex
-	grants  map[string]chan *lease // by cluster; capacity 1
-	fails   int                    // how often Acquire fails first
+	grants  map[string]chan *fakeTenure // by cluster; capacity 1
+	fails   int                         // how often Acquire fails first
 	running bool
 	calls   []string // "leave" and "release", in order
 }
 
-func (g *registrar) note(what string) {
+func (g *fakeOwner) record(what string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls = append(g.calls, what)
 }
 
-func (g *registrar) Leave() {
+func (g *fakeOwner) Leave() {
 	time.Sleep(time.Millisecond) // Clusters wait for it.
-	g.note("leave")
+	g.record("leave")
 }
 
-func newRegistrar() *registrar { return &registrar{grants: map[string]chan *lease{}} }
+func newFakeOwner() *fakeOwner { return &fakeOwner{grants: map[string]chan *fakeTenure{}} }
 
-func (g *registrar) Run(ctx context.Context) error {
+func (g *fakeOwner) Run(ctx context.Context) error {
 	g.mu.Lock()
 	g.running = true
 	g.mu.Unlock()
@@ -52,17 +52,17 @@ func (g *registrar) Run(ctx context.Context) error {
 	return nil
 }
 
-func (g *registrar) of(name string) chan *lease {
+func (g *fakeOwner) grantsFor(name string) chan *fakeTenure {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.grants[name] == nil {
-		g.grants[name] = make(chan *lease, 1)
+		g.grants[name] = make(chan *fakeTenure, 1)
 	}
 	return g.grants[name]
 }
 
-func (g *registrar) Acquire(ctx context.Context, c multicluster.ClusterInfo,
-	say func(string),
+func (g *fakeOwner) Acquire(ctx context.Context, c multicluster.ClusterInfo,
+	report func(string),
 ) (multicluster.Tenure, error) {
 	g.mu.Lock()
 	fails := g.fails > 0
@@ -71,9 +71,9 @@ func (g *registrar) Acquire(ctx context.Context, c multicluster.ClusterInfo,
 	if fails {
 		return nil, errors.New("the registry is away")
 	}
-	say("served by replica-2")
+	report("served by replica-2")
 	select {
-	case l := <-g.of(c.Name):
+	case l := <-g.grantsFor(c.Name):
 		return l, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -81,14 +81,14 @@ func (g *registrar) Acquire(ctx context.Context, c multicluster.ClusterInfo,
 }
 
 // grant allows this replica to serve a cluster.
-func (g *registrar) grant(name string) *lease {
-	l := &lease{owner: g, ending: make(chan struct{}), lost: make(chan struct{}), released: make(chan error, 1)}
-	g.of(name) <- l
+func (g *fakeOwner) grant(name string) *fakeTenure {
+	l := &fakeTenure{owner: g, ending: make(chan struct{}), lost: make(chan struct{}), released: make(chan error, 1)}
+	g.grantsFor(name) <- l
 	return l
 }
 
-type lease struct {
-	owner        *registrar
+type fakeTenure struct {
+	owner        *fakeOwner
 	ending, lost chan struct{} // closed by the test
 	released     chan error    // gets the error that Release is called with; capacity 1
 
@@ -96,28 +96,28 @@ type lease struct {
 	err error
 }
 
-func (l *lease) Ending() <-chan struct{} { return l.ending }
-func (l *lease) Lost() <-chan struct{}   { return l.lost }
+func (l *fakeTenure) Ending() <-chan struct{} { return l.ending }
+func (l *fakeTenure) Lost() <-chan struct{}   { return l.lost }
 
-func (l *lease) Check() error {
+func (l *fakeTenure) Check() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-func (l *lease) expire(err error) {
+func (l *fakeTenure) expire(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = err
 }
 
-func (l *lease) Release(_ context.Context, stuck error) {
-	l.owner.note("release")
+func (l *fakeTenure) Release(_ context.Context, stuck error) {
+	l.owner.record("release")
 	l.released <- stuck
 }
 
-// was returns the error that Release was called with, if it was called.
-func (l *lease) was() string {
+// releaseError returns the error that Release was called with, if it was called.
+func (l *fakeTenure) releaseError() string {
 	synctest.Wait()
 	select {
 	case err := <-l.released:
@@ -131,7 +131,7 @@ func (l *lease) was() string {
 // serve it then.
 func TestReleaseComesAfterTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		owner := newRegistrar()
+		owner := newFakeOwner()
 		owner.fails = 1
 		w := newWorld(t, multicluster.Options{Owner: owner}, manager.Options{})
 		r := &recorder{then: func(ctx context.Context, _ multicluster.Request) (reconcile.Result, error) {
@@ -170,12 +170,12 @@ func TestReleaseComesAfterTheDrain(t *testing.T) {
 		r.want(t, "granted", "cluster://eu/default/x")
 		close(l.ending)
 		w.wantStates(t, "handing over", "eu Draining")
-		if got := l.was(); got != "not released" {
+		if got := l.releaseError(); got != "not released" {
 			t.Errorf("with a reconcile in flight: %s", got)
 		}
 		time.Sleep(5 * time.Second)
 		w.wantStates(t, "handed over", "eu Waiting")
-		if got := l.was(); got != "<nil>" {
+		if got := l.releaseError(); got != "<nil>" {
 			t.Errorf("drained: %s", got)
 		}
 		if n := len(s.writes()); n != 2 {
@@ -185,7 +185,7 @@ func TestReleaseComesAfterTheDrain(t *testing.T) {
 		r.want(t, "granted again", "cluster://eu/default/x")
 		time.Sleep(10 * time.Second)
 		w.end(t)
-		if got := l.was(); got != "<nil>" {
+		if got := l.releaseError(); got != "<nil>" {
 			t.Errorf("at the end of the process: %s", got)
 		}
 		if owner.running {
@@ -203,7 +203,7 @@ func TestReleaseComesAfterTheDrain(t *testing.T) {
 // reconcile to other clusters.
 func TestNoWriteWithoutTenure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		owner := newRegistrar()
+		owner := newFakeOwner()
 		w := newWorld(t, multicluster.Options{Owner: owner}, manager.Options{})
 		var refused []error
 		r := &recorder{then: func(ctx context.Context, _ multicluster.Request) (reconcile.Result, error) {
@@ -216,14 +216,14 @@ func TestNoWriteWithoutTenure(t *testing.T) {
 			if err != nil {
 				return reconcile.Result{}, err
 			}
-			hub, err := w.GetCluster(ctx, multicluster.LocalCluster)
+			local, err := w.GetCluster(ctx, multicluster.LocalCluster)
 			if err != nil {
 				return reconcile.Result{}, err
 			}
 			refused = append(refused, c.Create(ctx, configMap("by-client")),
 				c.Create(context.Background(), configMap("by-other-context")),
 				clients.CoreV1().ConfigMaps("default").Delete(context.Background(), "x", deleteNow),
-				hub.Create(ctx, configMap("in-the-hub")))
+				local.Create(ctx, configMap("in-the-local-cluster")))
 			refused = append(refused, c.APIReader().Get(ctx, keyOf("x"), &corev1.ConfigMap{}))
 			<-ctx.Done()
 			return reconcile.Result{}, ctx.Err()
@@ -255,12 +255,12 @@ func TestNoWriteWithoutTenure(t *testing.T) {
 		}
 		close(l.lost)
 		synctest.Wait()
-		if got := l.was(); got != "<nil>" {
+		if got := l.releaseError(); got != "<nil>" {
 			t.Errorf("lost: %s", got)
 		}
 		w.wantStates(t, "lost", "eu Waiting")
-		if n, hub := len(s.writes()), len(w.hub.writes()); n != 2 || hub != 0 {
-			t.Errorf("%d writes, %d in the local cluster", n, hub)
+		if n, localSite := len(s.writes()), len(w.localSite.writes()); n != 2 || localSite != 0 {
+			t.Errorf("%d writes, %d in the local cluster", n, localSite)
 		}
 	})
 }
@@ -268,7 +268,7 @@ func TestNoWriteWithoutTenure(t *testing.T) {
 // Release gets an error if a reconcile does not return: the lease must expire by itself.
 func TestReleaseGetsStuckWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		owner := newRegistrar()
+		owner := newFakeOwner()
 		w := newWorld(t, multicluster.Options{Owner: owner}, manager.Options{})
 		blocked := make(chan struct{})
 		r := &recorder{then: func(context.Context, multicluster.Request) (reconcile.Result, error) {
@@ -286,7 +286,7 @@ func TestReleaseGetsStuckWork(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		close(l.lost) // while it drains
 		time.Sleep(5 * time.Second)
-		if got := l.was(); !strings.Contains(got, "1 reconciles did not return") {
+		if got := l.releaseError(); !strings.Contains(got, "1 reconciles did not return") {
 			t.Errorf("released with %q", got)
 		}
 		close(blocked)

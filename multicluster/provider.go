@@ -10,63 +10,63 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Provider tells a fleet which clusters there are.
+// Provider announces the clusters of a fleet.
 type Provider interface {
-	// Run announces clusters to fleet until ctx is done, and returns after everything that it started has ended.
+	// Run announces clusters to fleet until ctx is done. It returns after everything that it started has ended.
 	//
-	// Clusters do not leave when Run returns: a provider that stops with the process, or loses the connection to its
-	// source, does not take its clusters away. After an error Run is called again, with backoff, and announces its
-	// clusters from the start. Nil means that the provider has no more to announce. When Run calls Synced, the clusters
-	// leave that an earlier Run announced and this one did not.
+	// The clusters stay in the fleet when Run returns, so a provider that loses the connection to its source loses no
+	// cluster. After an error, the fleet calls Run again, with backoff, and Run announces all its clusters anew. A
+	// cluster that an earlier Run announced and this one did not leaves when Run calls Synced. A nil error means that
+	// the provider has nothing more to announce.
 	Run(ctx context.Context, fleet Fleet) error
 	// Name names the provider in logs and metrics.
 	Name() string
-	// Health returns what the provider cannot announce, and why. It is shown in the readiness of the process without
-	// making it unready.
+	// Health returns what the provider cannot announce, and why. /readyz shows the error, which does not make the
+	// process unready.
 	Health() error
 }
 
 // Fleet receives the announcements of a [Provider].
 //
-// Concurrency: all methods may be called at any time, and from several goroutines. None waits for a cluster. They do
-// nothing after the Run that got the Fleet has returned.
+// Concurrency: all methods may be called from any goroutine, and none of them waits for a cluster. After the Run that
+// received the Fleet has returned, they do nothing.
 type Fleet interface {
 	// Join announces a cluster and its condition. The provider may call it as often as it likes:
 	//
-	//	a name that is new                         the cluster joins
-	//	same identity and endpoint                 labels and readiness are taken over; the rest goes on undisturbed
-	//	another Identity, or another Config        the old cluster is drained and is gone, then the new one joins
+	//	a new name                                 the cluster joins
+	//	same Identity and Config                   the fleet updates labels and readiness, and work continues
+	//	another Identity, or another Config        the old cluster is drained and gone before the new one joins
 	//
-	// Errors: an invalid name; no config; a name that another provider has announced.
+	// Errors: an invalid name; no config; [ErrNameTaken].
 	Join(a Announcement) error
-	// Leave says that there is no cluster of that name any more. It is drained and then gone. Names that this provider
-	// has not announced are ignored.
+	// Leave announces that the cluster of that name does not exist any more, so that it is drained and then gone. Leave
+	// ignores names that this provider has not announced.
 	Leave(name string)
-	// Synced says that every cluster that exists at the moment has been announced. Every Run must call it once.
-	// Readiness waits for it. The clusters leave that an earlier Run announced and this one did not.
+	// Synced announces that Join has been called for every cluster that exists now. Clusters that an earlier Run
+	// announced and this one did not leave. Every Run must call Synced once, because readiness waits for it.
 	Synced()
 }
 
 // Announcement describes a cluster to the fleet.
 type Announcement struct {
-	// Name names the cluster in requests, metrics and logs. It is unique in the fleet. It is a path of DNS labels or
+	// Name names the cluster in requests, metrics and logs, and is unique in the fleet. It is a path of DNS labels or
 	// subdomains, joined by "/" ("eu/shop").
 	Name string
-	// Identity must change when the name stands for another cluster, or when the cluster is reached in another way that
-	// Config does not show. It can be a UID, a hash of credentials, or both. A change keeps data read from the old
-	// cluster, and writes to it, apart from the new one. Empty is an identity, too.
+	// Identity must change when the name stands for another cluster, or when the way to reach the cluster changes in a
+	// manner that Config does not show. It can be a UID, a hash of credentials, or both; the empty string is a valid
+	// identity, too. After a change, nothing that was read from the old cluster is used for the new one.
 	Identity string
-	// Config says how to reach the cluster. It is copied. It may be nil while NotReady is set. A change of its
-	// Transport, Dial, Proxy or wrappers goes unnoticed, because functions cannot be compared.
+	// Config is how to reach the cluster. Join copies it. It may be nil while NotReady is set. The fleet does not
+	// notice a change of its Transport, Dial, Proxy or wrappers, because functions cannot be compared.
 	Config *rest.Config
 	// Namespace restricts the caches of namespaced kinds to one namespace, for providers whose clusters are namespaces
-	// of one server. It does not prevent requests for other namespaces; Config must do that. A change of Namespace
-	// counts as a change of Config.
+	// of one server. It does not prevent requests for other namespaces; the credentials in Config must do that. A
+	// change of Namespace counts as a change of Config.
 	Namespace string
-	// Labels are the labels that filters select by; see [MatchLabels]. The map is copied.
+	// Labels are the labels that filters select by; see [MatchLabels]. Join copies the map.
 	Labels map[string]string
-	// NotReady says, in a few words for people, why the cluster cannot be used at the moment ("being provisioned").
-	// Empty means that it can. A cluster that becomes not ready is drained, and joins anew later.
+	// NotReady is why the cluster cannot be used at the moment, in a few words for people ("being provisioned"). Empty
+	// means that it can be used. A cluster that becomes not ready is drained, and joins again later.
 	NotReady string
 }
 

@@ -24,13 +24,13 @@ import (
 func TestRandomFleets(t *testing.T) {
 	for seed := range uint64(size(t, "FLYBALL_FLEET_SEEDS", 6)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newStorm(t, seed).run(t) })
+			synctest.Test(t, func(t *testing.T) { newRandomFleet(t, seed).run(t) })
 		})
 	}
 }
 
-// storm is a fleet with random events, and the test's record of them.
-type storm struct {
+// randomFleet is a fleet that the test changes at random, and the test's record of the changes.
+type randomFleet struct {
 	*rand.Rand
 	world *world
 	sites []*site
@@ -44,23 +44,23 @@ type storm struct {
 	wrong   []string
 }
 
-const stormSites = 6
+const randomSites = 6
 
-func newStorm(t *testing.T, seed uint64) *storm {
-	s := &storm{
+func newRandomFleet(t *testing.T, seed uint64) *randomFleet {
+	s := &randomFleet{
 		Rand: rand.New(rand.NewPCG(seed, 2)), announced: map[string]int{},
 		working: map[string]map[string]int{}, done: map[string]bool{},
 	}
 	o := multicluster.Options{DrainTimeout: time.Duration(s.IntN(20)) * time.Second, ClusterWorkers: 1 + s.IntN(3)}
 	s.world = newWorld(t, o, manager.Options{})
-	for i := range stormSites {
+	for i := range randomSites {
 		s.sites = append(s.sites, newSite(t))
 		s.sites[i].create(t, fmt.Sprint("at-", i), fmt.Sprint("also-at-", i))
 	}
 	return s
 }
 
-func (s *storm) Reconcile(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+func (s *randomFleet) Reconcile(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 	c, err := clusterOf(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -69,7 +69,7 @@ func (s *storm) Reconcile(ctx context.Context, r multicluster.Request) (reconcil
 	s.begin(r, identity)
 	defer s.end(r, identity)
 	if !strings.HasSuffix(r.Name, "at-"+identity) {
-		s.note("%v was asked of %s", r, identity)
+		s.errorf("%v was asked of %s", r, identity)
 	}
 	s.mu.Lock()
 	wait := time.Duration(s.IntN(3000)) * time.Millisecond
@@ -89,7 +89,7 @@ func (s *storm) Reconcile(ctx context.Context, r multicluster.Request) (reconcil
 	return reconcile.Result{RequeueAfter: retry}, nil
 }
 
-func (s *storm) begin(r multicluster.Request, identity string) {
+func (s *randomFleet) begin(r multicluster.Request, identity string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.working[r.Cluster] == nil {
@@ -103,26 +103,26 @@ func (s *storm) begin(r multicluster.Request, identity string) {
 	}
 }
 
-func (s *storm) end(r multicluster.Request, identity string) {
+func (s *randomFleet) end(r multicluster.Request, identity string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.working[r.Cluster][identity]--
 }
 
-func (s *storm) note(format string, args ...any) {
+func (s *randomFleet) errorf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 }
 
 // number returns a random number. Reconciles draw from the same source.
-func (s *storm) number(n int) int {
+func (s *randomFleet) number(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.IntN(n)
 }
 
-func (s *storm) run(t *testing.T) {
+func (s *randomFleet) run(t *testing.T) {
 	s.world.complete(t, s)
 	s.world.start(t)
 	for range 60 {
@@ -130,11 +130,11 @@ func (s *storm) run(t *testing.T) {
 		time.Sleep(time.Duration(s.number(4000)) * time.Millisecond)
 	}
 	for _, site := range s.sites {
-		site.refuse(nil)
+		site.setVerdict(nil)
 	}
 	time.Sleep(5 * time.Minute) // Every retry has happened by then.
 	for name := range s.announced {
-		s.announce(t, name, s.number(stormSites))
+		s.announce(t, name, s.number(randomSites))
 	}
 	for i, site := range s.sites {
 		site.create(t, fmt.Sprint("finally-at-", i))
@@ -145,8 +145,8 @@ func (s *storm) run(t *testing.T) {
 }
 
 // step makes one random change to the fleet.
-func (s *storm) step(t *testing.T) {
-	name, at := fmt.Sprint("c-", s.number(4)), s.number(stormSites)
+func (s *randomFleet) step(t *testing.T) {
+	name, at := fmt.Sprint("c-", s.number(4)), s.number(randomSites)
 	switch s.number(9) {
 	case 0, 1, 2:
 		s.announce(t, name, at)
@@ -159,11 +159,11 @@ func (s *storm) step(t *testing.T) {
 		}
 		delete(s.announced, name)
 	case 5:
-		s.sites[at].refuse(dead)
+		s.sites[at].setVerdict(neverAnswer)
 	case 6:
-		s.sites[at].refuse(broken)
+		s.sites[at].setVerdict(dropConnection)
 	case 7:
-		s.sites[at].refuse(nil)
+		s.sites[at].setVerdict(nil)
 	default:
 		if err := s.world.local.Remove(t.Context(), "configmap"); err != nil {
 			t.Error(err)
@@ -172,13 +172,13 @@ func (s *storm) step(t *testing.T) {
 	}
 }
 
-func (s *storm) announce(t *testing.T, name string, at int) {
+func (s *randomFleet) announce(t *testing.T, name string, at int) {
 	t.Helper()
 	s.announced[name] = at
 	s.world.joinAs(t, name, fmt.Sprint(at), s.sites[at], map[string]string{"at": fmt.Sprint(at)})
 }
 
-func (s *storm) check(t *testing.T) {
+func (s *randomFleet) check(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, wrong := range s.wrong {

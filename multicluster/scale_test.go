@@ -35,8 +35,8 @@ func size(t testing.TB, variable string, few int) int {
 	return n
 }
 
-// plain makes a cluster's server with one config map and no record of requests.
-func plain(t testing.TB, g gate.Gate) *localapi.Server {
+// newPlainServer makes a cluster's server with one config map and no record of requests.
+func newPlainServer(t testing.TB, g gate.Gate) *localapi.Server {
 	t.Helper()
 	s, err := localapi.New(localapi.Options{NoKubernetesService: true, Gate: g})
 	if err != nil {
@@ -48,19 +48,19 @@ func plain(t testing.TB, g gate.Gate) *localapi.Server {
 	return s
 }
 
-// tally counts the clusters whose config map was reconciled.
-type tally struct {
+// clusterCounter counts the clusters whose config map was reconciled.
+type clusterCounter struct {
 	mu   sync.Mutex
 	seen map[string]bool
 	want int
 	all  chan struct{} // closed when want are seen
 }
 
-func newTally(want int) *tally {
-	return &tally{seen: map[string]bool{}, want: want, all: make(chan struct{})}
+func newClusterCounter(want int) *clusterCounter {
+	return &clusterCounter{seen: map[string]bool{}, want: want, all: make(chan struct{})}
 }
 
-func (c *tally) Reconcile(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+func (c *clusterCounter) Reconcile(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 	cluster, err := clusterOf(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -80,7 +80,7 @@ func (c *tally) Reconcile(ctx context.Context, r multicluster.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
-func (c *tally) wait(t testing.TB, patience time.Duration) {
+func (c *clusterCounter) wait(t testing.TB, patience time.Duration) {
 	t.Helper()
 	select {
 	case <-c.all:
@@ -117,18 +117,19 @@ func TestManyClustersJoin(t *testing.T) {
 	}
 }
 
-// joinMany announces n clusters and waits until all but the first bad are reconciled. Those answer late or never.
-func joinMany(t *testing.T, n, bad int) time.Duration {
+// joinMany announces n clusters, of which the first ones, as many as faulty, answer late or never. It waits until the
+// others are reconciled.
+func joinMany(t *testing.T, n, faulty int) time.Duration {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	c := newTally(n - bad)
+	c := newClusterCounter(n - faulty)
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
 	w.complete(t, c)
 	w.start(t)
-	defer w.hub.Close()
+	defer w.localSite.Close()
 	defer w.end(t)
 	servers := make([]*localapi.Server, n)
 	for i := range servers {
-		servers[i] = plain(t, badly(i, bad))
+		servers[i] = newPlainServer(t, faultyGate(i, faulty))
 		defer servers[i].Close()
 	}
 	before, goroutines := memory()
@@ -143,18 +144,18 @@ func joinMany(t *testing.T, n, bad int) time.Duration {
 	c.wait(t, 3*time.Minute)
 	took := time.Since(began)
 	after, more := memory()
-	t.Logf("%d clusters, %d bad: %v, %d KiB and %.1f goroutines a cluster, the server's part included", n, bad, took,
-		(after-before)/1024/uint64(n), float64(more-goroutines)/float64(n))
+	t.Logf("%d clusters, %d faulty: %v, %d KiB and %.1f goroutines a cluster, the server's part included", n, faulty,
+		took, (after-before)/1024/uint64(n), float64(more-goroutines)/float64(n))
 	if path := os.Getenv("FLYBALL_FLEET_HEAP"); path != "" {
 		writeHeap(t, path)
 	}
 	return took
 }
 
-// badly returns the gate of a cluster. Of the first bad, even ones never answer, and odd ones take 20 seconds for each
-// answer.
-func badly(i, bad int) gate.Gate {
-	if i >= bad {
+// faultyGate returns the gate of cluster i. Of the faulty ones, which come first, those with an even number never
+// answer, and the others take 20 seconds for each answer.
+func faultyGate(i, faulty int) gate.Gate {
+	if i >= faulty {
 		return nil
 	}
 	return gate.Funcs{OnRequest: func(ctx context.Context, r *gate.Request) gate.Verdict {
@@ -180,10 +181,10 @@ func TestJoiningAndLeavingDoesNotLeak(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	servers := make([]*localapi.Server, n)
 	for i := range servers {
-		servers[i] = plain(t, nil)
+		servers[i] = newPlainServer(t, nil)
 		defer servers[i].Close()
 	}
-	var c *tally
+	var c *clusterCounter
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
 	w.complete(t,
 		reconcile.Func[multicluster.Request](func(ctx context.Context,
@@ -195,12 +196,12 @@ func TestJoiningAndLeavingDoesNotLeak(t *testing.T) {
 			return reconcile.Result{RequeueAfter: time.Hour}, nil
 		}))
 	w.start(t)
-	defer w.hub.Close()
+	defer w.localSite.Close()
 	defer w.end(t)
 	var heap, last uint64
 	var goroutines, running int
 	for round := range rounds {
-		c = newTally(n)
+		c = newClusterCounter(n)
 		for i, s := range servers {
 			if err := w.fleet.Join(
 				multicluster.Announcement{Name: fmt.Sprint("c-", i), Config: s.RESTConfig()},

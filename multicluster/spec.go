@@ -11,7 +11,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// controllerSpec is the configuration of a controller. Rebuild uses it again, so it never changes.
+// controllerSpec is the configuration of a controller. It never changes, because Rebuild makes another controller from
+// it.
 type controllerSpec struct {
 	fleet           *Manager
 	name            string
@@ -26,7 +27,8 @@ type controllerSpec struct {
 	reportGone      bool
 }
 
-// maxReleased is how many reconciles of one controller may run without a slot, in addition to those that have one.
+// maxReleased is how many slow reconciles of one controller may run in addition to its workers, after their slots were
+// released; see Options.ReleaseAfter.
 const maxReleased = 64
 
 const defaultWorkers = 8
@@ -45,8 +47,8 @@ func (s *controllerSpec) clusterWorkers() int {
 	return max(1, s.workers()/2)
 }
 
-// selects reports whether the controller selects a cluster. It always takes requests for the local cluster, even when
-// it does not watch it.
+// selects reports whether the controller takes requests for a cluster. For the local cluster it always does, even when
+// it does not watch the cluster.
 func (s *controllerSpec) selects(inc *incarnation) bool {
 	if inc == s.fleet.localCluster {
 		return true
@@ -71,8 +73,8 @@ func (s *controllerSpec) inputsOf(inc *incarnation) (inputs []*input) {
 	return inputs
 }
 
-// innerOptions returns the options of the loop below. FailingAfter is off, because a failure in one cluster must not
-// make the process unready.
+// innerOptions returns the options of the inner controller. FailingAfter is off, because a failure in one cluster must
+// not make the process unready.
 func (s *controllerSpec) innerOptions(order *workqueue.Order[key]) reconcile.Options[key] {
 	o := s.options
 	inner := reconcile.Options[key]{
@@ -84,19 +86,19 @@ func (s *controllerSpec) innerOptions(order *workqueue.Order[key]) reconcile.Opt
 		inner.Workers += maxReleased
 	}
 	if o.RateLimiter != nil {
-		inner.RateLimiter = limiter{o.RateLimiter}
+		inner.RateLimiter = keyLimiter{o.RateLimiter}
 	}
 	return inner
 }
 
-// limiter adapts a rate limiter of requests to keys.
-type limiter struct {
-	of workqueue.RateLimiter[Request]
+// keyLimiter adapts a rate limiter of requests to keys.
+type keyLimiter struct {
+	requests workqueue.RateLimiter[Request]
 }
 
-func (l limiter) When(k key) time.Duration { return l.of.When(k.public()) }
-func (l limiter) Forget(k key)             { l.of.Forget(k.public()) }
-func (l limiter) NumRequeues(k key) int    { return l.of.NumRequeues(k.public()) }
+func (l keyLimiter) When(k key) time.Duration { return l.requests.When(k.public()) }
+func (l keyLimiter) Forget(k key)             { l.requests.Forget(k.public()) }
+func (l keyLimiter) NumRequeues(k key) int    { return l.requests.NumRequeues(k.public()) }
 
 // clusterHandler is one call of WatchesClusters.
 type clusterHandler struct {
@@ -110,16 +112,16 @@ type input struct {
 	object  informer.Object
 	kind    kind
 	options builder.WatchOptions
-	// onlyLocal reports whether only the local cluster is watched.
+	// onlyLocal means that only the local cluster is watched.
 	onlyLocal bool
 	owns      bool
-	// sameCluster turns events into requests for the same cluster, anyCluster into requests for any. Invariant: exactly
-	// one of sameCluster, anyCluster and owns is set.
+	// sameCluster turns events into requests for the cluster of the event, anyCluster into requests for any clusters.
+	// Invariant: exactly one of sameCluster, anyCluster and owns is set.
 	sameCluster *builder.Handler
 	anyCluster  *Handler
 	// filters are the predicates of the controller and of the call.
 	filters []builder.Predicate
-	// owner is the kind of the owners that Owns makes requests for.
+	// owner is the kind whose objects Owns makes requests for.
 	owner kind
 }
 
@@ -131,9 +133,9 @@ func (in *input) handler(ownersInNamespaces bool) Handler {
 		h = *in.anyCluster
 	case in.owns:
 		o := handler.OwnerOptions{ClusterScoped: !ownersInNamespaces, EveryOwner: in.options.EveryOwner}
-		h = lift(handler.EnqueueOwner[informer.Object](in.owner.GroupKind(), o))
+		h = addCluster(handler.EnqueueOwner[informer.Object](in.owner.GroupKind(), o))
 	default:
-		h = lift(*in.sameCluster)
+		h = addCluster(*in.sameCluster)
 	}
 	if len(in.filters) > 0 {
 		h = handler.Filter(h, in.filters...)
@@ -141,30 +143,30 @@ func (in *input) handler(ownersInNamespaces bool) Handler {
 	return h
 }
 
-// lift adapts a handler of one cluster: its requests are for the cluster of the event.
-func lift(h builder.Handler) Handler {
-	var lifted Handler
+// addCluster adapts a handler whose requests name no cluster: they are for the cluster of the event.
+func addCluster(h builder.Handler) Handler {
+	var adapted Handler
 	if h.OnAdd != nil {
-		lifted.OnAdd = func(ctx context.Context, obj informer.Object, initial bool, q reconcile.Enqueuer[Request]) {
+		adapted.OnAdd = func(ctx context.Context, obj informer.Object, initial bool, q reconcile.Enqueuer[Request]) {
 			h.OnAdd(ctx, obj, initial, enqueuerFor(ctx, q))
 		}
 	}
 	if h.OnUpdate != nil {
-		lifted.OnUpdate = func(ctx context.Context, old, obj informer.Object, q reconcile.Enqueuer[Request]) {
+		adapted.OnUpdate = func(ctx context.Context, old, obj informer.Object, q reconcile.Enqueuer[Request]) {
 			h.OnUpdate(ctx, old, obj, enqueuerFor(ctx, q))
 		}
 	}
 	if h.OnDelete != nil {
-		lifted.OnDelete = func(ctx context.Context, gone informer.Deleted[informer.Object],
+		adapted.OnDelete = func(ctx context.Context, gone informer.Deleted[informer.Object],
 			q reconcile.Enqueuer[Request],
 		) {
 			h.OnDelete(ctx, gone, enqueuerFor(ctx, q))
 		}
 	}
-	return lifted
+	return adapted
 }
 
-// enqueuerFor adds the name of the event's cluster to requests.
+// enqueuerFor returns an enqueuer that adds the name of the event's cluster to requests.
 func enqueuerFor(ctx context.Context, q reconcile.Enqueuer[Request]) reconcile.Enqueuer[reconcile.Request] {
 	name := LocalCluster
 	if c, ok := ClusterFromContext(ctx); ok {

@@ -26,10 +26,10 @@ func TestStateChangesAreLoggedOnce(t *testing.T) {
 		w.complete(t, &recorder{})
 		w.start(t)
 		s := newSite(t)
-		s.refuse(broken)
+		s.setVerdict(dropConnection)
 		w.join(t, "eu", s)
 		time.Sleep(5 * time.Minute)
-		s.refuse(nil)
+		s.setVerdict(nil)
 		time.Sleep(5 * time.Minute)
 		w.joinAs(t, "eu", "2", s, nil)
 		synctest.Wait()
@@ -93,7 +93,7 @@ func TestUnreachableClusterIsReported(t *testing.T) {
 			t.Errorf("note: %s", note)
 		}
 		s.create(t, "y")
-		s.refuse(broken)
+		s.setVerdict(dropConnection)
 		if err := s.Seed(t.Context(), configMap("z")); err != nil { // the watch ends
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestUnreachableClusterIsReported(t *testing.T) {
 			"1 of 1 clusters are live; eu: Live, cannot list configmaps at the cluster scope: ") {
 			t.Errorf("note: %s", note)
 		}
-		s.refuse(nil)
+		s.setVerdict(nil)
 		time.Sleep(5 * time.Minute)
 		r.mu.Lock()
 		back := r.of("cluster://eu/default/z")
@@ -126,7 +126,7 @@ func TestMinLive(t *testing.T) {
 		w := newWorld(t, multicluster.Options{MinLive: 0.6}, manager.Options{})
 		w.start(t)
 		silent := newSite(t)
-		silent.refuse(broken)
+		silent.setVerdict(dropConnection)
 		w.join(t, "a", newSite(t))
 		w.join(t, "b", silent)
 		if err := w.fleet.Join(multicluster.Announcement{Name: "c", NotReady: "being provisioned"}); err != nil {
@@ -182,18 +182,18 @@ func TestStopDrains(t *testing.T) {
 	})
 }
 
-// teller is a provider that takes its runs from a list of functions.
-type teller struct {
+// scriptedProvider is a provider that takes its runs from a list of functions.
+type scriptedProvider struct {
 	mu   sync.Mutex
 	sick error // what Health returns
 	runs []func(ctx context.Context, fleet multicluster.Fleet) error
 }
 
-func (*teller) Name() string { return "teller" }
+func (*scriptedProvider) Name() string { return "scripted" }
 
-func (p *teller) Health() error { return p.sick }
+func (p *scriptedProvider) Health() error { return p.sick }
 
-func (p *teller) Run(ctx context.Context, fleet multicluster.Fleet) error {
+func (p *scriptedProvider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	p.mu.Lock()
 	run := p.runs[0]
 	p.runs = p.runs[1:]
@@ -201,8 +201,7 @@ func (p *teller) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	return run(ctx, fleet)
 }
 
-// A provider that fails takes no cluster away and is run again. The clusters leave that it then does not announce any
-// more.
+// A provider that fails takes no cluster away and is run again. Clusters that the new run does not announce leave.
 func TestProviderIsRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sites := map[string]*site{"a": newSite(t), "b": newSite(t), "c": newSite(t)}
@@ -215,7 +214,7 @@ func TestProviderIsRunAgain(t *testing.T) {
 			return errors.Join(errs...)
 		}
 		retry := make(chan struct{})
-		p := &teller{runs: []func(context.Context, multicluster.Fleet) error{
+		p := &scriptedProvider{runs: []func(context.Context, multicluster.Fleet) error{
 			func(_ context.Context, fleet multicluster.Fleet) error { // It fails before it has announced all.
 				return errors.Join(join(fleet, "a"), errors.New("cannot list projects"))
 			},
@@ -242,11 +241,11 @@ func TestProviderIsRunAgain(t *testing.T) {
 		w.start(t)
 		w.wantStates(t, "failed", "a Live")
 		p.sick = errors.New("b: no kubeconfig")
-		if !strings.HasSuffix(w.Note(), "; provider teller: b: no kubeconfig") {
+		if !strings.HasSuffix(w.Note(), "; provider scripted: b: no kubeconfig") {
 			t.Errorf("note %q does not show what the provider cannot announce", w.Note())
 		}
 		if err := w.local.Ready(); err == nil ||
-			!strings.Contains(err.Error(), "provider teller: cannot list projects") {
+			!strings.Contains(err.Error(), "provider scripted: cannot list projects") {
 			t.Errorf("ready: %v", err)
 		}
 		time.Sleep(2 * time.Second)
@@ -255,7 +254,7 @@ func TestProviderIsRunAgain(t *testing.T) {
 			t.Errorf("ready: %v", err)
 		}
 		if err := w.fleet.Join(multicluster.Announcement{Name: "a", NotReady: "mine"}); !errors.Is(err,
-			multicluster.ErrNameTaken) || !strings.Contains(err.Error(), "teller") {
+			multicluster.ErrNameTaken) || !strings.Contains(err.Error(), "scripted") {
 			t.Errorf("a name of another provider: %v", err)
 		}
 		w.fleet.Leave("a")

@@ -16,7 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// Transition is a change of state and its reason. Reasons have a few fixed wordings, so that they can be metric labels.
+// Transition is a change of state and its reason. The reason has one of a few fixed wordings, so that it can be the
+// label of a metric.
 type Transition struct {
 	To     State
 	Reason string
@@ -28,7 +29,7 @@ type Stats struct {
 	Clusters map[State]int
 	// Transitions counts changes of state since the start.
 	Transitions map[Transition]uint64
-	// Spent is the total time that clusters spent in the states they have left. Left is how often they left them.
+	// Left counts how often clusters left a state, and Spent is the total time that they had spent in it.
 	Spent map[State]time.Duration
 	Left  map[State]uint64
 	// Attempts counts failed attempts to reach a cluster.
@@ -37,7 +38,7 @@ type Stats struct {
 	Dropped uint64
 }
 
-// counts are the counters of Stats that are added up as things happen. Guarded by the fleet's lock.
+// counts has the counters of Stats that setState and attemptFailed increment. Guarded by the fleet's lock.
 type counts struct {
 	transitions map[Transition]uint64
 	spent       map[State]time.Duration
@@ -67,7 +68,7 @@ func (m *Manager) Stats() Stats {
 	return s
 }
 
-// setState moves a clusterName to a state, or changes the reason of its state. It logs each new state once.
+// setState moves a clusterName to a state, or changes only the reason of its state. It logs each new state once.
 func (n *clusterName) setState(ctx context.Context, to State, reason string) {
 	m := n.fleet
 	m.mu.Lock()
@@ -96,8 +97,8 @@ func (n *clusterName) setState(ctx context.Context, to State, reason string) {
 	logger.Info("Cluster changed state", "state", to, "reason", reason)
 }
 
-// metricReason returns the wording under which a reason is counted. Free text would make a metric series of its own
-// each time.
+// metricReason returns the wording under which a reason is counted. Each free text would make a metric series of its
+// own.
 func metricReason(to State, reason string) string {
 	switch to {
 	case Live:
@@ -110,14 +111,14 @@ func metricReason(to State, reason string) string {
 		}
 		return "not served here"
 	}
-	return reason // One of the few that causeOf returns.
+	return reason // one of those that causeOf returns
 }
 
-// attemptFailed notes an attempt that failed. It logs a new error at level 0 and a repeated one at level 4.
+// attemptFailed records a failed attempt. It logs a new error at level 0 and a repeated one at level 4.
 func (n *clusterName) attemptFailed(ctx context.Context, err error) {
 	m := n.fleet
 	m.mu.Lock()
-	news := n.reason != err.Error()
+	isNew := n.reason != err.Error()
 	n.reason = err.Error()
 	n.attempts++
 	attempts, incarnation := n.attempts, n.incarnation
@@ -127,7 +128,7 @@ func (n *clusterName) attemptFailed(ctx context.Context, err error) {
 		incarnation.setState(Joining, err.Error())
 	}
 	logger := klog.FromContext(ctx)
-	if !news {
+	if !isNew {
 		logger = logger.V(4)
 	}
 	logger.Info("Cannot reach cluster; trying again", "attempt", attempts, "err", err)
@@ -175,8 +176,8 @@ func (n *clusterName) statusLocked() ClusterStatus {
 	return status
 }
 
-// withIncarnation adds the parts that only the incarnation knows, such as the error of a Live cluster whose server does
-// not answer.
+// withIncarnation adds what only the incarnation knows: the reconciles in flight and, for a Live cluster whose server
+// does not answer, the error.
 func (c ClusterStatus) withIncarnation(inc *incarnation) ClusterStatus {
 	if inc == nil {
 		return c
@@ -194,8 +195,8 @@ func (c ClusterStatus) withIncarnation(inc *incarnation) ClusterStatus {
 	return c
 }
 
-// Health returns nil when every provider has announced its clusters, and as many are Live as Options.MinLive
-// asks for. [Manager.Note] reports the other problems.
+// Health returns nil while the fleet runs, every provider has announced its clusters, and as many clusters are Live as
+// Options.MinLive requires. [Manager.Note] reports the other problems.
 func (m *Manager) Health() error {
 	m.mu.Lock()
 	var wrong []error
@@ -230,7 +231,7 @@ func (m *Manager) Health() error {
 // maxNoted is how many clusters are named in a note.
 const maxNoted = 3
 
-// Note describes the clusters, and what the providers cannot announce, in one line for people: "48 of 50 clusters are
+// Note describes, in one line for people, the clusters and what the providers cannot announce: "48 of 50 clusters are
 // live; a: Joining, connection refused; b: …". /readyz shows it.
 func (m *Manager) Note() string {
 	all := m.Clusters()
@@ -265,20 +266,20 @@ func (c ClusterStatus) describe() string {
 	return fmt.Sprintf("%s, since %v", text, time.Since(c.Since).Round(time.Second))
 }
 
-// State is where a cluster is in its life; the package comment has the order.
+// State is a state in the life of a cluster; the package comment has the order.
 type State int
 
 // The states.
 const (
-	// Waiting: announced, but not ready, or served by another replica.
+	// Waiting: the cluster is announced, but it is not ready, or another replica serves it.
 	Waiting State = iota
-	// Joining: the fleet tries to reach it.
+	// Joining: the fleet tries to reach the cluster.
 	Joining
-	// Live: it answered. Controllers watch it and reconcile.
+	// Live: the cluster has answered. Controllers watch it and reconcile.
 	Live
 	// Draining: no reconcile starts; those in flight may finish.
 	Draining
-	// Gone: nothing is left of it.
+	// Gone: nothing of the cluster is left in the process.
 	Gone
 )
 
@@ -301,7 +302,7 @@ func (s State) String() string {
 
 // ClusterInfo describes a cluster without a connection to it.
 type ClusterInfo struct {
-	// Name and Identity are those announced. The local cluster has neither.
+	// Name and Identity are those of the announcement. The local cluster has neither.
 	Name, Identity string
 	// Labels are those announced last. Read-only.
 	Labels map[string]string
@@ -310,17 +311,16 @@ type ClusterInfo struct {
 // ClusterStatus is the condition of a cluster.
 type ClusterStatus struct {
 	ClusterInfo
-	// Provider names the provider that announced it.
+	// Provider names the provider that announced the cluster.
 	Provider string
-	// State is where it is in its life. Since is when it entered that state.
+	// Since is when the cluster entered State.
 	State State
 	Since time.Time
-	// Reason says, in words for people, why the cluster is not Live, or what is wrong although it is. Empty when
-	// nothing is.
+	// Reason is why the cluster is not Live, or what is wrong with a Live one, in words for people.
 	Reason string
-	// Attempts counts the attempts to reach it since it was last Live.
+	// Attempts counts the failed attempts to reach the cluster since it was last Live.
 	Attempts int
-	// InFlight is the number of reconciles that use it now.
+	// InFlight is the number of reconciles that use the cluster now.
 	InFlight int
 }
 
@@ -339,19 +339,19 @@ func MatchSelector(s labels.Selector) func(ClusterInfo) bool {
 
 // The reasons why a cluster cannot be used.
 var (
-	// ErrClusterNotFound: no cluster of that name is announced.
+	// ErrClusterNotFound means that no cluster of that name is announced.
 	ErrClusterNotFound = errors.New("no such cluster")
-	// ErrClusterNotLive: it is announced, but cannot be used now.
+	// ErrClusterNotLive means that the cluster is announced, but cannot be used now.
 	ErrClusterNotLive = errors.New("the cluster is not live")
-	// ErrClusterGone: it has departed since the work began, even if another cluster has its name now.
+	// ErrClusterGone means that the cluster has departed since the work began. Another cluster may have its name now.
 	ErrClusterGone = errors.New("the cluster has departed")
 )
 
-// ClusterError says which cluster cannot be used, and why. It wraps ErrClusterNotFound, ErrClusterNotLive or
+// ClusterError is the error of a cluster that cannot be used. It wraps ErrClusterNotFound, ErrClusterNotLive or
 // ErrClusterGone.
 type ClusterError struct {
 	Cluster string
-	// State and Reason are those of the cluster's status; State is Gone when there is no such cluster.
+	// State and Reason are those of the cluster's status. State is Gone when there is no such cluster.
 	State  State
 	Reason string
 	Err    error

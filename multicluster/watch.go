@@ -21,11 +21,12 @@ type watch struct {
 	input    *input
 	name     string
 	informer anyInformer
-	// ownersNamespaced asks the cluster whether owners are namespaced; nil unless the input is of Owns.
+	// ownersNamespaced asks the cluster whether the kind of the owners is namespaced; nil unless the input is that of
+	// Owns.
 	ownersNamespaced func(ctx context.Context) (bool, error)
 
 	mu sync.Mutex
-	// registration is the handler; nil when there is none.
+	// registration is the handler's registration; nil while there is no handler.
 	registration *informer.Registration
 }
 
@@ -86,9 +87,9 @@ func (m *Manager) cacheOf(inc *incarnation, example informer.Object) informer.In
 		}
 		return fmt.Sprintf("typed %v %v", kind, err)
 	}
-	for _, of := range m.options.Caches {
-		if form(of.Object) == form(example) {
-			return of.Informer
+	for _, cache := range m.options.Caches {
+		if form(cache.Object) == form(example) {
+			return cache.Informer
 		}
 	}
 	return informer.InformerOptions{}
@@ -100,7 +101,7 @@ func (w *watch) stats() informer.Stats { return w.informer.stats() }
 
 func (w *watch) release() { w.informer.release() }
 
-// add makes the watch's events requests of the clusterController.
+// add adds a handler to the informer. The handler turns events into requests of the clusterController.
 func (w *watch) add(ctx context.Context, cc *clusterController) (*informer.Registration, error) {
 	namespaced := true
 	if w.ownersNamespaced != nil {
@@ -119,7 +120,7 @@ func (w *watch) add(ctx context.Context, cc *clusterController) (*informer.Regis
 	return r, nil
 }
 
-// remove removes the handler. A call to it may still be under way; the requests it makes are dropped.
+// remove removes the handler. A call of the handler may still be in progress; the requests that it makes are dropped.
 func (w *watch) remove() {
 	w.mu.Lock()
 	r := w.registration
@@ -130,7 +131,7 @@ func (w *watch) remove() {
 	}
 }
 
-// learnNamespaced asks the cluster, until it answers, whether the owners are namespaced.
+// learnNamespaced asks the cluster whether the kind of the owners is namespaced, again until it answers.
 func (w *watch) learnNamespaced(ctx context.Context) (namespaced bool, err error) {
 	retry := newBackoff(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
 	for {
@@ -143,14 +144,15 @@ func (w *watch) learnNamespaced(ctx context.Context) (namespaced bool, err error
 	}
 }
 
-// lowPriority is the priority of objects that were there when the watch began, and of those that did not change.
+// lowPriority is the priority of initial objects, and of updates in which nothing changed. It is a variable because
+// workqueue.AddOptions takes a pointer.
 var lowPriority = workqueue.LowPriority
 
-// events adapts a handler that makes requests to an informer.
-func (w *watch) events(ctx context.Context, e *clusterController, h Handler) informer.Handler[informer.Object] {
-	q := func(event string, obj informer.Object, news bool) reconcile.Enqueuer[Request] {
-		e.controller.events.Add(1)
-		return &enqueuer{clusterController: e, news: news, cause: workqueue.Cause{
+// events adapts h, which makes requests, to a handler of an informer.
+func (w *watch) events(ctx context.Context, cc *clusterController, h Handler) informer.Handler[informer.Object] {
+	q := func(event string, obj informer.Object, changed bool) reconcile.Enqueuer[Request] {
+		cc.controller.events.Add(1)
+		return &enqueuer{clusterController: cc, changed: changed, cause: workqueue.Cause{
 			Source: w.name, Event: event, Object: informer.Key(obj), ResourceVersion: obj.GetResourceVersion(),
 			Time: time.Now(),
 		}}
@@ -176,7 +178,7 @@ func (w *watch) events(ctx context.Context, e *clusterController, h Handler) inf
 type enqueuer struct {
 	clusterController *clusterController
 	cause             workqueue.Cause
-	news              bool
+	changed           bool
 }
 
 // Add implements reconcile.Enqueuer.
@@ -193,11 +195,11 @@ func (q *enqueuer) AddWith(r Request, o workqueue.AddOptions) {
 	if o.Cause == (workqueue.Cause{}) {
 		o.Cause = q.cause
 	}
-	if o.Priority == nil && !q.news {
+	if o.Priority == nil && !q.changed {
 		o.Priority = &lowPriority
 	}
-	if r.Cluster == q.clusterController.incarnation.name { // Of this incarnation, whichever has the name now.
-		q.clusterController.enqueue(key{q.clusterController.incarnation, r.Request}, o, q.news)
+	if r.Cluster == q.clusterController.incarnation.name { // this incarnation, even if another has the name now
+		q.clusterController.enqueue(key{q.clusterController.incarnation, r.Request}, o, q.changed)
 		return
 	}
 	q.clusterController.controller.enqueueAcross(r, o)
@@ -223,7 +225,7 @@ func (i *informerOf[T]) release() { informer.Release(i.Informer) }
 func (i *informerOf[T]) remove(r *informer.Registration) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = i.RemoveHandler(now, r) // The error counts undelivered events, which nobody wants any more.
+	_ = i.RemoveHandler(now, r) // The error only counts undelivered events.
 }
 
 func (i *informerOf[T]) add(h informer.Handler[informer.Object]) (*informer.Registration, error) {
@@ -242,24 +244,25 @@ func (i *informerOf[T]) add(h informer.Handler[informer.Object]) (*informer.Regi
 	return i.AddHandler(on, informer.HandlerOptions{})
 }
 
-// Stats returns the counters of the controller, summed over all clusters.
+// Stats returns the controller's counters, summed over all clusters.
 func (c *Controller) Stats() reconcile.Stats {
 	s := c.inner.Stats()
 	s.Events += c.events.Load()
 	return s
 }
 
-// InFlight returns the requests that are being reconciled, each with the time it has been running, sorted.
+// InFlight returns the requests that are being reconciled, sorted, each with how long it has been running.
 func (c *Controller) InFlight() []string { return c.inner.InFlight() }
 
-// Work returns what the controller has to do. It counts events that the caches have not delivered yet as ready. Started
-// is false while clusters are being connected for the first time. So Manager.RunUntilIdle of the local manager waits
-// for the work of the whole fleet. It does not wait for a cluster that cannot be reached.
+// Work returns what the controller has to do. It counts events that the caches have not delivered yet as ready, and
+// Started is false until each cluster has been tried once. So RunUntilIdle of the local manager waits for the work of
+// the whole fleet, but not for a cluster that cannot be reached.
 func (c *Controller) Work() reconcile.Work {
 	c.mu.Lock()
 	clusterControllers := c.clusterControllersLocked()
 	c.mu.Unlock()
-	// What a cluster still holds back is read before the queue that it goes to.
+	// Read the requests that are held back before the queue. One that moves in between is then counted twice, not
+	// missed.
 	started, pending := c.spec.fleet.settled(), 0
 	for _, cc := range clusterControllers {
 		started = started && !cc.isFilling()
@@ -271,11 +274,11 @@ func (c *Controller) Work() reconcile.Work {
 	return w
 }
 
-// Health returns nil when the controller reconciles, or could at once. [Controller.Note] reports clusters that cannot
-// be watched, and keys that fail or hang.
+// Health returns nil while the controller can reconcile. [Controller.Note] reports clusters that cannot be watched and
+// keys that hang.
 func (c *Controller) Health() error { return c.keys.Alive() }
 
-// Note returns, in words, the problems of single clusters; it is empty when there are none.
+// Note describes the problems of single clusters in words; it is empty when there are none.
 func (c *Controller) Note() string {
 	c.mu.Lock()
 	clusterControllers := c.clusterControllersLocked()
@@ -296,8 +299,8 @@ func (c *Controller) Note() string {
 	return strings.Join(notes, "; ")
 }
 
-// pending returns the number of requests held back, plus the number of caches with events that not all handlers have
-// got.
+// pending returns the number of requests that are held back, plus the number of caches whose handlers have not received
+// all events.
 func (cc *clusterController) pending() (n int) {
 	cc.mu.Lock()
 	inputs := cc.inputs
@@ -317,8 +320,8 @@ func (cc *clusterController) pending() (n int) {
 	return n
 }
 
-// settled reports whether no cluster is about to join or leave: all providers have announced theirs, and each of these
-// was tried at least once.
+// settled reports whether no cluster is about to join or leave: all providers have announced their clusters, or failed;
+// each cluster has been tried at least once; and none is draining.
 func (m *Manager) settled() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

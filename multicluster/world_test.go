@@ -36,8 +36,8 @@ type site struct {
 	*localapi.Server
 	log *audit.Log
 
-	mu   sync.Mutex
-	veto func(ctx context.Context, r *gate.Request) gate.Verdict
+	mu      sync.Mutex
+	verdict func(ctx context.Context, r *gate.Request) gate.Verdict
 }
 
 // newSite starts a cluster's server. It is closed at the end of the test.
@@ -48,7 +48,7 @@ func newSite(t testing.TB) *site {
 	s.Server, err = localapi.New(
 		localapi.Options{
 			Audit: s.log, NoKubernetesService: true,
-			Gate: gate.Funcs{OnRequest: s.judge, OnFrame: s.judgeFrame},
+			Gate: gate.Funcs{OnRequest: s.onRequest, OnFrame: s.onFrame},
 		},
 	)
 	if err != nil {
@@ -62,41 +62,44 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
-func (s *site) judge(ctx context.Context, r *gate.Request) gate.Verdict {
+func (s *site) onRequest(ctx context.Context, r *gate.Request) gate.Verdict {
 	s.mu.Lock()
-	veto := s.veto
+	verdict := s.verdict
 	s.mu.Unlock()
-	if veto == nil {
+	if verdict == nil {
 		return gate.Verdict{}
 	}
-	return veto(ctx, r)
+	return verdict(ctx, r)
 }
 
-// judgeFrame ends watches while requests are refused.
-func (s *site) judgeFrame(context.Context, *gate.Request, gate.Frame) gate.Verdict {
+// onFrame ends watches while there is a verdict.
+func (s *site) onFrame(context.Context, *gate.Request, gate.Frame) gate.Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.veto == nil {
+	if s.verdict == nil {
 		return gate.Verdict{}
 	}
 	return gate.Verdict{Action: gate.Close}
 }
 
-// refuse sets the verdict on all requests from now on; nil lets all pass. It ends watches when they next send an event.
-func (s *site) refuse(veto func(ctx context.Context, r *gate.Request) gate.Verdict) {
+// setVerdict sets the verdict on all requests from now on; nil lets all requests pass. A watch ends when it next sends
+// an event.
+func (s *site) setVerdict(verdict func(ctx context.Context, r *gate.Request) gate.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.veto = veto
+	s.verdict = verdict
 }
 
-// dead never answers.
-func dead(ctx context.Context, _ *gate.Request) gate.Verdict {
+// neverAnswer is a verdict: the request gets no answer.
+func neverAnswer(ctx context.Context, _ *gate.Request) gate.Verdict {
 	<-ctx.Done()
 	return gate.Verdict{Action: gate.Drop}
 }
 
-// broken breaks every connection.
-func broken(context.Context, *gate.Request) gate.Verdict { return gate.Verdict{Action: gate.Drop} }
+// dropConnection is a verdict: the connection breaks.
+func dropConnection(context.Context, *gate.Request) gate.Verdict {
+	return gate.Verdict{Action: gate.Drop}
+}
 
 // client returns a client of the test's own, independent of the fleet.
 func (s *site) client(t testing.TB) kubernetes.Interface {
@@ -123,19 +126,21 @@ func (s *site) create(t testing.TB, names ...string) {
 	}
 }
 
-// hand is a provider that the test controls.
-type hand struct {
-	// fleet gets the Fleet that Run was given. Capacity 1: sent by Run, received by the test.
+// manualProvider is a provider that the test controls.
+type manualProvider struct {
+	// fleet receives the argument of Run. Capacity 1: Run sends, the test receives.
 	fleet chan multicluster.Fleet
 }
 
-func newHand() *hand { return &hand{fleet: make(chan multicluster.Fleet, 1)} }
+func newManualProvider() *manualProvider {
+	return &manualProvider{fleet: make(chan multicluster.Fleet, 1)}
+}
 
-func (*hand) Name() string { return "hand" }
+func (*manualProvider) Name() string { return "manual" }
 
-func (*hand) Health() error { return nil }
+func (*manualProvider) Health() error { return nil }
 
-func (h *hand) Run(ctx context.Context, fleet multicluster.Fleet) error {
+func (h *manualProvider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	fleet.Synced()
 	h.fleet <- fleet
 	<-ctx.Done()
@@ -145,11 +150,11 @@ func (h *hand) Run(ctx context.Context, fleet multicluster.Fleet) error {
 // world is a local manager with a fleet, and the test's handles on both.
 type world struct {
 	*multicluster.Manager
-	local *manager.Manager
-	hub   *site
-	hand  *hand
-	logs  *logs
-	fleet multicluster.Fleet
+	local     *manager.Manager
+	localSite *site
+	provider  *manualProvider
+	logs      *logs
+	fleet     multicluster.Fleet
 
 	stop context.CancelFunc
 	// done gets the result of the manager's Run. Capacity 1.
@@ -159,12 +164,12 @@ type world struct {
 // newWorld makes a fleet whose clusters the test announces. Complete controllers, then start it.
 func newWorld(t testing.TB, o multicluster.Options, m manager.Options) *world {
 	t.Helper()
-	w := &world{hub: newSite(t), hand: newHand(), logs: &logs{}, done: make(chan error, 1)}
+	w := &world{localSite: newSite(t), provider: newManualProvider(), logs: &logs{}, done: make(chan error, 1)}
 	var err error
-	if w.local, err = manager.New(w.hub.RESTConfig(), m); err != nil {
+	if w.local, err = manager.New(w.localSite.RESTConfig(), m); err != nil {
 		t.Fatal(err)
 	}
-	o.Providers = append(o.Providers, w.hand)
+	o.Providers = append(o.Providers, w.provider)
 	if w.Manager, err = multicluster.New(w.local, o); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +184,7 @@ func (w *world) start(t testing.TB) {
 	)
 	w.stop = stop
 	go func() { w.done <- w.local.Run(ctx) }()
-	w.fleet = <-w.hand.fleet
+	w.fleet = <-w.provider.fleet
 	t.Cleanup(func() {
 		if w.stop != nil {
 			w.end(t)
@@ -187,9 +192,9 @@ func (w *world) start(t testing.TB) {
 	})
 }
 
-// following returns a started world with one controller, which records its requests, and a site that can join, with a
-// config map x.
-func following(t testing.TB) (*world, *recorder, *site) {
+// startRecording returns a running world with one controller, which records its requests, and a site with a config map
+// x, which can join.
+func startRecording(t testing.TB) (*world, *recorder, *site) {
 	t.Helper()
 	w, r := newWorld(t, multicluster.Options{}, manager.Options{}), &recorder{}
 	w.complete(t, r)

@@ -36,7 +36,8 @@ func New(fleet *multicluster.Manager) prometheus.Collector { return &collector{f
 
 type collector struct{ fleet *multicluster.Manager }
 
-// Describe announces nothing: which clusters there are changes.
+// Describe sends nothing, because the set of metrics changes with the clusters. Prometheus calls such a collector
+// unchecked.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -45,11 +46,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(f.desc, kind, value, append([]string{c.fleet.Name()}, labels...)...)
 	}
 	s := c.fleet.Stats()
-	for _, each := range multicluster.States {
-		send(clusters, prometheus.GaugeValue, float64(s.Clusters[each]), each.String())
-		if left := s.Left[each]; left > 0 {
-			out <- prometheus.MustNewConstSummary(spent.desc, left, s.Spent[each].Seconds(), nil, c.fleet.Name(),
-				each.String())
+	for _, state := range multicluster.States {
+		send(clusters, prometheus.GaugeValue, float64(s.Clusters[state]), state.String())
+		if left := s.Left[state]; left > 0 {
+			out <- prometheus.MustNewConstSummary(spent.desc, left, s.Spent[state].Seconds(), nil, c.fleet.Name(),
+				state.String())
 		}
 	}
 	for t, n := range s.Transitions {
@@ -104,11 +105,11 @@ func (c *shardCollector) Collect(out chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, value uint64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
 	}
-	is := 0
+	isMember := 0
 	if s.Member {
-		is = 1
+		isMember = 1
 	}
-	gauge(member, is)
+	gauge(member, isMember)
 	gauge(replicas, s.Replicas)
 	gauge(leases, s.Serving, "serving")
 	gauge(leases, s.Waiting, "waiting")

@@ -1,4 +1,4 @@
-// Package metrics shows a fleet to Prometheus. Everything is read when it is scraped.
+// Package metrics has the Prometheus collectors of a fleet. They read all values at each scrape.
 //
 //	fleet_clusters                              fleet, state           how many clusters are in a state
 //	fleet_cluster_state                         fleet, cluster, state  1 for the state that a cluster is in
@@ -17,8 +17,10 @@
 //	fleet_shard_leases            by state: leases that this replica serves, waits for, or is releasing
 //	fleet_shard_tenures_total     by end: released, handed over, lost
 //	fleet_shard_stuck_total       tenures whose work did not end, so that the lease had to expire
-//	fleet_shard_taken_total       leases taken; see also handover_requests_total, conflicts_total, errors_total and
-//	                              expired_sessions_total
+//	fleet_shard_taken_total       leases taken
 //
-// The controllers of a fleet are measured by the local manager, as all others.
+// and counts handovers requested, lost conflicts, errors and expired sessions, as fleet_shard_handover_requests_total,
+// fleet_shard_conflicts_total, fleet_shard_errors_total and fleet_shard_expired_sessions_total.
+//
+// The metrics of a fleet's controllers are those of the local manager's controllers.
 package metrics

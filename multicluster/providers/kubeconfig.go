@@ -24,31 +24,32 @@ import (
 
 // KubeconfigOptions configure how files become clusters. The zero value works.
 type KubeconfigOptions struct {
-	// EveryContext makes every context of every file of a directory a cluster, FILE/CONTEXT, not only the current ones.
+	// EveryContext makes every context in the files of a directory a cluster, named FILE/CONTEXT. By default only the
+	// current context of each file is a cluster.
 	EveryContext bool
-	// Name returns the name for the cluster of a context; "" ignores the context. file is the name without directory
-	// and extension, "" if a single file is watched. Nil: see EveryContext and the package comment, with "-" for
-	// characters that a cluster's name cannot have.
+	// Name returns the name for a context's cluster, or "" to ignore the context. file is the file's name without
+	// directory and extension, or "" if the path is that of a file. Nil means the names that the package comment and
+	// EveryContext describe, with "-" for characters that a cluster's name cannot have.
 	Name func(file, context string) string
-	// Labels are the labels of the cluster of a context; nil: none.
+	// Labels returns the labels of a context's cluster. Nil means none.
 	Labels func(file, context string) map[string]string
-	// Interval is the time between two checks of the files. Zero means a second.
+	// Interval is the time between two checks of the files. Zero means 1 s.
 	Interval time.Duration
 }
 
-// kubeconfigs finds the clusters of a file, or of the files of a directory.
+// kubeconfigs finds the clusters in a file, or in the files of a directory.
 type kubeconfigs struct {
 	*provider
 	path string
 	o    KubeconfigOptions
 	// files are the files as the last check found them; nil when it found none.
 	files map[string]file
-	// looked reports whether a check of this run has found the files.
+	// looked means that a check of this run could list the files.
 	looked bool
 }
 
-// NewKubeconfig returns the provider of the clusters in the kubeconfig at path, or in those in the directory at path.
-// It need not exist yet.
+// NewKubeconfig returns the provider of the clusters in the kubeconfig file, or in the directory of such files, at
+// path. The path need not exist yet.
 func NewKubeconfig(path string, o KubeconfigOptions) multicluster.Provider {
 	if o.Interval <= 0 {
 		o.Interval = time.Second
@@ -89,22 +90,22 @@ type file struct {
 	read bool
 }
 
-// same reports whether two checks found the same state of the same file. The time stamp is at least one check old, so
-// it distinguishes later writes, however coarse the file system's clock is.
+// same reports whether two checks found the same state of the same file. By the second check the file's time stamp is
+// one interval old, so a later write gets another one, even if the clock of the file system is coarse.
 func same(a, b os.FileInfo) bool {
 	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }
 
-// look reads the changed files. It returns false when the files cannot be listed.
+// look checks the files and reads those that have changed. It returns false if it cannot list the files.
 func (p *kubeconfigs) look(ctx context.Context) bool {
 	paths, directory, err := p.list()
 	if err != nil {
-		p.files = nil // A file that comes back is read.
+		p.files = nil // so that a file that comes back is read
 		p.roster.broken(ctx, p.path, err)
 		return false
 	}
 	if directory {
-		p.roster.found(ctx, p.path, nil) // It can be read (again).
+		p.roster.found(ctx, p.path, nil) // ends an error of the directory itself
 	}
 	for _, place := range p.roster.placeNames() {
 		if place != p.path && !slices.Contains(paths, place) {
@@ -123,7 +124,7 @@ func (p *kubeconfigs) look(ctx context.Context) bool {
 		}
 		old, known := p.files[path]
 		still := known && same(old.info, info)
-		// The first check reads everything, and the next one again, because a file may have been half written.
+		// The first check reads every file, and the second one reads it again, because it may have been half written.
 		if still && !old.read || !p.looked {
 			p.read(ctx, path, directory)
 		}
@@ -207,7 +208,7 @@ func (p *kubeconfigs) clusterOf(file, context string) string {
 	return clusterName(file)
 }
 
-// plain returns an error of the file system without the path, which precedes it anyway.
+// plain removes the path from an error of the file system, because the roster names the place anyway.
 func plain(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return fmt.Errorf("%s: %w", e.Op, e.Err)
@@ -224,11 +225,12 @@ type kubeconfigFile struct {
 // kubeContext is a context of a kubeconfig.
 type kubeContext struct {
 	name string
-	// config says how to reach its cluster as its user. It is nil when err says why the context cannot be used.
+	// config is how to reach the context's cluster as its user; nil if err is set.
 	config *rest.Config
-	// identity changes with everything that the kubeconfig says about the cluster and the user.
+	// identity is a hash of the cluster and the user in the kubeconfig.
 	identity string
-	err      error
+	// err is why the context cannot be used.
+	err error
 }
 
 // currentContext returns the current context.
@@ -240,11 +242,11 @@ func (k *kubeconfigFile) currentContext() (kubeContext, error) {
 	return k.contexts[i], nil
 }
 
-// readKubeconfig reads a kubeconfig, every context by itself. path is the file that it was read from, or "". File names
-// in the kubeconfig are relative to it. An untrusted kubeconfig is rejected if it runs a command, or reads a file, of
-// this process.
+// readKubeconfig parses a kubeconfig. A context that cannot be used has its own error. path is that of the file, or "";
+// file names in the kubeconfig are relative to it. With untrusted, contexts that run a command or read a file cannot be
+// used.
 //
-// Errors: an invalid kubeconfig, or an empty one, such as a file that is still being written.
+// Errors: an invalid kubeconfig; an empty one, such as a file that is still being written.
 func readKubeconfig(data []byte, path string, untrusted bool) (*kubeconfigFile, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("it is empty")
@@ -275,33 +277,34 @@ func readKubeconfig(data []byte, path string, untrusted bool) (*kubeconfigFile, 
 	return k, nil
 }
 
-// readContext returns how to reach the cluster of a context, and its identity.
+// readContext returns the config for the cluster of a context, and its identity.
 func readContext(config *api.Config, name string, untrusted bool) (*rest.Config, string, error) {
 	context := config.Contexts[name]
-	// Without this check client-go would send anonymous requests.
+	// Without this check, client-go would send anonymous requests.
 	if _, known := config.AuthInfos[context.AuthInfo]; context.AuthInfo != "" && !known {
 		return nil, "", fmt.Errorf("its user %q does not exist", context.AuthInfo)
 	}
 	alone := single(config, name)
 	if untrusted {
-		if err := harmless(alone); err != nil {
+		if err := checkUntrusted(alone); err != nil {
 			return nil, "", err
 		}
 	}
 	if err := kubeconfig.Check(alone, name); err != nil {
 		return nil, "", err
 	}
-	reached, err := clientcmd.NewNonInteractiveClientConfig(*alone, name, &clientcmd.ConfigOverrides{},
+	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*alone, name, &clientcmd.ConfigOverrides{},
 		nil).ClientConfig()
 	if err != nil {
 		return nil, "", err
 	}
 	text, err := clientcmd.Write(*alone)
 	sum := sha256.Sum256(text)
-	return reached, hex.EncodeToString(sum[:16]), err
+	return restConfig, hex.EncodeToString(sum[:16]), err
 }
 
-// single returns the part of a kubeconfig that is about a context's cluster and user.
+// single returns a kubeconfig with one context of config, its cluster and its user. Extensions are left out, because
+// tools write them and they would change the identity.
 func single(config *api.Config, name string) *api.Config {
 	alone := api.NewConfig()
 	alone.CurrentContext = name
@@ -320,9 +323,9 @@ func single(config *api.Config, name string) *api.Config {
 	return alone
 }
 
-// harmless refuses a kubeconfig that would make this process run a command, or send one of its files to a server that
-// the kubeconfig names.
-func harmless(config *api.Config) error {
+// checkUntrusted returns an error if a kubeconfig would make this process run a command, or send one of its files to
+// the server that the kubeconfig names.
+func checkUntrusted(config *api.Config) error {
 	for _, c := range config.Clusters {
 		if c.CertificateAuthority != "" {
 			return errors.New("certificate-authority names a file: give certificate-authority-data")
@@ -343,7 +346,8 @@ func harmless(config *api.Config) error {
 	return nil
 }
 
-// clusterName turns any name into one that a fleet accepts: lower case, with "-" for invalid characters. Slashes stay.
+// clusterName turns any name into one that a fleet accepts: in lower case, with "-" for invalid characters. Slashes are
+// valid.
 func clusterName(name string) string {
 	var parts []string
 	for part := range strings.SplitSeq(strings.ToLower(name), "/") {

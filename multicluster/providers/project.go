@@ -19,19 +19,19 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// ProjectOptions configure how projects are found. The zero value finds them from outside.
+// ProjectOptions configure how projects are found. The zero value finds them as [External] describes.
 type ProjectOptions struct {
-	// Discovery is [External], [Internal], or one of them changed. The zero value is External.
+	// Discovery is [External], [Internal], or a modified copy of one of them. The zero value means External.
 	Discovery Discovery
-	// Config has the credentials for control planes, and the base of External's endpoints. Its host and path are
-	// replaced by the endpoint. Nil means the configuration of the local manager.
+	// Config has the credentials for control planes. Its host is the base of External's endpoints. The endpoint of a
+	// control plane replaces its host and path. Nil means the configuration of the local manager.
 	Config *rest.Config
-	// LabelSelector selects the projects. The server evaluates it, so others are not read; the provider checks the
-	// answers again.
+	// LabelSelector selects the projects. The server evaluates it, so other projects are not read. The provider
+	// evaluates it again for each object.
 	LabelSelector string
 	// Namespace restricts the provider to one namespace, if the objects are namespaced.
 	Namespace string
-	// Name returns the name for the cluster of an object; "" ignores the object. Nil means the object's name.
+	// Name returns the name for an object's cluster, or "" to ignore the object. Nil means the object's name.
 	Name func(*unstructured.Unstructured) string
 }
 
@@ -43,7 +43,7 @@ type Projects struct {
 	endpoints *endpoints
 }
 
-// NewProjects returns the provider of the control planes that objects of local's cluster announce. The manager runs its
+// NewProjects returns the provider of the control planes that objects in local's cluster announce. The manager runs its
 // informer.
 //
 // Errors: an invalid selector or template, or a Discovery without a Kind or a ReadyCondition.
@@ -85,7 +85,7 @@ func NewProjects(local *manager.Manager, o ProjectOptions) (*Projects, error) {
 	return p, nil
 }
 
-// announce returns the cluster of an object, or none if the options ignore the object.
+// announce returns the cluster of an object. It returns none if the options ignore the object.
 func (p *Projects) announce(obj *unstructured.Unstructured) ([]multicluster.Announcement, error) {
 	name := p.o.Name(obj)
 	if name == "" || !p.selector.Matches(labels.Set(obj.GetLabels())) {
@@ -101,10 +101,10 @@ func (p *Projects) announce(obj *unstructured.Unstructured) ([]multicluster.Anno
 	}}, nil
 }
 
-// ConfigFor returns the configuration for the control plane of an object, ready or not: for code that prepares the
-// control plane, or cleans it up.
+// ConfigFor returns the configuration for the control plane of an object, even if it is not ready. Code that prepares
+// the control plane or cleans it up uses it.
 //
-// Errors: the template makes no URL of this object.
+// Errors: the template does not make a URL of the object.
 func (p *Projects) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, error) {
 	host, err := p.endpoints.url(endpoint{
 		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID()), Object: obj.Object,
@@ -143,14 +143,14 @@ func (p *Projects) notReady(obj *unstructured.Unstructured) string {
 	return "it has no condition " + p.o.Discovery.ReadyCondition
 }
 
-// Discovery says how to find control planes.
+// Discovery describes how to find control planes.
 type Discovery struct {
-	// Kind is the kind of the objects.
+	// Kind is the kind of the objects that announce control planes.
 	Kind schema.GroupVersionKind
-	// ReadyCondition is the type of the condition in their status.conditions that must be True.
+	// ReadyCondition is the type of the condition, in an object's status.conditions, that must be True.
 	ReadyCondition string
-	// Endpoint is a template (text/template) of the URL of a control plane. Its fields are Base, the URL of the server
-	// that ProjectOptions.Config leads to, without a slash at its end; Name, Namespace and UID of the object; and
+	// Endpoint is a template (text/template) of the URL of a control plane. Its fields are Base, which is the URL of
+	// the server of ProjectOptions.Config, without a slash at the end; Name, Namespace and UID of the object; and
 	// Object, the whole object ({{.Object.status.endpoint}}, for control planes that move).
 	Endpoint string
 }
@@ -161,7 +161,8 @@ type endpoint struct {
 	Object                     map[string]any
 }
 
-// External finds control planes from outside, behind the path that the API server of the Projects routes to them.
+// External finds control planes from outside their cluster: the API server that has the Projects forwards a path to
+// each of them.
 func External() Discovery {
 	return Discovery{
 		Kind: schema.GroupVersionKind{
@@ -173,7 +174,7 @@ func External() Discovery {
 	}
 }
 
-// Internal finds control planes from inside the cluster that they run in, by their Services.
+// Internal finds control planes from inside the cluster in which they run, by their Services.
 func Internal() Discovery {
 	return Discovery{
 		Kind: schema.GroupVersionKind{
@@ -185,13 +186,13 @@ func Internal() Discovery {
 	}
 }
 
-// endpoints makes URLs.
+// endpoints makes the URLs of control planes.
 type endpoints struct {
 	template *template.Template
 	base     string
 }
 
-// newEndpoints checks that the template gives a URL.
+// newEndpoints parses a template and checks that it makes a URL.
 func newEndpoints(text string, config *rest.Config) (*endpoints, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -204,7 +205,7 @@ func newEndpoints(text string, config *rest.Config) (*endpoints, error) {
 	e := &endpoints{template: t, base: strings.TrimSuffix(base.String(), "/")}
 	if _, err = e.url(endpoint{Name: "name", Namespace: "namespace", UID: "uid"}); err != nil &&
 		strings.Contains(err.Error(), "no entry for key") {
-		err = nil // Errors about fields show up with the first object.
+		err = nil // The template uses fields of the object, which the example does not have.
 	}
 	return e, err
 }

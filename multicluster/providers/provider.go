@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// provider announces the clusters that it finds. It connects to none of them.
+// provider announces the clusters that its find function reports to the roster. It connects to none of them.
 type provider struct {
 	name   string
 	roster roster
@@ -24,8 +24,8 @@ type provider struct {
 // Name implements multicluster.Provider.
 func (p *provider) Name() string { return p.name }
 
-// Health reports what cannot be announced, and why. The status of a cluster reports that it is not ready or does not
-// answer.
+// Health returns what cannot be announced, and why. Clusters that are not ready or do not answer are not an error here;
+// their status shows that.
 func (p *provider) Health() error { return p.roster.health() }
 
 // Run implements multicluster.Provider.
@@ -34,10 +34,9 @@ func (p *provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	return p.find(ctx)
 }
 
-// follow finds the clusters that objects of the local cluster describe. It calls observe for every object and for every
-// new state of one; observe reports the object's clusters to the roster, with the object's key as the place. The
-// provider is a handler of an informer. It needs no queue and no worker because it waits for nothing: the fleet itself
-// connects to clusters.
+// follow finds clusters that objects in the local cluster describe. It calls observe for every object and for every
+// change of one. observe reports the object's clusters to the roster, with the object's key as the place. A handler of
+// an informer is enough, without a queue and workers, because announcing a cluster waits for nothing.
 func follow[T informer.Object](ctx context.Context, p *provider, f *informer.Factory, o informer.InformerOptions,
 	observe func(key string, obj T),
 ) error {
@@ -54,7 +53,7 @@ func follow[T informer.Object](ctx context.Context, p *provider, f *informer.Fac
 	if err != nil {
 		return fmt.Errorf("watch clusters: %w", err)
 	}
-	// RemoveHandler delivers pending events first. When it returns, no call of observe is under way.
+	// RemoveHandler delivers the pending events, so observe is not called any more when it returns.
 	defer func() { err = objects.RemoveHandler(context.WithoutCancel(ctx), registration) }()
 	select {
 	case <-registration.Synced():
@@ -76,22 +75,22 @@ const (
 
 // SecretOptions select Secrets. Namespace is required.
 type SecretOptions struct {
-	// Namespace is where the Secrets are.
+	// Namespace is the namespace of the Secrets.
 	Namespace string
-	// LabelSelector selects them. The server evaluates it, so other Secrets are not read. Empty means
-	// DefaultSecretLabel=true.
+	// LabelSelector selects the Secrets. The server evaluates it, so this process does not read other Secrets. Empty
+	// means DefaultSecretLabel=true.
 	LabelSelector string
-	// Key is where in a Secret's data the kubeconfig is. Empty means DefaultSecretKey.
+	// Key is the key of the kubeconfig in a Secret's data. Empty means DefaultSecretKey.
 	Key string
-	// Name returns the name for the cluster of a Secret; "" ignores the Secret. Nil means the Secret's name.
+	// Name returns the name for a Secret's cluster, or "" to ignore the Secret. Nil means the Secret's name.
 	Name func(*corev1.Secret) string
 	// Trusted allows kubeconfigs that run commands and read files. See the package comment.
 	Trusted bool
 }
 
-// NewSecrets returns the provider of the Secrets of local's cluster that o describes. The manager runs its informer.
+// NewSecrets returns the provider of the Secrets in local's cluster that o selects. The manager runs its informer.
 //
-// Errors: no namespace, or a selector that is none.
+// Errors: no namespace; an invalid selector.
 func NewSecrets(local *manager.Manager, o SecretOptions) (multicluster.Provider, error) {
 	if o.Namespace == "" {
 		return nil, errors.New("secret provider: Options.Namespace is empty")
@@ -121,7 +120,7 @@ func NewSecrets(local *manager.Manager, o SecretOptions) (multicluster.Provider,
 	return p, nil
 }
 
-// read returns the cluster of a Secret, or none if the options ignore the Secret.
+// read returns the cluster of a Secret. It returns none if the options ignore the Secret.
 func (o *SecretOptions) read(s *corev1.Secret) ([]multicluster.Announcement, error) {
 	name := o.Name(s)
 	if name == "" {

@@ -14,45 +14,45 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// retryInterval is how often rejected clusters are announced again: another provider may have given up the name.
+// retryInterval is how often rejected clusters are announced again. By then, another provider may have given up the
+// name.
 const retryInterval = 10 * time.Second
 
-// roster announces the clusters that a provider has found in several places: files, or objects. For each place:
+// roster announces the clusters that a provider has found in places. A place is a file or an object:
 //
-//	it is read ─▶ found           ─▶ its new clusters join, and those no longer in it leave
-//	it cannot be read ─▶ broken   ─▶ its clusters stay, and health reports the error
-//	it is gone ─▶ gone            ─▶ its clusters leave
+//	it was read           found    its new clusters join, and those no longer in it leave
+//	it cannot be read     broken   its clusters stay, and health reports the error
+//	it does not exist     gone     its clusters leave
 //
-// If two places use the same name, it belongs to the first one. The other one gets it when the first one gives it up.
+// If two places have a cluster of the same name, the name belongs to the place that used it first. The other place gets
+// it when the first one gives it up.
 //
-// The roster outlives the provider's runs: a place that cannot be read in one run may have been read in the one before.
+// The roster outlives the provider's runs, so that the clusters of a place stay although the next run cannot read it.
 // The zero value is empty.
 //
 // Concurrency: all methods may be called from any goroutine.
 type roster struct {
-	// mu is held during calls of the fleet, so that they come in the order of the provider's findings. The fleet's
-	// methods do not wait.
+	// mu is held during calls of the fleet, so that the fleet receives announcements in order. Its methods do not wait.
 	mu     sync.Mutex
 	fleet  multicluster.Fleet
 	places map[string]*place
-	// holders are the places whose announcements went to the fleet, by the name of the cluster.
+	// holders has the place to which each name of a cluster belongs. Only that place's announcement goes to the fleet.
 	holders map[string]string
 }
 
-// place is where clusters are found.
+// place is a file or an object in which clusters are found.
 type place struct {
 	clusters map[string]multicluster.Announcement
-	// err is the error of the place itself. rejected is why the fleet rejected a cluster, by its name.
+	// err is the error of reading the place. rejected has the errors of the fleet, by the name of the cluster.
 	err      error
 	rejected map[string]error
 	// logged is the error that was last logged.
 	logged string
-	// seen reports whether the place was read, with or without success, since the run began.
+	// seen means that the current run has found the place, whether or not it could be read.
 	seen bool
 }
 
-// begin begins a run: it announces all known clusters to the fleet. [roster.complete] follows when all places were
-// read.
+// begin begins a run of the provider. It announces the clusters of earlier runs to the new fleet.
 func (r *roster) begin(fleet multicluster.Fleet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,8 +68,8 @@ func (r *roster) begin(fleet multicluster.Fleet) {
 	}
 }
 
-// complete tells the fleet that all clusters are announced. If all is set, every existing place was read since the run
-// began, and complete forgets the other places.
+// complete calls the fleet's Synced. all means that the run has found every place that exists, so that complete forgets
+// the other places first.
 func (r *roster) complete(all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,13 +92,13 @@ func (r *roster) placeLocked(where string) *place {
 	return p
 }
 
-// unusable is a cluster of which only the name is known.
+// unusable is a cluster that cannot be announced because of an error in its place.
 type unusable struct {
 	name string
 	err  error
 }
 
-// found reports the clusters in a place. Unusable clusters stay as they were, if they were known.
+// found reports the clusters in a place. Unusable clusters stay as they were if the place had them before.
 func (r *roster) found(ctx context.Context, where string, clusters []multicluster.Announcement, bad ...unusable) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func (r *roster) found(ctx context.Context, where string, clusters []multicluste
 	r.report(ctx, where)
 }
 
-// broken reports that a place cannot be read. It returns whether the error is new.
+// broken records that a place cannot be read. It reports whether the error is new.
 func (r *roster) broken(ctx context.Context, where string, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *roster) broken(ctx context.Context, where string, err error) bool {
 	return r.report(ctx, where)
 }
 
-// gone reports that a place does not exist any more.
+// gone records that a place does not exist any more.
 func (r *roster) gone(where string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *roster) placeNames() []string {
 	return slices.Sorted(maps.Keys(r.places))
 }
 
-// run announces rejected clusters again from time to time, until ctx is done.
+// run announces rejected clusters again, once in each retryInterval, until ctx is done.
 func (r *roster) run(ctx context.Context) {
 	tick := time.NewTicker(retryInterval)
 	defer tick.Stop()
@@ -180,16 +180,18 @@ func (r *roster) retry(ctx context.Context) {
 	}
 }
 
-// announceChanges announces these names, or their departure, to the fleet.
-func (r *roster) announceChanges(some, more map[string]multicluster.Announcement) {
-	names := slices.Collect(maps.Keys(some))
-	names = slices.AppendSeq(names, maps.Keys(more))
+// announceChanges announces all clusters of before and now, or their departure, to the fleet.
+func (r *roster) announceChanges(before, now map[string]multicluster.Announcement) {
+	names := slices.Collect(maps.Keys(before))
+	names = slices.AppendSeq(names, maps.Keys(now))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		r.announce(name)
 	}
 }
 
+// announce announces the cluster of that name, or its departure, to the fleet. If the place that has the name does not
+// have the cluster any more, the name goes to another place that does.
 func (r *roster) announce(name string) {
 	where, held := r.holders[name]
 	if held && !r.has(where, name) {
@@ -228,7 +230,7 @@ func (r *roster) has(where, name string) bool {
 	return ok
 }
 
-// report logs a new error of a place, and the end of an error.
+// report logs an error of a place when it is new, and when it is gone. It reports whether there is a new error.
 func (r *roster) report(ctx context.Context, where string) bool {
 	p, err := r.places[where], r.healthOf(where)
 	text := ""
@@ -248,7 +250,7 @@ func (r *roster) report(ctx context.Context, where string) bool {
 	return false
 }
 
-// healthOf returns the error of a place.
+// healthOf returns the errors of a place and of its clusters.
 func (r *roster) healthOf(where string) error {
 	p := r.places[where]
 	wrong := []error{p.err}

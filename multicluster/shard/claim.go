@@ -14,27 +14,26 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// errClaimed is the error of Acquire for a lease that this process waits for or serves already.
+// errClaimed is the error of Acquire for a lease that this process already waits for or holds.
 var errClaimed = errors.New("this process already serves it or waits for it")
 
-// claim is this process's interest in one lease: it waits for the lease, serves what it is for, or is releasing it.
+// claim is this process's part in one lease: it waits for the lease, holds it, or is releasing it.
 type claim struct {
 	key   key
 	lease string // its name
 
-	// wake has capacity 1. It holds a token when there is news for the goroutine that waits for the lease. Never
-	// closed.
+	// wake receives a token when the goroutine that waits for the lease should decide again. Capacity 1; never closed.
 	wake chan struct{}
 
 	// The following fields are guarded by the owner's lock.
 
-	// waiting reports whether a goroutine waits for the lease.
+	// waiting means that a goroutine waits for the lease.
 	waiting bool
-	// tenure is not nil while this replica serves.
+	// tenure is not nil while this replica holds the lease.
 	tenure *tenure
-	// release is the release of an ended tenure that is not known to be written, or nil.
+	// release is not nil while the release of an ended tenure is not known to be written.
 	release *release
-	// free is when the lease was first seen free. Zero means that it is held.
+	// free is when this replica first saw the lease free; zero if the lease is held.
 	free time.Time
 }
 
@@ -45,7 +44,7 @@ func (c *claim) notify() {
 	}
 }
 
-// claimLocked returns the claim of a lease, which it makes if there is none.
+// claimLocked returns the claim for a key's lease. It makes the claim if there is none.
 func (o *Owner) claimLocked(k key) *claim {
 	name := leaseName(o.options.Fleet, k)
 	c := o.claims[name]
@@ -56,15 +55,15 @@ func (o *Owner) claimLocked(k key) *claim {
 	return c
 }
 
-// dropLocked deletes a claim that is neither served, waited for, nor being released.
+// dropLocked deletes the claim if the process does not wait for the lease, hold it, or release it any more.
 func (o *Owner) dropLocked(c *claim) {
 	if c.tenure == nil && c.release == nil && !c.waiting {
 		delete(o.claims, c.lease)
 	}
 }
 
-// acquire waits for a lease and takes it. When it fails, a write may still be under way: if it arrives, retryReleases
-// releases the lease.
+// acquire waits for a lease and takes it. If it fails, a write may still be on its way to the server. Should it arrive,
+// retryReleases releases the lease.
 func (o *Owner) acquire(ctx context.Context, k key, onReason func(string)) (multicluster.Tenure, error) {
 	o.mu.Lock()
 	c := o.claimLocked(k)
@@ -112,7 +111,8 @@ func (o *Owner) acquire(ctx context.Context, k key, onReason func(string)) (mult
 	return nil, context.Cause(ctx)
 }
 
-// evaluate decides what a claim does next. It returns the lease and the session that it decided on.
+// evaluate decides what to do next about a claim. It also returns the lease and the session that the decision is based
+// on.
 func (o *Owner) evaluate(c *claim) (decision, *coordinationv1.Lease, *session) {
 	lease := o.latest(c.lease)
 	in := decisionInput{
@@ -134,7 +134,7 @@ func (o *Owner) evaluate(c *claim) (decision, *coordinationv1.Lease, *session) {
 	}
 	in.leaving = o.leaving
 	if lease == nil {
-		in.deletedAt = o.deletedHeld[c.lease]
+		in.deletedAt = o.deletedWhileHeld[c.lease]
 	}
 	switch {
 	case !o.informer.HasSynced():
@@ -153,13 +153,13 @@ func (o *Owner) evaluate(c *claim) (decision, *coordinationv1.Lease, *session) {
 	return decide(&in), lease, s
 }
 
-// review ends the tenure of a claim if the lease shows that it must end, or wakes the goroutine that waits for the
-// lease.
+// review reacts to a change of a lease or of the replicas. It ends the claim's tenure if the lease requires that. If
+// there is no tenure, it wakes the goroutine that waits for the lease.
 func (o *Owner) review(c *claim) {
 	o.mu.Lock()
 	t := c.tenure
 	o.mu.Unlock()
-	l := o.latest(c.lease) // After the tenure was read: it shows the write that began the tenure.
+	l := o.latest(c.lease) // read after the tenure, so that it includes the write that began the tenure
 	switch {
 	case t == nil:
 		c.notify()
@@ -173,7 +173,7 @@ func (o *Owner) review(c *claim) {
 	}
 }
 
-// reviewAll reviews all claims, after the set of replicas or this replica's membership has changed.
+// reviewAll reviews all claims. It is called when the set of replicas, or this replica's membership, has changed.
 func (o *Owner) reviewAll(ctx context.Context) {
 	o.mu.Lock()
 	claims := slices.Collect(maps.Values(o.claims))

@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// unusedLeaseAge is the age at which a lease is deleted that nobody holds: its replica has ended for good, or its
-// cluster has left the fleet.
+// unusedLeaseAge is how long a lease stays that no live session holds. Its replica has ended for good, or its cluster
+// has left the fleet.
 const unusedLeaseAge = time.Hour
 
 // expireSessions finds the sessions that have expired, until ctx is done.
@@ -24,7 +24,7 @@ func (o *Owner) expireSessions(ctx context.Context) {
 		due, next := o.replicas.expired()
 		asked := time.Now()
 		for _, session := range due {
-			// The server knows whether the session was renewed since the informer showed it last.
+			// The informer may be behind; the server knows whether the session was renewed.
 			l, err := o.read(ctx, leaseName(o.options.Fleet, key{replicaLease, identityOf(session)}))
 			if err == nil && o.replicas.confirmExpired(session, l) {
 				klog.FromContext(ctx).Info("Session expired; other replicas may take its leases", "session", session)
@@ -39,12 +39,13 @@ func (o *Owner) expireSessions(ctx context.Context) {
 	}
 }
 
-// cleanUp does what is due every retry period, until ctx is done.
+// cleanUp announces that this replica is leaving, retries releases and collects garbage, once in each retry period,
+// until ctx is done.
 func (o *Owner) cleanUp(ctx context.Context) {
 	ticker := time.NewTicker(o.options.RetryPeriod)
 	defer ticker.Stop()
 	leave := o.leaveCalled
-	var announced *session // has announced that this replica is leaving
+	var announced *session // the session whose lease has the annotation
 	for {
 		select {
 		case <-ctx.Done():
@@ -59,8 +60,8 @@ func (o *Owner) cleanUp(ctx context.Context) {
 	}
 }
 
-// announceLeaving annotates this replica's lease once Leave was called. It returns the session that the annotation
-// names.
+// announceLeaving annotates this replica's lease after Leave was called. It returns the session that the annotation
+// names; announced is the one of the last call.
 func (o *Owner) announceLeaving(ctx context.Context, announced *session) *session {
 	o.mu.Lock()
 	s, leaving := o.session, o.leaving
@@ -75,18 +76,18 @@ func (o *Owner) announceLeaving(ctx context.Context, announced *session) *sessio
 	return s
 }
 
-// retryReleases writes the releases that failed. It also releases the leases that name this replica's session although
-// nobody here serves them or waits for them: the answer to the write that took them was lost.
+// retryReleases writes the releases that failed. It also releases leases that name this replica's session but have no
+// claim: a write has taken such a lease, but its answer was lost.
 func (o *Owner) retryReleases(ctx context.Context) {
-	var strays []*coordinationv1.Lease
+	var leases []*coordinationv1.Lease
 	for _, l := range o.informer.List(o.options.Namespace, labels.Everything()) {
 		if keyOf(l).kind != replicaLease {
-			strays = append(strays, o.latest(l.Name))
+			leases = append(leases, o.latest(l.Name))
 		}
 	}
 	releases := map[*claim]*release{}
 	o.mu.Lock()
-	for _, l := range strays {
+	for _, l := range leases {
 		if o.session != nil && holderOf(l) == o.session.id && o.claims[l.Name] == nil {
 			o.claimLocked(keyOf(l)).release = &release{session: o.session.id, retry: true}
 		}
@@ -104,8 +105,9 @@ func (o *Owner) retryReleases(ctx context.Context) {
 	}
 }
 
-// collectGarbage drops records that are no longer needed. The first of the replicas also deletes the leases that nobody
-// has held for long, unless it waits for them itself. A replica that wants such a lease creates a new one.
+// collectGarbage drops records that are no longer needed. The replica whose name comes first also deletes the leases
+// that no live session has held for unusedLeaseAge, unless it waits for them itself. A replica that later wants such a
+// lease creates it again.
 func (o *Owner) collectGarbage(ctx context.Context) {
 	leases := o.informer.List(o.options.Namespace, labels.Everything())
 	named := map[string]bool{}
@@ -115,7 +117,7 @@ func (o *Owner) collectGarbage(ctx context.Context) {
 	o.replicas.forget(named)
 	all := o.replicas.eligible("")
 	o.mu.Lock()
-	maps.DeleteFunc(o.deletedHeld,
+	maps.DeleteFunc(o.deletedWhileHeld,
 		func(_ string, at time.Time) bool { return time.Since(at) > o.options.LeaseDuration })
 	if o.session == nil || len(all) == 0 || all[0] != o.options.Identity {
 		leases = nil

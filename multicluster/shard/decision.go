@@ -14,27 +14,27 @@ type action int
 
 const (
 	wait    action = iota
-	take           // write this replica's session into it
-	request        // request it from its holder
+	take           // write this replica's session into the lease
+	request        // request the lease from its holder
 )
 
 // decisionInput is everything that a decision about a lease depends on.
 type decisionInput struct {
 	now time.Time
-	// self is this replica, and session its session. The session is "" while the replica is not a member;
+	// self is this replica, and session its session. While the replica is not a member, session is "", and
 	// notMemberReason is the reason.
 	self, session, notMemberReason string
-	// began is when the session began, and settle how long after that the replica takes nothing.
+	// began is when the session began. The replica takes nothing until settle has passed since.
 	began  time.Time
 	settle time.Duration
 	// leaving means that this replica hands over all its clusters.
 	leaving bool
 
-	// key is the key that replicas are ranked for, and replicas are the members, self included.
+	// key is the name of the cluster, and replicas are the members, including self, that are ranked for it.
 	key      string
 	replicas []string
-	// patience is how long each replica in line has to take a free lease. free is when the lease became free; zero if
-	// it is held.
+	// free is when the lease became free; zero if it is held. patience is how long each replica in line then has to
+	// take it.
 	patience time.Duration
 	free     time.Time
 
@@ -42,19 +42,19 @@ type decisionInput struct {
 	// session that has requested the lease.
 	holder, wanted string
 	state          liveness
-	// deletedAt is when a lease was deleted while it was held, or zero. duration is how long its holder may continue
-	// after that.
+	// deletedAt is when the lease was deleted although it was held; otherwise zero. duration is how long its holder may
+	// continue after that.
 	deletedAt time.Time
 	duration  time.Duration
 }
 
-// isFree reports whether nobody holds the lease, as far as this replica knows.
+// isFree reports whether no session holds the lease, as far as this replica knows.
 func (o *decisionInput) isFree() bool {
 	return (o.holder == "" || o.state == dead) && !o.now.Before(o.deletedAt.Add(o.duration))
 }
 
-// decision is what to do, the reason to report, and the time after which to decide again at the latest. Zero means when
-// there is news.
+// decision is what to do about a lease, and the reason to report. It is made again when something changes, and after
+// recheckAfter, if that is not zero.
 type decision struct {
 	action       action
 	reason       string
@@ -63,9 +63,9 @@ type decision struct {
 
 // decide returns the next action for a lease. It is a pure function.
 //
-//	nobody holds it           the first in line takes it at once, the second after one patience, the third after two, …
-//	a live session holds it   the first in line requests it, unless its replica is leaving; all wait
-//	our own session holds it  takes it again: the answer to the first write was lost
+//	the lease is free         the first in line takes it at once, the second after one patience, the third after two, …
+//	a live session holds it   the first in line requests it, unless the holder is leaving anyway; all wait
+//	our own session holds it  this replica takes it again, because the answer to its first write was lost
 func decide(o *decisionInput) decision {
 	until := func(t time.Time, reason string) decision {
 		return decision{reason: reason, recheckAfter: t.Sub(o.now)}
@@ -90,7 +90,7 @@ func decide(o *decisionInput) decision {
 		return until(turn, order[0]+" should serve it")
 	case o.holder == "":
 		return until(o.deletedAt.Add(o.duration), "its lease was deleted; the last holder may still be serving it")
-	case o.state == silent:
+	case o.state == overdue:
 		return decision{reason: fmt.Sprintf("held by %s, whose renewal is overdue", by)}
 	case by != o.self && !slices.Contains(o.replicas, by):
 		return decision{reason: fmt.Sprintf("served by %s, which is leaving", by)}
@@ -102,17 +102,17 @@ func decide(o *decisionInput) decision {
 	return decision{reason: fmt.Sprintf("served by %s; a handover was requested", by)}
 }
 
-// mustYield reports whether the holder of a lease should release it, because a replica with a greater weight has
-// requested it. Both replicas compare the same weights, so a lease is never requested back at once.
+// mustYield reports whether this replica, the holder of a lease, should release it because a replica with a greater
+// weight has requested it. Both replicas compare the same weights, so this one does not request the lease back.
 func mustYield(self, wanted, key string, replicas []string) bool {
 	by := identityOf(wanted)
 	return wanted != "" && by != self && slices.Contains(replicas, by) && ranked([]string{self, by}, key)[0] == by
 }
 
-// weight ranks a replica for a key: the key belongs to the replica with the greatest weight. The weight depends on the
-// two names only. So a new replica takes an equal share from each of the others, a replica that leaves gives its share
-// back to them, and nothing else moves. The function must never change, because replicas of different versions have to
-// agree.
+// weight ranks a replica for a key: the key belongs to the replica with the greatest weight. Because the weight depends
+// on the two names only, a new replica takes an equal share from each of the others, a replica that leaves gives its
+// share back to them, and nothing else moves. The function must never change, because replicas of different versions
+// have to agree on it.
 //
 // Source: Thaler and Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996.
 func weight(replica, key string) uint64 {

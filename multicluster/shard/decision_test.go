@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 			first + " should serve it", 15 * time.Second,
 		},
 		{
-			"held by a silent one", first, func(o *decisionInput) { o.holder, o.state = "z#1", silent }, wait,
+			"held by one that is overdue", first, func(o *decisionInput) { o.holder, o.state = "z#1", overdue }, wait,
 			"held by z, whose renewal is overdue", 0,
 		},
 		{

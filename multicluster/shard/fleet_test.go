@@ -35,18 +35,18 @@ type world struct {
 
 	mu sync.Mutex
 	// held is the history of each cluster's lease: its holders, and when they took it.
-	held map[string][]holding
+	held map[string][]leaseState
 }
 
-// holding is a state of a lease.
-type holding struct {
+// leaseState is a state of a lease.
+type leaseState struct {
 	from   time.Time
 	holder string // the replica; "" while it is free
 }
 
 func newWorld(t *testing.T, clusters int) *world {
 	t.Helper()
-	w := &world{t: t, local: serve(t), clusters: map[string]*localapi.Server{}, held: map[string][]holding{}}
+	w := &world{t: t, local: serve(t), clusters: map[string]*localapi.Server{}, held: map[string][]leaseState{}}
 	w.admin = kubernetes.NewForConfigOrDie(w.local.RESTConfig())
 	for i := range clusters {
 		server := serve(t)
@@ -56,7 +56,7 @@ func newWorld(t *testing.T, clusters int) *world {
 		}
 		w.clusters[fmt.Sprintf("zone-%d/cluster-%d", i%3, i)] = server
 	}
-	w.tap(t)
+	w.watchLeases(t)
 	return w
 }
 
@@ -70,8 +70,8 @@ func serve(t *testing.T) *localapi.Server {
 	return server
 }
 
-// tap records the history of the leases.
-func (w *world) tap(t *testing.T) {
+// watchLeases records the history of the leases.
+func (w *world) watchLeases(t *testing.T) {
 	t.Helper()
 	leases, err := w.admin.CoordinationV1().Leases("kube-system").Watch(t.Context(),
 		metav1.ListOptions{LabelSelector: shard.KindLabel + "!=replica"})
@@ -102,7 +102,7 @@ func (w *world) note(l *coordinationv1.Lease, deleted bool) {
 	}
 	history := w.held[name]
 	if n := len(history); n == 0 || history[n-1].holder != holder {
-		w.held[name] = append(history, holding{time.Now(), holder})
+		w.held[name] = append(history, leaseState{time.Now(), holder})
 	}
 }
 
@@ -130,7 +130,7 @@ func (w *world) shares() map[string]int {
 	return shares
 }
 
-// replica is a process with an owner and a fleet that only writes: the simplest process that keeps the rules.
+// replica is a simulated process with an owner. In place of a fleet it has the simplest code that keeps the rules.
 type replica struct {
 	t     *testing.T
 	world *world
@@ -138,8 +138,8 @@ type replica struct {
 	owner *shard.Owner
 	// fleet is not nil if a manager runs the fleet.
 	fleet *multicluster.Manager
-	// local is the network to the local cluster, and weather that to the other clusters.
-	local, weather *weather
+	// local is the network to the local cluster, and network that to the other clusters.
+	local, network *network
 	// every is the interval between two writes to each cluster.
 	every time.Duration
 	// stuck are clusters whose work never ends.
@@ -153,7 +153,7 @@ type replica struct {
 
 	mu      sync.Mutex
 	refused int
-	said    map[string]string
+	reasons map[string]string
 }
 
 func (w *world) start(name string, seed uint64, o shard.Options) *replica {
@@ -164,8 +164,8 @@ func (w *world) start(name string, seed uint64, o shard.Options) *replica {
 func (w *world) startKnowing(name string, seed uint64, o shard.Options, clusters []string) *replica {
 	w.t.Helper()
 	r := &replica{
-		t: w.t, world: w, name: name, local: newWeather(seed), weather: newWeather(seed + 1), every: time.Second,
-		done: make(chan struct{}), stuck: map[string]bool{}, said: map[string]string{},
+		t: w.t, world: w, name: name, local: newNetwork(seed), network: newNetwork(seed + 1), every: time.Second,
+		done: make(chan struct{}), stuck: map[string]bool{}, reasons: map[string]string{},
 	}
 	config := w.local.RESTConfig()
 	config.UserAgent = name
@@ -184,7 +184,7 @@ func (w *world) startKnowing(name string, seed uint64, o shard.Options, clusters
 	return r
 }
 
-// run ends in a fleet's order: it releases the clusters before the owner ends.
+// run serves clusters until ctx is done. Like a fleet, it releases them before the owner ends.
 func (r *replica) run(ctx context.Context, clusters []string) {
 	defer close(r.done)
 	owning, endOwner := context.WithCancel(context.WithoutCancel(ctx))
@@ -195,7 +195,7 @@ func (r *replica) run(ctx context.Context, clusters []string) {
 		}
 	})
 	for _, name := range clusters {
-		lives.Go(func() { r.live(ctx, name) })
+		lives.Go(func() { r.serveCluster(ctx, name) })
 	}
 	<-ctx.Done()
 	r.owner.Leave()
@@ -204,18 +204,19 @@ func (r *replica) run(ctx context.Context, clusters []string) {
 	owner.Wait()
 }
 
-// live serves one cluster whenever this replica holds it.
-func (r *replica) live(ctx context.Context, name string) {
+// serveCluster serves one cluster whenever this replica holds it.
+func (r *replica) serveCluster(ctx context.Context, name string) {
 	config := r.world.clusters[name].RESTConfig()
 	config.UserAgent = r.name
-	config.Wrap(r.weather.over)
+	config.Wrap(r.network.over)
 	client := kubernetes.NewForConfigOrDie(config)
 	for ctx.Err() == nil {
-		tenure, err := r.owner.Acquire(ctx, multicluster.ClusterInfo{Name: name}, func(why string) { r.say(name, why) })
+		tenure, err := r.owner.Acquire(ctx, multicluster.ClusterInfo{Name: name},
+			func(why string) { r.recordReason(name, why) })
 		if err != nil {
 			continue
 		}
-		r.say(name, "served here")
+		r.recordReason(name, "served here")
 		left := r.serve(ctx, tenure, name, client)
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		tenure.Release(release, left)
@@ -223,25 +224,25 @@ func (r *replica) live(ctx context.Context, name string) {
 	}
 }
 
-func (r *replica) say(cluster, what string) {
+func (r *replica) recordReason(cluster, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said[cluster] = what
+	r.reasons[cluster] = what
 }
 
-func (r *replica) saidOf(cluster string) string {
+func (r *replica) reasonOf(cluster string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.said[cluster]
+	return r.reasons[cluster]
 }
 
-// serve writes until the tenure ends. It is careless: it calls nothing but Check.
+// serve writes until the tenure ends. It is as careless as possible: it calls only Check.
 func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name string,
 	client kubernetes.Interface,
 ) (left error) {
 	for {
 		// a process may be stopped between any two steps; before the clock is read is the worst place
-		r.weather.pause()
+		r.network.pause()
 		if err := tenure.Check(); err == nil {
 			r.write(client)
 		} else {
@@ -277,7 +278,7 @@ func (r *replica) write(client kubernetes.Interface) {
 	_, _ = client.CoreV1().ConfigMaps("default").Update(ctx, cm, metav1.UpdateOptions{})
 }
 
-// end sends SIGTERM, as it were, and waits for the process.
+// end is like SIGTERM. It waits for the process.
 func (r *replica) end() {
 	r.stop()
 	<-r.done
@@ -293,20 +294,20 @@ func (r *replica) kill() {
 
 // partition cuts the replica off from all servers.
 func (r *replica) partition() (heal func()) {
-	local, clusters := r.local.partition(), r.weather.partition()
+	local, clusters := r.local.partition(), r.network.partition()
 	return func() { local(); clusters() }
 }
 
 // pause is like SIGSTOP. The function that it returns is like SIGCONT.
 func (r *replica) pause() (resume func()) {
-	local, clusters := r.local.stop(), r.weather.stop()
+	local, clusters := r.local.stop(), r.network.stop()
 	return func() { clusters(); local() } // what it was about to write comes first
 }
 
 // delay makes each of the replica's requests take up to slow.
 func (r *replica) delay(slow time.Duration) {
 	r.local.delay(slow)
-	r.weather.delay(slow)
+	r.network.delay(slow)
 }
 
 // verdict is what the audit logs of the clusters show.

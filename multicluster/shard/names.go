@@ -25,24 +25,25 @@ const (
 const (
 	// FleetLabel is on every lease of a fleet, with its name.
 	FleetLabel = "multicluster.flyball.dev/fleet"
-	// KindLabel is what the lease is for: replica or cluster.
+	// KindLabel is on every lease. Its value is replica or cluster.
 	KindLabel = "multicluster.flyball.dev/lease"
-	// NameAnnotation is the full name of what the lease is for: the name of the cluster, say.
+	// NameAnnotation is on every lease of a cluster, with the cluster's full name.
 	NameAnnotation = "multicluster.flyball.dev/name"
-	// WantedAnnotation is on the lease of a cluster that another replica requests. Its value is that replica's session.
+	// WantedAnnotation is on the lease of a cluster that another replica has requested. Its value is the session of
+	// that replica.
 	WantedAnnotation = "multicluster.flyball.dev/wanted-by"
-	// LeavingAnnotation is on the lease of a replica that hands over all its clusters. Its value is the replica's
-	// session.
+	// LeavingAnnotation is on the lease of a replica that hands over all its clusters. Its value is the session of the
+	// replica.
 	LeavingAnnotation = "multicluster.flyball.dev/leaving"
 )
 
-// key is what a lease is for.
+// key identifies the replica or the cluster that a lease is for.
 type key struct {
 	kind kind
 	name string
 }
 
-// keyOf returns what a lease is for. The name of a replica's lease is unknown.
+// keyOf returns the key of a lease. In that of a replica the name may be empty.
 func keyOf(l *coordinationv1.Lease) key {
 	return key{kind(l.Labels[KindLabel]), l.Annotations[NameAnnotation]}
 }
@@ -50,11 +51,11 @@ func keyOf(l *coordinationv1.Lease) key {
 // Lengths of the parts of a lease's name.
 const (
 	digestLength = 20  // hexadecimal digits: 80 bits
-	maxReadable  = 120 // keeps the whole a DNS subdomain, with any fleet's name
+	maxReadable  = 120 // so that the whole is a DNS subdomain, with any fleet's name
 )
 
-// leaseName returns the name of a key's lease. It has a readable part, and a digest that distinguishes keys with the
-// same readable part ("eu/shop" and "eu-shop").
+// leaseName returns the name of a key's lease. It has a readable part, and a digest because two keys may have the same
+// readable part ("eu/shop" and "eu-shop").
 func leaseName(fleet string, k key) string {
 	sum := sha256.Sum256([]byte(string(k.kind) + "\x00" + k.name))
 	parts := []string{fleet, string(k.kind)}
@@ -68,7 +69,7 @@ func leaseName(fleet string, k key) string {
 // invalid matches the characters that are replaced in the readable part.
 var invalid = regexp.MustCompile("[^a-z0-9]")
 
-// leaseWith returns the lease before with another holder, or a new lease if before is nil.
+// leaseWith returns a copy of before, or a new lease if before is nil, with the given holder.
 func (o *Owner) leaseWith(k key, before *coordinationv1.Lease, holder string) *coordinationv1.Lease {
 	now := metav1.NowMicro()
 	l := before.DeepCopy()
@@ -90,7 +91,7 @@ func (o *Owner) leaseWith(k key, before *coordinationv1.Lease, holder string) *c
 	return l
 }
 
-// holderOf returns the session that a lease names. "" means that nobody holds the lease, or that there is none.
+// holderOf returns the session that holds a lease. It returns "" if no session does, and if the lease is nil.
 func holderOf(l *coordinationv1.Lease) string {
 	if l == nil {
 		return ""
@@ -104,15 +105,15 @@ const (
 	stuckMark   = "!"
 )
 
-// newSession returns a new, unique name for a session.
+// newSession returns a unique name for a session.
 func newSession(identity string) string { return identity + sessionMark + rand.String(10) }
 
-// identityOf returns the replica of a session.
+// identityOf returns the name of a session's replica.
 func identityOf(session string) string {
 	identity, _, _ := strings.Cut(session, sessionMark)
 	return identity
 }
 
 // stuckHolder returns the holder to write into a cluster's lease when the session's work on the cluster does not end.
-// Nobody renews that holder.
+// It is not a session, so it is never renewed, and the lease expires.
 func stuckHolder(session string) string { return session + stuckMark }

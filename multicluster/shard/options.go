@@ -14,23 +14,23 @@ import (
 
 // Options configures an [Owner]. The zero value works.
 type Options struct {
-	// Fleet is the name of the fleet: replicas with the same fleet and namespace share it. A DNS label of at most 40
-	// characters. Empty means "fleet".
+	// Fleet is the name of the fleet: replicas with the same fleet and namespace share its clusters. It is a DNS label
+	// of at most 40 characters. Empty means "fleet".
 	Fleet string
-	// Namespace is where the leases are, in the local cluster. Empty means "kube-system".
+	// Namespace is the namespace of the leases, in the local cluster. Empty means "kube-system".
 	Namespace string
-	// Identity names this replica, and decides which clusters are its share. A replica that restarts under the same
-	// name (that of the pod, in a StatefulSet) gets the same clusters again. Two processes must not use one name at the
+	// Identity names this replica. The clusters that it serves depend on the name, so a replica that restarts with its
+	// name, as the pods of a StatefulSet do, serves the same clusters again. Two processes cannot use a name at the
 	// same time: the second one waits until the first has ended. Empty means the host name and a random part.
 	Identity string
-	// Options are the times of a membership. Their zero values mean 15 s, 10 s and 2 s.
+	// Options are the durations of the replica's own lease. Their zero values mean 15 s, 10 s and 2 s.
 	leader.Options
-	// Settle is how long a replica is a member before it takes or requests anything. With it, the first of several
-	// replicas that start together does not take everything, and a replica that crashes repeatedly moves nothing. Zero
-	// means RetryPeriod; negative means none.
+	// Settle is how long a replica is a member before it takes or requests any lease. Because of it, the first of
+	// several replicas that start together does not take everything, and a replica that crashes again and again moves
+	// nothing. Zero means RetryPeriod; negative means no delay.
 	Settle time.Duration
-	// Patience is how long a free cluster is left to the replica whose share it is, before the next in line takes it.
-	// The first replica may not know of the cluster yet. Zero means LeaseDuration.
+	// Patience is how long a free lease is left to the replica with the greatest weight, which may not know the cluster
+	// yet, before the next in line takes it. Zero means LeaseDuration.
 	Patience time.Duration
 	// QPS and Burst limit the writes to leases of clusters. Zero means 50 and 100; a negative QPS means no limit.
 	// Renewals of the membership do not count.
@@ -38,7 +38,7 @@ type Options struct {
 	Burst int
 }
 
-// maxFleetLength is the length of the longest name of a fleet.
+// maxFleetLength is how long the name of a fleet may be.
 const maxFleetLength = 40
 
 func (o Options) withDefaults() (Options, error) {

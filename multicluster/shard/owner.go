@@ -22,41 +22,43 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// Owner decides which clusters this replica serves; the package comment says how. It implements [multicluster.Owner].
+// Owner decides which clusters this replica serves, as the package comment describes. It implements
+// [multicluster.Owner].
 //
 // Concurrency: all methods may be called from any goroutine.
 type Owner struct {
 	options  Options
 	lease    string       // the name of this replica's lease
-	config   *rest.Config // of the replicas' locks
+	config   *rest.Config // for the lock on this replica's lease
 	leases   *gentype.Client[*coordinationv1.Lease]
 	limiter  flowcontrol.RateLimiter
 	informer *informer.SharedInformer[*coordinationv1.Lease]
 	replicas *replicas
 
-	// leaveCalled is closed by Leave; nobody sends.
+	// leaveCalled is closed by Leave. Never sent on.
 	leaveCalled chan struct{}
 
 	mu      sync.Mutex
 	ran     bool
 	leaving bool
 	stats   Stats // the counters only
-	// campaign is the elector of the membership, or nil before Run.
-	campaign *leader.Elector
+	// elector holds this replica's own lease; nil before Run.
+	elector *leader.Elector
 	// session is not nil while this replica is a member.
 	session *session
-	// claims has a claim for every lease that this process waits for, serves or releases, by the lease's name.
+	// claims has a claim for every lease that this process waits for, holds or releases, by the lease's name.
 	claims map[string]*claim
-	// written has the answers to this replica's writes of leases, until the informer shows them or something later.
+	// written has the leases as this replica wrote them last, by name, until the informer shows that version or a later
+	// one.
 	written map[string]*coordinationv1.Lease
-	// deletedHeld has the leases that were deleted while a session held them, and when this replica saw it.
-	deletedHeld map[string]time.Time
+	// deletedWhileHeld has the time at which this replica saw that a held lease was deleted, by the lease's name.
+	deletedWhileHeld map[string]time.Time
 }
 
 var _ multicluster.Owner = (*Owner)(nil)
 
-// New returns the owner that decides for this replica. The leases are in the cluster of config, the local cluster. New
-// starts nothing and makes no request.
+// New returns the owner for this replica. The leases are in the cluster of config, which should be the local cluster.
+// New starts nothing and sends no request.
 func New(config *rest.Config, o Options) (*Owner, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -64,7 +66,7 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	}
 	own := rest.CopyConfig(config)
 	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent()) + "/shard-owner"
-	own.QPS, own.RateLimiter = -1, nil // renewals wait for no other requests
+	own.QPS, own.RateLimiter = -1, nil // renewals must not wait for other requests
 	server, err := groupclient.New(own, coordinationv1.SchemeGroupVersion)
 	if err != nil {
 		return nil, fmt.Errorf("shard owner: client for leases: %w", err)
@@ -74,10 +76,11 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 		config: own, leases: groupclient.Resource[*coordinationv1.Lease](server, "leases", o.Namespace),
 		limiter:  flowcontrol.NewFakeAlwaysRateLimiter(),
 		replicas: newReplicas(o.LeaseDuration),
-		claims:   map[string]*claim{}, written: map[string]*coordinationv1.Lease{}, deletedHeld: map[string]time.Time{},
-		leaveCalled: make(chan struct{}),
+		claims:   map[string]*claim{}, written: map[string]*coordinationv1.Lease{},
+		deletedWhileHeld: map[string]time.Time{},
+		leaveCalled:      make(chan struct{}),
 	}
-	if _, err := owner.elector("any session"); err != nil {
+	if _, err := owner.newElector("any session"); err != nil {
 		return nil, fmt.Errorf("shard owner: %w", err)
 	}
 	if o.QPS > 0 {
@@ -97,8 +100,8 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 // Identity returns the name of this replica.
 func (o *Owner) Identity() string { return o.options.Identity }
 
-// Run makes this replica a member, and again whenever it has lost its membership, until ctx is done. It then releases
-// what is left, and returns; leases that it could not release expire. It may be called once.
+// Run makes this replica a member until ctx is done. If the replica loses its membership, Run makes it a member again.
+// At the end it releases the remaining leases; those that it cannot release expire. Run may be called once.
 func (o *Owner) Run(ctx context.Context) error {
 	o.mu.Lock()
 	again := o.ran
@@ -118,7 +121,7 @@ func (o *Owner) Run(ctx context.Context) error {
 		return fmt.Errorf("shard owner: %w", err)
 	}
 	var tasks sync.WaitGroup
-	tasks.Go(func() { _ = o.informer.Run(inner) }) // it fails only when it was run before
+	tasks.Go(func() { _ = o.informer.Run(inner) }) // fails only in a second call
 	tasks.Go(func() { o.expireSessions(inner) })
 	tasks.Go(func() { o.cleanUp(inner) })
 	o.runSessions(ctx)
@@ -137,7 +140,7 @@ func (o *Owner) onLease(ctx context.Context, l *coordinationv1.Lease) {
 	o.replicas.observeHolder(l)
 	o.mu.Lock()
 	c := o.claims[l.Name]
-	delete(o.deletedHeld, l.Name)
+	delete(o.deletedWhileHeld, l.Name)
 	if own := o.written[l.Name]; own != nil && !versions.Earlier(l.ResourceVersion, own.ResourceVersion) {
 		delete(o.written, l.Name)
 	}
@@ -147,8 +150,8 @@ func (o *Owner) onLease(ctx context.Context, l *coordinationv1.Lease) {
 	}
 }
 
-// onDelete handles the deletion of a lease. Only people delete a lease that is held. Its holder then loses its tenure
-// at once, and the other replicas give it a lease duration to do so.
+// onDelete handles the deletion of a lease. Only people delete a lease that is held. The holder then loses its tenure
+// as soon as it sees the deletion; the other replicas wait for a lease duration, in case it is slow to see it.
 func (o *Owner) onDelete(ctx context.Context, l *coordinationv1.Lease) {
 	if keyOf(l).kind == replicaLease {
 		if o.replicas.observeDeletion(l.Name) {
@@ -159,7 +162,7 @@ func (o *Owner) onDelete(ctx context.Context, l *coordinationv1.Lease) {
 	o.mu.Lock()
 	c := o.claims[l.Name]
 	if holderOf(l) != "" {
-		o.deletedHeld[l.Name] = time.Now()
+		o.deletedWhileHeld[l.Name] = time.Now()
 	}
 	if own := o.written[l.Name]; own != nil && own.UID == l.UID {
 		delete(o.written, l.Name)
@@ -170,35 +173,34 @@ func (o *Owner) onDelete(ctx context.Context, l *coordinationv1.Lease) {
 	}
 }
 
-// latest returns the newest state of a lease that this replica knows: that in the informer, or the answer to its own
-// last write. It returns nil if there is no such lease.
+// latest returns the newest state of a lease that this replica knows: that in the informer, or that of its own last
+// write. It returns nil if there is no such lease.
 func (o *Owner) latest(name string) *coordinationv1.Lease {
 	o.mu.Lock()
 	own := o.written[name]
 	o.mu.Unlock()
-	l, _ := o.informer.Get(o.options.Namespace, name) // after written, which is cleared once the informer shows more
+	l, _ := o.informer.Get(o.options.Namespace, name) // after written, which is cleared when the informer catches up
 	if own != nil && (l == nil || versions.Earlier(l.ResourceVersion, own.ResourceVersion)) {
 		return own
 	}
 	return l
 }
 
-// sleep returns when wake has a token, when atMost has passed (zero means no limit), or when ctx ends.
+// sleep returns when wake has a token, when atMost has passed (zero means no limit), or when ctx is done.
 func sleep(ctx context.Context, wake <-chan struct{}, atMost time.Duration) {
-	var late <-chan time.Time
+	var timeout <-chan time.Time
 	if atMost > 0 {
-		late = time.After(atMost)
+		timeout = time.After(atMost)
 	}
 	select {
 	case <-wake:
-	case <-late:
+	case <-timeout:
 	case <-ctx.Done():
 	}
 }
 
-// Leave announces that this replica stops. From now on it takes nothing, and the others leave it out of their ranking
-// and take what it releases. Leave does not wait. This replica continues to serve its clusters until their tenures are
-// released.
+// Leave announces that this replica stops. From now on it takes no lease, and the others rank without it and take the
+// leases that it releases. It still serves each cluster until the cluster's tenure is released. Leave does not wait.
 func (o *Owner) Leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -217,10 +219,10 @@ func (o *Owner) Acquire(ctx context.Context, cluster multicluster.ClusterInfo,
 
 // whyNotMemberLocked returns why this replica is not a member.
 func (o *Owner) whyNotMemberLocked() string {
-	if o.campaign == nil {
+	if o.elector == nil {
 		return "Run was not called yet"
 	}
-	switch status := o.campaign.Status(); {
+	switch status := o.elector.Status(); {
 	case status.Err != nil:
 		return status.Err.Error()
 	case status.Holder != "":
@@ -242,19 +244,20 @@ func (o *Owner) Health() error {
 	return nil
 }
 
-// Stats holds counters and the present state of an [Owner].
+// Stats has the counters and the current state of an [Owner].
 type Stats struct {
 	// Member means that this replica is a member. Replicas is the number of members, as far as it knows.
 	Member   bool
 	Replicas int
-	// Serving is the number of leases that this replica holds, Waiting the number that it waits for, and Releasing the
-	// number whose tenure has ended but whose release is not written yet.
+	// Serving is the number of leases that this replica holds, and Waiting the number that it waits for. Releasing is
+	// the number of leases whose tenure has ended, but whose release is not written yet.
 	Serving, Waiting, Releasing int
-	// Taken counts tenures. Released, HandedOver and Lost count how they ended. Stuck counts tenures after which work
-	// continued, so that the lease has to expire.
+	// Taken counts the leases that this replica has taken. Released, HandedOver and Lost count how their tenures ended.
+	// Stuck counts tenures after which work continued, so that the lease had to expire.
 	Taken, Released, HandedOver, Lost, Stuck uint64
-	// HandoverRequests counts handovers that this replica requested, Conflicts writes for which another replica was
-	// faster, Errors requests that failed, and Expired the sessions that this replica found expired.
+	// HandoverRequests counts the handovers that this replica has requested. Conflicts counts its writes that failed
+	// because another replica was faster. Errors counts requests that failed otherwise. Expired counts the sessions
+	// that this replica has found expired.
 	HandoverRequests, Conflicts, Errors, Expired uint64
 }
 
@@ -265,7 +268,7 @@ func (o *Owner) count(counter *uint64) {
 	*counter++
 }
 
-// ended counts how a tenure ended. Lost tenures were counted when they were lost.
+// ended counts how a tenure ended, except that lose has already counted a lost one.
 func (s *Stats) ended(t *tenure, stuck error) {
 	select {
 	case <-t.lost:

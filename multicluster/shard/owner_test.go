@@ -141,9 +141,9 @@ func TestStuckWorkLetsTheLeaseExpire(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		moving := 0
 		for name := range w.clusters {
-			if said := b.saidOf(name); strings.HasPrefix(said, "held by a, whose renewal is overdue") {
+			if reason := b.reasonOf(name); strings.HasPrefix(reason, "held by a, whose renewal is overdue") {
 				moving++
-			} else if said == "served here" {
+			} else if reason == "served here" {
 				t.Errorf("%s is served by b while work of a goes on", name)
 			}
 		}
@@ -152,7 +152,7 @@ func TestStuckWorkLetsTheLeaseExpire(t *testing.T) {
 		}
 		time.Sleep(15 * time.Second)
 		if n := w.shares()["b"]; n != moving {
-			t.Errorf("b holds %d, want %d: %v", n, moving, b.said)
+			t.Errorf("b holds %d, want %d: %v", n, moving, b.reasons)
 		}
 		if s := a.owner.Stats(); s.Stuck != uint64(moving) || !s.Member {
 			t.Errorf("stats %+v", s)
@@ -198,8 +198,8 @@ func TestACleanStop(t *testing.T) {
 	})
 }
 
-// When somebody deletes a lease, its holder loses it at once, and no other replica takes it before the holder had time
-// to stop.
+// When a lease is deleted, its holder loses the tenure at once, and no other replica takes the lease before the holder
+// has had time to stop.
 func TestALeaseIsDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 3)
@@ -218,7 +218,7 @@ func TestALeaseIsDeleted(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if s := w.shares(); s[""] != 0 {
-			t.Errorf("17s after: %v, %v", s, a.said)
+			t.Errorf("17s after: %v, %v", s, a.reasons)
 		}
 		if got := a.owner.Stats().Lost + b.owner.Stats().Lost; got != 3 {
 			t.Errorf("%d tenures lost, want 3", got)
@@ -242,8 +242,8 @@ func TestTheNextInLine(t *testing.T) {
 			t.Fatalf("b's share: %v", early)
 		}
 		for name, holder := range w.holders() {
-			if said := b.saidOf(name); holder == "" && said != "a should serve it" {
-				t.Errorf("%s: %q", name, said)
+			if reason := b.reasonOf(name); holder == "" && reason != "a should serve it" {
+				t.Errorf("%s: %q", name, reason)
 			}
 		}
 		time.Sleep(8 * time.Second)
@@ -280,7 +280,7 @@ func TestTheSameNameTwice(t *testing.T) {
 		first.kill()
 		time.Sleep(25 * time.Second)
 		if s := second.owner.Stats(); s.Serving != 2 {
-			t.Errorf("stats of the second: %+v, %v", s, second.said)
+			t.Errorf("stats of the second: %+v, %v", s, second.reasons)
 		}
 		second.end()
 		w.judge(begin)
@@ -298,14 +298,14 @@ func TestAnAnswerIsLost(t *testing.T) {
 		a.delay(0)
 		time.Sleep(10 * time.Second)
 		if s := w.shares(); s["a"] != 5 {
-			t.Errorf("shares %v: %v", s, a.said)
+			t.Errorf("shares %v: %v", s, a.reasons)
 		}
 		a.delay(5 * time.Second)
 		a.end()
 		b := w.start("b", 2, shard.Options{})
 		time.Sleep(25 * time.Second)
 		if s := w.shares(); s["b"] != 5 {
-			t.Errorf("shares %v: %v", s, b.said)
+			t.Errorf("shares %v: %v", s, b.reasons)
 		}
 		b.end()
 		if s := b.owner.Stats(); s.Releasing+s.Serving+s.Waiting != 0 {

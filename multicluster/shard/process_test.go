@@ -64,28 +64,28 @@ func TestProcessesOfOneFleet(t *testing.T) {
 	}
 }
 
-// trail is the order in which clusters changed hands.
-type trail struct {
+// holderHistory is the order in which clusters changed hands.
+type holderHistory struct {
 	mu     sync.Mutex
-	states map[string][]handed
+	states map[string][]handover
 }
 
-type handed struct {
+type handover struct {
 	version uint64
 	holder  string
 }
 
-func (r *trail) note(l *coordinationv1.Lease) {
+func (r *holderHistory) note(l *coordinationv1.Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	version, _ := strconv.ParseUint(l.ResourceVersion, 10, 64)
 	holder, _, _ := strings.Cut(*l.Spec.HolderIdentity, "#")
 	name := l.Annotations[shard.NameAnnotation]
-	r.states[name] = append(r.states[name], handed{version, holder})
+	r.states[name] = append(r.states[name], handover{version, holder})
 }
 
 // at returns the holder of a cluster at a version; 0 means now.
-func (r *trail) at(cluster string, version uint64) (holder string) {
+func (r *holderHistory) at(cluster string, version uint64) (holder string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.states[cluster] {
@@ -177,7 +177,7 @@ func lastWriters(server *localapi.Server) map[string]string {
 }
 
 // judgeProcesses compares every accepted write with the holder of the cluster at that version.
-func judgeProcesses(t *testing.T, server *localapi.Server, held *trail) {
+func judgeProcesses(t *testing.T, server *localapi.Server, held *holderHistory) {
 	t.Helper()
 	writes, refused, moves := 0, 0, 0
 	for _, e := range server.Audit().Entries(nil) {
@@ -213,9 +213,9 @@ func judgeProcesses(t *testing.T, server *localapi.Server, held *trail) {
 }
 
 // follow records every state of the clusters' leases.
-func follow(t *testing.T, server *localapi.Server) *trail {
+func follow(t *testing.T, server *localapi.Server) *holderHistory {
 	t.Helper()
-	held := &trail{states: map[string][]handed{}}
+	held := &holderHistory{states: map[string][]handover{}}
 	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
 	watch, err := client.CoordinationV1().Leases("kube-system").Watch(t.Context(),
 		metav1.ListOptions{LabelSelector: shard.KindLabel + "=cluster"})

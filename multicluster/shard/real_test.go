@@ -27,8 +27,8 @@ import (
 func (w *world) startManager(name string, seed uint64) *replica {
 	w.t.Helper()
 	r := &replica{
-		t: w.t, world: w, name: name, local: newWeather(seed), weather: newWeather(seed + 1),
-		done: make(chan struct{}), said: map[string]string{},
+		t: w.t, world: w, name: name, local: newNetwork(seed), network: newNetwork(seed + 1),
+		done: make(chan struct{}), reasons: map[string]string{},
 	}
 	config := w.local.RESTConfig()
 	config.UserAgent = name
@@ -89,7 +89,7 @@ func (r *replica) announcements() (all []multicluster.Announcement) {
 	for name, server := range r.world.clusters {
 		config := server.RESTConfig()
 		config.UserAgent = r.name
-		config.Wrap(r.weather.over)
+		config.Wrap(r.network.over)
 		all = append(all, multicluster.Announcement{Name: name, Config: config})
 	}
 	return all
@@ -107,7 +107,7 @@ func (r *replica) reconcile(ctx context.Context, request multicluster.Request) (
 	}
 	config := cluster.Config()
 	client := kubernetes.NewForConfigOrDie(config)
-	r.weather.pause()
+	r.network.pause()
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"},
 		Data:       map[string]string{"by": r.name},

@@ -12,36 +12,37 @@ import (
 )
 
 // replicas records what this replica has seen of all replicas, itself included, and decides which sessions have
-// expired: those whose lease it has seen unchanged for the lease's whole duration, on its own monotonic clock. It never
-// compares the times in leases with a clock; a different time only means that something has changed.
+// expired: those whose lease has not changed for its whole duration, on this replica's own monotonic clock. The times
+// in leases come from the clocks of other machines, so they are only compared with each other: another time means that
+// the session was renewed.
 //
 // Concurrency: all methods may be called from any goroutine.
 type replicas struct {
-	duration time.Duration // of a lease that does not state one
+	duration time.Duration // the default for leases that do not state theirs
 
 	mu sync.Mutex
-	// sessions has all sessions that leases have named. Invariant: a dead session stays as long as a lease names it.
+	// sessions has all sessions that leases have named. Invariant: a dead session is kept as long as a lease names it.
 	sessions map[string]*sessionRecord
 }
 
 // sessionRecord is what this replica has seen of a session.
 type sessionRecord struct {
-	// lease and uid are those of the replica's lease that names the session. lease is "" when none does: then the
-	// session is known from the lease of a cluster, or from a lease of a replica that was deleted.
+	// lease and uid are those of the replica's lease that names the session. If lease is "", no such lease exists: the
+	// session is known only from the lease of a cluster, or the replica's lease was deleted.
 	lease string
 	uid   types.UID
-	// renewal is the time in the last renewal of the session that this replica saw, and at is when it saw it.
+	// renewal is the renewal time in the lease as this replica saw it last, and at is when it first saw that time.
 	renewal int64
 	at      time.Time
 	// duration is how long after at the session may still be held.
 	duration time.Duration
 	// leaving means that its replica hands over all its clusters.
 	leaving bool
-	// dead means that nobody can hold the session any more. That is final.
+	// dead means that the session has ended or expired. It is never unset.
 	dead bool
 }
 
-// isMember reports whether the session makes its replica one that shares the fleet.
+// isMember reports whether the session's replica is a member of the fleet.
 func (s *sessionRecord) isMember() bool { return s.lease != "" && !s.dead }
 
 func newReplicas(duration time.Duration) *replicas {
@@ -55,7 +56,7 @@ func renewalOf(l *coordinationv1.Lease) int64 {
 	return l.Spec.RenewTime.UnixMicro()
 }
 
-// renewed records that the session was alive when this replica saw a lease that names it.
+// renewed records that s was alive until now. Its deadline moves to now plus the duration of l.
 func (r *replicas) renewed(s *sessionRecord, l *coordinationv1.Lease) {
 	s.at, s.duration = time.Now(), r.duration
 	if seconds := ptr.Deref(l.Spec.LeaseDurationSeconds, 0); seconds > 0 {
@@ -63,15 +64,16 @@ func (r *replicas) renewed(s *sessionRecord, l *coordinationv1.Lease) {
 	}
 }
 
-// observe records the lease of a replica, as the informer shows it. It reports whether the set of replicas has changed.
+// observe records the lease of a replica that the informer has shown. It reports whether the set of replicas has
+// changed.
 func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	holder := holderOf(l)
 	for session, s := range r.sessions {
 		if s.lease == l.Name && session != holder {
-			// Another session takes over a replica's lease only after it has found it expired, and a replica clears its
-			// lease only at the end of its session.
+			// The session has ended: another session takes a replica's lease only when this one has expired, and a
+			// replica clears its own lease only at the end of its session.
 			s.lease, s.dead, changed = "", s.dead || s.uid == l.UID, true
 		}
 	}
@@ -93,8 +95,7 @@ func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 	return changed
 }
 
-// observeDeletion records that the lease of a replica was deleted. If the replica is alive, it will create the lease
-// anew.
+// observeDeletion records that the lease of a replica was deleted. A replica that is alive will create its lease again.
 func (r *replicas) observeDeletion(lease string) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +107,7 @@ func (r *replicas) observeDeletion(lease string) (changed bool) {
 	return changed
 }
 
-// observeHolder records that the lease of a cluster names a session. If the session is unknown, it may have been alive
+// observeHolder records the session that the lease of a cluster names. A session that is not known yet counts as alive
 // until now.
 func (r *replicas) observeHolder(l *coordinationv1.Lease) {
 	session := holderOf(l)
@@ -122,14 +123,14 @@ func (r *replicas) observeHolder(l *coordinationv1.Lease) {
 type liveness int
 
 const (
-	alive  liveness = iota // it may be alive
-	silent                 // it may be alive, but a renewal is overdue
-	dead                   // it has ended, or its lease has expired
+	alive   liveness = iota // it may be alive
+	overdue                 // it may be alive, but a renewal is overdue
+	dead                    // it has ended, or its lease has expired
 )
 
-// state returns the liveness of a session. A session is silent if its last renewal is older than quiet, or if no lease
-// of a replica names it. One that no lease has named at all may be alive.
-func (r *replicas) state(session string, quiet time.Duration) liveness {
+// state returns the liveness of a session. A session is overdue if its last renewal is older than overdueAfter, or if
+// no replica's lease names it. A session that no lease has named yet counts as alive.
+func (r *replicas) state(session string, overdueAfter time.Duration) liveness {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.sessions[session]
@@ -138,14 +139,13 @@ func (r *replicas) state(session string, quiet time.Duration) liveness {
 		return alive
 	case s.dead:
 		return dead
-	case s.lease == "" || time.Since(s.at) > quiet:
-		return silent
+	case s.lease == "" || time.Since(s.at) > overdueAfter:
+		return overdue
 	}
 	return alive
 }
 
-// eligible returns the sorted names of the replicas that share the clusters. It includes self, unless that is empty, in
-// whatever state self is.
+// eligible returns the sorted names of the members that are not leaving. It always includes self, unless self is "".
 func (r *replicas) eligible(self string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,8 +161,8 @@ func (r *replicas) eligible(self string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// expired returns the sessions that have expired unless the informer is behind, and the time until the next session
-// expires. No session that is seen from now on expires earlier, provided that all leases have the same duration.
+// expired returns the sessions that have expired unless the informer is behind, and the time until the next one may
+// expire. A session that is first seen later expires no earlier, if all leases have the same duration.
 func (r *replicas) expired() (sessions []string, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,10 +181,9 @@ func (r *replicas) expired() (sessions []string, next time.Duration) {
 	return sessions, next
 }
 
-// confirmExpired records the lease of a session's replica, as read from the server (nil if there is none). It reports
-// whether the session is dead.
-//
-// The informer cannot tell whether a lease is unchanged, because it may be behind.
+// confirmExpired decides whether a session that [replicas.expired] returned is dead. l is the lease of the session's
+// replica, read from the server, or nil if there is none. The informer's lease would not do, because the informer may
+// be behind.
 func (r *replicas) confirmExpired(session string, l *coordinationv1.Lease) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +200,7 @@ func (r *replicas) confirmExpired(session string, l *coordinationv1.Lease) bool 
 	return true
 }
 
-// forget deletes the dead sessions that no lease names.
+// forget deletes the dead sessions that no lease names. named has those that the leases of clusters name.
 func (r *replicas) forget(named map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +208,7 @@ func (r *replicas) forget(named map[string]bool) {
 		func(session string, s *sessionRecord) bool { return s.dead && s.lease == "" && !named[session] })
 }
 
-// count returns how many replicas share the fleet, as far as this one knows.
+// count returns the number of members, as far as this replica knows.
 func (r *replicas) count() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -44,8 +44,8 @@ func TestSessionExpires(t *testing.T) {
 		if r.confirmExpired("a#1", renewed) {
 			t.Error("dead too early")
 		}
-		if s := r.state("a#1", 5*time.Second); s != silent {
-			t.Errorf("state %v, want silent", s)
+		if s := r.state("a#1", 5*time.Second); s != overdue {
+			t.Errorf("state %v, want overdue", s)
 		}
 		time.Sleep(time.Second)
 		if due, _ := r.expired(); !slices.Equal(due, []string{"a#1"}) {
@@ -91,7 +91,7 @@ func TestSessionsEnd(t *testing.T) {
 			t.Error("and it does not end later")
 		}
 		r.observeDeletion("r-b")
-		if r.state("b#2", time.Second) != silent || !slices.Equal(r.eligible("self"), []string{"self"}) {
+		if r.state("b#2", time.Second) != overdue || !slices.Equal(r.eligible("self"), []string{"self"}) {
 			t.Error("a deleted lease: its session is neither over nor a replica")
 		}
 		if due, next := r.expired(); len(due) != 0 || next != 15*time.Second {
@@ -106,8 +106,8 @@ func TestSessionWithoutMembershipExpires(t *testing.T) {
 		r := newReplicas(15 * time.Second)
 		held := lease("1", "z#1!", time.Now())
 		held.Spec.LeaseDurationSeconds = ptr.To[int32](30)
-		if r.observeHolder(held); r.state("z#1!", time.Hour) != silent {
-			t.Error("a session that no replica's lease names is not silent")
+		if r.observeHolder(held); r.state("z#1!", time.Hour) != overdue {
+			t.Error("a session that no replica's lease names is not overdue")
 		}
 		time.Sleep(29 * time.Second)
 		if r.confirmExpired("z#1!", nil) {

@@ -12,9 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// session is a period in which this replica is a member. Every lease that it takes names the session, and is held
-// exactly as long as the session is. One request every retry period renews the session, however many clusters there
-// are.
+// session is a period in which this replica is a member. Every lease that the replica takes names the session, and is
+// held as long as the session is. One request in each retry period renews the session, and thereby all leases.
 type session struct {
 	id    string
 	began time.Time
@@ -22,8 +21,9 @@ type session struct {
 	check func() error
 }
 
-// elector returns the elector that makes this replica a member, under a session.
-func (o *Owner) elector(session string) (*leader.Elector, error) {
+// newElector returns an elector that takes this replica's own lease in the name of a session. The replica is a member
+// while the elector leads.
+func (o *Owner) newElector(session string) (*leader.Elector, error) {
 	lock, err := leader.NewLeaseLock(o.config, metav1.ObjectMeta{
 		Namespace: o.options.Namespace, Name: o.lease,
 		Labels: map[string]string{FleetLabel: o.options.Fleet, KindLabel: string(replicaLease)},
@@ -34,18 +34,18 @@ func (o *Owner) elector(session string) (*leader.Elector, error) {
 	return leader.New(lock, o.options.Options)
 }
 
-// runSessions makes this replica a member, and again whenever it has lost its membership, until ctx is done.
+// runSessions runs one session after the other until ctx is done.
 func (o *Owner) runSessions(ctx context.Context) {
 	for ctx.Err() == nil {
 		id := newSession(o.options.Identity)
-		elector, err := o.elector(id)
+		elector, err := o.newElector(id)
 		if err != nil {
 			panic(err) // New has made one with the same options
 		}
 		o.mu.Lock()
-		o.campaign = elector
+		o.elector = elector
 		o.mu.Unlock()
-		// No logger: the elector's messages are about leaders, and a member is not one.
+		// No logger, because the elector's messages would call this member a leader.
 		err = elector.Run(klog.NewContext(ctx, klog.Logger{}), func(tenure context.Context) error {
 			return o.runSession(ctx, tenure, &session{id: id, began: time.Now(), check: elector.Check})
 		})
@@ -61,8 +61,8 @@ func (o *Owner) runSessions(ctx context.Context) {
 	}
 }
 
-// runSession runs one session until ctx is done, or until tenure ends because other replicas may consider the session
-// expired.
+// runSession runs one session until ctx is done, or until tenure is done because other replicas may now consider the
+// session expired.
 func (o *Owner) runSession(ctx, tenure context.Context, s *session) error {
 	klog.FromContext(ctx).Info("Replica is a member of the fleet", "session", s.id)
 	o.mu.Lock()
@@ -78,7 +78,7 @@ func (o *Owner) runSession(ctx, tenure context.Context, s *session) error {
 	}
 }
 
-// leaveSession ends the remaining tenures of a session, whose leases are no longer held.
+// leaveSession ends the tenures that are left when a session ends, because their leases are no longer held.
 func (o *Owner) leaveSession(ctx context.Context, s *session, life context.Context) {
 	cause := context.Cause(life)
 	if cause == nil {
@@ -91,7 +91,7 @@ func (o *Owner) leaveSession(ctx context.Context, s *session, life context.Conte
 		if c.tenure != nil && c.tenure.session == s {
 			lost = append(lost, c.tenure)
 		}
-		c.release = nil // the lease expires
+		c.release = nil // The lease expires with the session.
 		o.dropLocked(c)
 	}
 	o.mu.Unlock()
@@ -101,8 +101,8 @@ func (o *Owner) leaveSession(ctx context.Context, s *session, life context.Conte
 	o.reviewAll(ctx)
 }
 
-// finishReleases writes the releases that are left, for at most ReleaseTimeout. If it fails, the session is not
-// released, and expires together with its leases.
+// finishReleases writes the remaining releases, for at most ReleaseTimeout. If it fails, the elector does not release
+// the session, which then expires together with its leases.
 //
 // Errors: [leader.ErrWorkRemains] when a lease was not released.
 func (o *Owner) finishReleases(tenure context.Context) error {
@@ -123,8 +123,8 @@ func (o *Owner) finishReleases(tenure context.Context) error {
 	}
 }
 
-// deleteOwnLease deletes this replica's lease, which is released. The replica's next process could take the lease over
-// as it is; the deletion is for replicas that never come back.
+// deleteOwnLease deletes this replica's lease after it was released. A replica that comes back could use the old lease;
+// the deletion is for those that do not.
 func (o *Owner) deleteOwnLease(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	l, err := o.read(ctx, o.lease)

@@ -17,19 +17,19 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// tenure is a period in which this replica serves what a lease is for. It implements [multicluster.Tenure].
+// tenure is a period in which this replica holds the lease of a cluster. It implements [multicluster.Tenure].
 //
-// Invariant: the lease names its session from before the tenure begins until Release has written the lease, or another
-// replica has taken it because the session has expired.
+// Invariant: the lease names the tenure's session from before the tenure begins until Release has written the lease, or
+// until another replica has taken it because the session has expired.
 type tenure struct {
 	owner   *Owner
 	claim   *claim
 	session *session
 
-	// ending is closed by yield, lost by lose, each once; nobody sends on them.
+	// ending is closed by yield, and lost by lose. Never sent on.
 	ending, lost         chan struct{}
 	endingOnce, lostOnce sync.Once
-	// released reports whether Release was called.
+	// released means that Release was called.
 	released atomic.Bool
 	// cause is why the tenure was lost. It is set before lost is closed.
 	cause error
@@ -57,7 +57,7 @@ func (t *tenure) lose(cause error) {
 	})
 }
 
-// Check implements [multicluster.Tenure]. It compares the session's deadline with the clock at every call.
+// Check implements [multicluster.Tenure]. It compares the session's deadline with the clock.
 func (t *tenure) Check() error {
 	if t.released.Load() {
 		return fmt.Errorf("%w: lease %s was released", leader.ErrLost, t.claim.lease)
@@ -70,11 +70,11 @@ func (t *tenure) Check() error {
 	}
 }
 
-// take writes this replica's session into lease, which nobody can hold any more; nil creates it. It returns nil and no
-// error if the lease is not as this replica saw it last: another replica was faster, or somebody deleted it. The tenure
-// that it returns may have ended.
+// take writes this replica's session into lease, which is free; if lease is nil, take creates it. It returns neither a
+// tenure nor an error if the lease has changed since: another replica was faster, or a person has deleted the lease.
+// The tenure that it returns may already have ended.
 func (o *Owner) take(ctx context.Context, c *claim, lease *coordinationv1.Lease, s *session) (*tenure, error) {
-	// Not ctx: a write that was sent may still arrive, so take must wait for its answer.
+	// The request does not end with ctx: it could still arrive, so take has to wait for its answer.
 	err := o.write(ctx, context.WithoutCancel(ctx), s.check, o.leaseWith(c.key, lease, s.id))
 	switch {
 	case isOutdated(err):
@@ -93,7 +93,7 @@ func (o *Owner) take(ctx context.Context, c *claim, lease *coordinationv1.Lease,
 	if expired {
 		t.lose(errors.New("the membership was lost while the lease was being taken"))
 	} else {
-		o.review(c) // the lease may have changed between the write and the tenure
+		o.review(c) // The lease may have changed before c.tenure was set.
 	}
 	return t, nil
 }
@@ -107,20 +107,20 @@ func (o *Owner) requestHandover(ctx context.Context, c *claim, s *session) error
 	return o.annotate(ctx, c.lease, WantedAnnotation, s.id)
 }
 
-// release is a release of a lease that is not known to be written.
+// release is the release of a lease, until it is known to be written.
 type release struct {
-	// session is that of the tenure. holder is what is to replace it in the lease: "", or a holder that nobody renews
-	// if work does not end.
+	// session is the tenure's session, and holder is what replaces it in the lease: "", or a stuckHolder if work does
+	// not end.
 	session, holder string
-	// retry means that Release has given up writing it, so retryReleases does.
+	// retry means that Release has given up, and retryReleases tries again.
 	retry bool
 }
 
-// errReleased is the error of a check that finds that a release is no longer pending.
+// errReleased ends a write of a release that another goroutine has written meanwhile.
 var errReleased = errors.New("the lease was released")
 
-// Release implements [multicluster.Tenure]. If the write fails, [Owner.Run] retries it as long as this replica's
-// session lives. When the session ends, the lease expires with it.
+// Release implements [multicluster.Tenure]. If the write fails, [Owner.Run] tries again until this replica's session
+// ends; the lease then expires with the session.
 func (t *tenure) Release(ctx context.Context, stuck error) {
 	if t.released.Swap(true) {
 		return
@@ -150,7 +150,7 @@ func (t *tenure) Release(ctx context.Context, stuck error) {
 	o.mu.Unlock()
 }
 
-// writeRelease writes a release, if it is still pending. If the lease has changed, it reads the lease and tries again.
+// writeRelease writes a release that is still pending. If the lease has changed, it reads the lease and tries again.
 func (o *Owner) writeRelease(ctx context.Context, c *claim, r *release) error {
 	pending := func() error {
 		o.mu.Lock()
@@ -161,9 +161,10 @@ func (o *Owner) writeRelease(ctx context.Context, c *claim, r *release) error {
 		return nil
 	}
 	for last, read := o.latest(c.lease), false; holderOf(last) == r.session; read = true {
-		// The check comes after the lease was read: what another call has released may have been taken again since.
+		// Check pending after the lease was read. Another call may have written the release, and this replica may have
+		// taken the lease again since.
 		err := o.write(ctx, ctx, pending, o.leaseWith(c.key, last, r.holder))
-		if isOutdated(err) && !read { // somebody has annotated the lease, say
+		if isOutdated(err) && !read { // for instance because the lease was annotated
 			if last, err = o.read(ctx, c.lease); err == nil {
 				continue
 			}
@@ -186,14 +187,14 @@ func (o *Owner) writeRelease(ctx context.Context, c *claim, r *release) error {
 	return nil
 }
 
-// isOutdated reports whether a write was rejected because the lease is not as the writer saw it last.
+// isOutdated reports whether a write was rejected because the lease has changed since it was read.
 func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// write creates a lease without a resource version. It updates a lease that has one, if that is still the current
-// version. It first waits for the rate limit, as long as ctx allows, and then for a check that may be nil. sending
-// bounds the request.
+// write creates l if it has no resource version; otherwise it updates the lease, if l still has the current version.
+// Before that it waits for the rate limit until ctx is done, and calls check, unless that is nil. sending is the
+// context of the request.
 func (o *Owner) write(ctx, sending context.Context, check func() error, l *coordinationv1.Lease) error {
 	if err := o.waitForLimit(ctx); err != nil {
 		return err
@@ -234,7 +235,7 @@ func (o *Owner) read(ctx context.Context, name string) (l *coordinationv1.Lease,
 	return l, err
 }
 
-// annotate sets an annotation of a lease, whatever its version.
+// annotate sets an annotation of a lease, even if the lease has changed since it was read.
 func (o *Owner) annotate(ctx context.Context, lease, annotation, value string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotation, value)
 	if err := o.try(ctx, func(ctx context.Context) error {
@@ -246,7 +247,7 @@ func (o *Owner) annotate(ctx context.Context, lease, annotation, value string) e
 	return nil
 }
 
-// remove deletes a lease if it is still in that state.
+// remove deletes a lease, unless it has changed since it was read.
 func (o *Owner) remove(ctx context.Context, l *coordinationv1.Lease) error {
 	err := o.try(ctx, func(ctx context.Context) error {
 		return o.leases.Delete(ctx, l.Name, metav1.DeleteOptions{

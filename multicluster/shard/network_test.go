@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// weather is the network between one replica and all servers, and whether its process runs.
-type weather struct {
+// network simulates the network between one replica and all servers, and whether the replica's process runs.
+type network struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	// slow is the longest time that a request takes, there and back.
 	slow time.Duration
-	// cut means that nothing arrives. whole is closed when packets arrive again; nobody sends on it.
+	// cut means that no packet arrives. whole is closed when packets arrive again. Never sent on.
 	cut   bool
 	whole chan struct{}
-	// runs is closed while the process runs, and replaced when the process is stopped. Nobody sends on it.
+	// runs is closed while the process runs, and replaced when the process is stopped. Never sent on.
 	runs chan struct{}
 }
 
-func newWeather(seed uint64) *weather {
-	w := &weather{
+func newNetwork(seed uint64) *network {
+	w := &network{
 		random: rand.New(rand.NewPCG(seed, 7)), slow: 40 * time.Millisecond, whole: make(chan struct{}),
 		runs: make(chan struct{}),
 	}
@@ -34,14 +34,14 @@ func newWeather(seed uint64) *weather {
 }
 
 // delay sets how long packets take from now on.
-func (w *weather) delay(slow time.Duration) {
+func (w *network) delay(slow time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.slow = slow
 }
 
 // partition drops all packets until the function that it returns is called.
-func (w *weather) partition() (heal func()) {
+func (w *network) partition() (heal func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	whole := make(chan struct{})
@@ -55,7 +55,7 @@ func (w *weather) partition() (heal func()) {
 }
 
 // stop is like SIGSTOP. The function that it returns is like SIGCONT.
-func (w *weather) stop() (resume func()) {
+func (w *network) stop() (resume func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	runs := make(chan struct{})
@@ -64,14 +64,14 @@ func (w *weather) stop() (resume func()) {
 }
 
 // pause blocks while the process is stopped.
-func (w *weather) pause() {
+func (w *network) pause() {
 	w.mu.Lock()
 	runs := w.runs
 	w.mu.Unlock()
 	<-runs
 }
 
-func (w *weather) look() (way time.Duration, cut bool, whole chan struct{}) {
+func (w *network) look() (way time.Duration, cut bool, whole chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Duration(w.random.Int64N(int64(w.slow)/2 + 1)), w.cut, w.whole
@@ -79,7 +79,7 @@ func (w *weather) look() (way time.Duration, cut bool, whole chan struct{}) {
 
 var errNoRoute = errors.New("connection timed out")
 
-// lost waits as a client does whose request or answer does not arrive.
+// lost waits like a client whose request or answer does not arrive.
 func lost(ctx context.Context, whole chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -91,7 +91,7 @@ func lost(ctx context.Context, whole chan struct{}) error {
 }
 
 // over returns a transport through this network. A request on its way arrives even if the client gives up.
-func (w *weather) over(next http.RoundTripper) http.RoundTripper {
+func (w *network) over(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		there, cut, whole := w.look()
 		time.Sleep(there)
@@ -112,13 +112,13 @@ func (w *weather) over(next http.RoundTripper) http.RoundTripper {
 			_ = resp.Body.Close()
 			return nil, lost(r.Context(), whole)
 		}
-		resp.Body = &stream{ReadCloser: resp.Body, weather: w, ctx: r.Context()}
+		resp.Body = &stream{ReadCloser: resp.Body, network: w, ctx: r.Context()}
 		return resp, nil
 	})
 }
 
 // withPauses returns a transport that may stop the process right before a request is sent.
-func (w *weather) withPauses(next http.RoundTripper) http.RoundTripper {
+func (w *network) withPauses(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		w.pause()
 		if err := r.Context().Err(); err != nil { // net/http sends nothing then
@@ -130,17 +130,18 @@ func (w *weather) withPauses(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// stream is a response body through this network: what comes during a partition is lost, and the connection with it.
+// stream is a response body that comes through this network. During a partition its data is lost, and the connection
+// ends.
 type stream struct {
 	io.ReadCloser
-	weather *weather
+	network *network
 	ctx     context.Context
 }
 
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
-	s.weather.pause()
-	if _, cut, whole := s.weather.look(); cut {
+	s.network.pause()
+	if _, cut, whole := s.network.look(); cut {
 		return 0, lost(s.ctx, whole)
 	}
 	return n, err
