@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// admit has a webhook review what is written to ConfigMaps. review returns nil to allow it.
+// admit installs a webhook that reviews writes of ConfigMaps. review returns nil to allow a write.
 func (w *world) admit(mutating bool, review func(r *http.Request, asked *admissionv1.AdmissionRequest) *metav1.Status) {
 	w.t.Helper()
 	hook := registrationv1.WebhookClientConfig{
@@ -60,8 +60,8 @@ func (w *world) admit(mutating bool, review func(r *http.Request, asked *admissi
 	}))
 }
 
-// What admission answers is known, whatever code a webhook chooses for its denial, and also if the webhook fails: the
-// write had no effect, and no read waits for it or asks the server.
+// A write that admission denies had no effect, whatever code a webhook chooses for its denial, and also if the webhook
+// fails. No read waits for such a write or asks the server about it.
 func TestAdmissionAnswersAreKnown(t *testing.T) {
 	for _, mutating := range []bool{false, true} {
 		for _, code := range []int32{400, 403, 500, 503, 504, 0} {
@@ -99,7 +99,7 @@ func TestAdmissionAnswersAreKnown(t *testing.T) {
 	}
 }
 
-// A deletion of many that is refused for one object has deleted those before it: reads see that.
+// A deletion of many objects that is refused for one has deleted the objects before it. Reads see that.
 func TestDeleteAllOfRefusedForOne(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.admit(false, func(_ *http.Request, asked *admissionv1.AdmissionRequest) *metav1.Status {
@@ -117,7 +117,8 @@ func TestDeleteAllOfRefusedForOne(t *testing.T) {
 	}, configMap("a"), configMap("b"))
 }
 
-// A webhook that a write of a reconcile leads to reads as one, not as a part of that reconcile: also in one process.
+// A webhook that is called because of a reconcile's write does not read as a part of that reconcile, even in the same
+// process.
 func TestWebhookOfAReconcileIsNone(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})

@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// BenchmarkGuarantee is what reads and writes cost with the guarantee on and off: 1,000 objects in the cache, 10 of
-// each owner, while nothing is outstanding, and while the watch is stuck and 100 own writes are.
+// BenchmarkGuarantee measures reads and writes with the guarantee on and off. The cache has 1,000 objects, 10 for each
+// owner. Either it shows all own writes, or the watch is stuck and 100 own writes are outstanding.
 func BenchmarkGuarantee(b *testing.B) {
 	for _, outstanding := range []int{0, 100} {
 		for name, how := range guarantee {
@@ -45,11 +45,11 @@ func BenchmarkGuarantee(b *testing.B) {
 	}
 }
 
-// guarantee is how reads ask for the guarantee, and how they ask for none.
+// guarantee has the options of reads with the guarantee and without.
 var guarantee = map[string]client.ReadOptions{"on": {}, "off": client.Lagging}
 
-// processor returns a function that reports the processor time of this process per operation, which says more than
-// the time of the clock where others share the machine.
+// processor returns a function that reports the processor time of this process for each operation. It is a better
+// measure than wall time on a shared machine.
 func processor(b *testing.B) func() {
 	used := func() int64 {
 		var u syscall.Rusage
@@ -89,7 +89,7 @@ func benchmarkReads(b *testing.B, outstanding int, how client.ReadOptions) {
 
 func benchmarkClient(b *testing.B, outstanding int) *client.Cluster {
 	b.Helper()
-	// Closed at the end; frames of watches wait for it when there is to be something outstanding.
+	// Closed at the end. If writes are to be outstanding, watch frames wait for it.
 	stuck := make(chan struct{})
 	g := gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
 		if outstanding > 0 {

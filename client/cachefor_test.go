@@ -51,7 +51,7 @@ func TestCacheForRestrictsWhatCachesDoesNotMention(t *testing.T) {
 	}, configMap("in", "app", "web"), configMap("out"), secret)
 }
 
-// A cache that is dropped while others look into all of them, as a deletion does, is not pulled from under them.
+// A cache may be dropped while other goroutines look into all caches, as a deletion does.
 func TestUncacheWhileOthersLook(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		var wg sync.WaitGroup
@@ -71,8 +71,8 @@ func TestUncacheWhileOthersLook(t *testing.T) {
 	}, configMap("a"))
 }
 
-// TestIndexesOfACacheThatNobodyHasRead: they are made with the cache, for who reads the informer itself, and
-// forgotten with it.
+// TestIndexesOfACacheThatNobodyHasRead: the indexes are created with the cache, for callers that read from the
+// informer, and dropped with it.
 func TestIndexesOfACacheThatNobodyHasRead(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		byName := func(obj client.Object) []string { return []string{obj.GetName()} }
@@ -89,8 +89,7 @@ func TestIndexesOfACacheThatNobodyHasRead(t *testing.T) {
 	}, configMap("a"))
 }
 
-// TestThrough: another user's client sees what this one wrote, and the other way round, and its requests are that
-// user's.
+// TestThrough: clients of two users see each other's writes, and each sends requests as its own user.
 func TestThrough(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = time.Minute })

@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// A config that asks for protobuf, as those of clientsets do, is as good as any.
+// A config may ask for protobuf, as the configs of clientsets do.
 func TestConfigOfAClientset(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		config := w.api.RESTConfig()
@@ -35,7 +35,7 @@ func TestConfigOfAClientset(t *testing.T) {
 	})
 }
 
-// TestContentTypes: built-in kinds are protobuf unless the config asks for something else, bare metadata is JSON.
+// TestContentTypes: built-in kinds are protobuf unless the config asks for something else; metadata is JSON.
 //
 // Source: k8s.io/client-go v0.37.2 rest/request.go UseProtobufAsDefault.
 func TestContentTypes(t *testing.T) {
@@ -84,12 +84,12 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// flow is a custom type that has the methods of a built-in one.
+// flow is a custom type with the methods of a built-in one.
 type flow struct{ corev1.ConfigMap }
 
 func (f *flow) DeepCopyObject() runtime.Object { return &flow{*f.DeepCopy()} }
 
-// TestKindsThatAreNotProtobuf creates what servers, or its own codec, cannot take as protobuf.
+// TestKindsThatAreNotProtobuf creates objects that servers, or their own codec, do not support in protobuf.
 func TestKindsThatAreNotProtobuf(t *testing.T) {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Flow"}, &flow{})
@@ -130,7 +130,7 @@ func TestKindsThatAreNotProtobuf(t *testing.T) {
 	}
 }
 
-// TestMalformedProtobuf has the server answer with what is no object, or an object of another kind.
+// TestMalformedProtobuf: the server answers with bytes that are not an object, or with an object of another kind.
 func TestMalformedProtobuf(t *testing.T) {
 	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "Secret"}, Raw: []byte{}}
 	secret, err := unknown.Marshal()

@@ -57,8 +57,8 @@ func (w *world) wantNames(want string, opts ...client.ListOption) {
 	}
 }
 
-// Everything a reconcile does is seen by its next read, in every representation, at once and without a request, while
-// the watch is an hour behind.
+// The next read of a reconcile sees everything that the reconcile did, in every representation, at once and without a
+// request, while the watch is an hour behind.
 func TestReadsSeeWrites(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = time.Hour })
@@ -85,7 +85,7 @@ func TestReadsSeeWrites(t *testing.T) {
 				t.Errorf("%T: %+v", obj, obj)
 			}
 		}
-		// A state that a selector does not match any more is not listed, one that it matches now is.
+		// The list has the state that the selector matches now, not the one that it matched before.
 		before := a.DeepCopy()
 		a.Labels["app"], a.Annotations["color"] = "db", "blue"
 		w.must(w.Patch(w.ctx, a, client.MergeFrom(before)))
@@ -100,7 +100,7 @@ func TestReadsSeeWrites(t *testing.T) {
 				t.Errorf("%T after the deletion: %v", obj, err)
 			}
 		}
-		// The same name again is another object.
+		// A new object gets the same name.
 		w.must(w.Create(w.ctx, configMap("a")))
 		w.wantNames("a old")
 		w.must(w.Delete(w.ctx, configMap("old"))) // By name, of what the cache has.
@@ -111,7 +111,7 @@ func TestReadsSeeWrites(t *testing.T) {
 	}, configMap("old"))
 }
 
-// What was written stays readable while the watch catches up, and what others do later is seen as soon as it is there.
+// An own write stays readable while the watch catches up. Later changes of others show as soon as the watch has them.
 func TestOverlayGivesWayToTheCache(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = time.Second })
@@ -136,14 +136,15 @@ func TestOverlayGivesWayToTheCache(t *testing.T) {
 	})
 }
 
-// other is a client of which w's knows nothing.
+// other returns a client that shares nothing with w's.
 func other(w *world) *client.Cluster {
 	c, err := client.New(w.api.RESTConfig(), client.Options{})
 	w.must(err)
 	return c
 }
 
-// Hole: the watch is cut, a third party deletes the object, the relist does not have it. Its version ends the overlay.
+// The watch is cut, a third party deletes the object, and the relist does not have it. The version of the relist ends
+// the overlay.
 func TestDeletedByOthersWhileTheWatchWasCut(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})
@@ -162,7 +163,7 @@ func TestDeletedByOthersWhileTheWatchWasCut(t *testing.T) {
 	})
 }
 
-// Hole: created and deleted inside one gap of the watch. No event ever comes, and reads never wait for one.
+// An object is created and deleted inside one gap of the watch. No event ever comes, and reads do not wait for one.
 func TestCreatedAndDeletedInsideOneGap(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})
@@ -185,7 +186,7 @@ func TestCreatedAndDeletedInsideOneGap(t *testing.T) {
 	})
 }
 
-// A delete in which the watch is faster than the answer leaves nothing behind that could hide the next object.
+// If the watch event of a delete comes before the answer, the record keeps nothing that could hide the next object.
 func TestDeleteWhoseEventComesFirst(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})
@@ -205,7 +206,7 @@ func TestDeleteWhoseEventComesFirst(t *testing.T) {
 	}, configMap("a"))
 }
 
-// An object with a finalizer is still there after its deletion, and says so; removing the finalizer ends it.
+// An object with a finalizer stays after its deletion, with a deletion timestamp. Removing the finalizer ends it.
 func TestDeletionWithFinalizer(t *testing.T) {
 	a := configMap("a")
 	a.Finalizers = []string{"example.com/wait"}
@@ -224,8 +225,8 @@ func TestDeletionWithFinalizer(t *testing.T) {
 	}, a)
 }
 
-// The answer of a create is lost after it took effect. Who reads lists that it could be in is told to wait, until a
-// list begun after the server gave up on the request is in the cache; then the child is there.
+// The answer to a create is lost after it took effect. Reads of lists that could have the object return ErrStale until
+// the cache has a list that began after the server's request timeout. Then the child is there.
 func TestLostAnswerBlocksUntilAListBegunAfterTheTimeout(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() {
@@ -271,7 +272,7 @@ func TestLostAnswerBlocksUntilAListBegunAfterTheTimeout(t *testing.T) {
 	})
 }
 
-// An answer that says no, or a server that cannot be reached, changes nothing and blocks nothing.
+// A refused write changes nothing and blocks nothing, and neither does one to a server that cannot be reached.
 func TestRefusedWritesBlockNothing(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})
@@ -292,8 +293,8 @@ func TestRefusedWritesBlockNothing(t *testing.T) {
 	}, configMap("a"))
 }
 
-// TestServerErrorIsUnknown answers writes with server errors that are no refusals. A look at the server settles them:
-// at once if the server is done with the request, and otherwise after its request timeout.
+// TestServerErrorIsUnknown answers writes with server errors that leave open whether the write took effect. A look at
+// the server settles that: at once if the server is done with the request, otherwise after its request timeout.
 func TestServerErrorIsUnknown(t *testing.T) {
 	child := func() *corev1.ConfigMap {
 		child := configMap("")
@@ -338,7 +339,7 @@ func TestServerErrorIsUnknown(t *testing.T) {
 	}
 }
 
-// A live read is possible by option where a reconcile would have to wait, and outside of one it does the same.
+// With LiveIfStale the server answers where a reconcile would have to wait, and also outside of a reconcile.
 func TestLiveIfStale(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})
@@ -363,7 +364,8 @@ func TestLiveIfStale(t *testing.T) {
 	}, configMap("a", "v", "1"))
 }
 
-// DeleteAllOf does not say what became of each object: the next read asks the server once, and waits for the cache.
+// The answer to DeleteAllOf does not tell the outcome for each object. The next read asks the server once and waits for
+// the cache.
 func TestDeleteAllOf(t *testing.T) {
 	kept := configMap("kept", "app", "web")
 	kept.Finalizers = []string{"example.com/wait"}
@@ -382,7 +384,7 @@ func TestDeleteAllOf(t *testing.T) {
 	}, configMap("a", "app", "web"), configMap("b", "app", "web"), configMap("db", "app", "db"), kept)
 }
 
-// A subresource that answers with its own kind, and a Status: the write succeeded, and the next read knows.
+// The next read sees a write to a subresource that answers with its own kind, or with a Status.
 func TestSubresources(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"},
@@ -411,8 +413,8 @@ func TestSubresources(t *testing.T) {
 	}, pod)
 }
 
-// After a binding, whose answer does not tell the pod's version, a read does not wait for the version of another
-// resource's write: no event of pods would tell it, only the next bookmark.
+// The answer to a binding lacks the pod's version. A read after it does not wait for the version of a write to another
+// resource: only the next bookmark would bring that version, no event of a pod.
 func TestBindingBeforeAnotherResourcesWrite(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"},
@@ -431,7 +433,8 @@ func TestBindingBeforeAnotherResourcesWrite(t *testing.T) {
 	}, pod)
 }
 
-// Outside what the cache selects, own writes neither appear nor block; an object that leaves the selection is gone.
+// Own writes of objects that the cache does not select neither appear nor block. An object that leaves the selection
+// disappears.
 func TestWritesOutsideTheCachesSelection(t *testing.T) {
 	o := client.Options{Caches: []client.CacheOf{{Object: &corev1.ConfigMap{}}}}
 	o.Caches[0].Informer.LabelSelector = "app=web"
@@ -452,7 +455,7 @@ func TestWritesOutsideTheCachesSelection(t *testing.T) {
 	})
 }
 
-// A cache that is made after the write begins with a list that may be older: it is waited for.
+// The first list of a cache that is created after a write may be older than the write. Reads wait for it to catch up.
 func TestCacheMadeAfterTheWrite(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.must(w.Create(w.ctx, configMap("a")))
@@ -469,7 +472,7 @@ func TestCacheMadeAfterTheWrite(t *testing.T) {
 	})
 }
 
-// The caller's objects and the cache's share nothing, unless asked for.
+// Reads return copies of the cache's objects, unless the caller asks for the objects themselves.
 func TestReadsAreCopies(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})

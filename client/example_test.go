@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// Reads come from the cache, and see what was just written: no matter whether the watch has brought it yet.
+// Reads come from the cache and see earlier writes, whether the watch has brought them or not.
 func ExampleNew() {
 	api, err := localapi.New(localapi.Options{})
 	if err != nil {
@@ -58,7 +58,7 @@ func ExampleNew() {
 	// found: false
 }
 
-// A reconciler that reads by listers and writes by a clientset: the gate is shut until the cache shows the child.
+// A reconciler reads by listers and writes by a clientset. Ready returns an error until the cache shows the child.
 func ExampleFollow() {
 	api, err := localapi.New(localapi.Options{})
 	if err != nil {

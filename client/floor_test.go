@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// TestWritesToOtherNamespacesAreNotWaitedFor: what was written to other namespaces before there was a cache does not
-// keep the cache of a quiet one from telling what is in it, and what was written to its own is in what it tells.
+// TestWritesToOtherNamespacesAreNotWaitedFor: a cache is created after writes to several namespaces. Reads of a
+// namespace without changes do not wait for the writes to other namespaces, and they show the writes to their own.
 func TestWritesToOtherNamespacesAreNotWaitedFor(t *testing.T) {
 	for _, others := range []int{1, 1500} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestWritesToOtherNamespacesAreNotWaitedFor(t *testing.T) {
 					write(ns, "x")
 				}
 			}
-			// The cache is made while a write is under way to where it does not look.
+			// The cache is created while a write to a namespace that it does not follow is under way.
 			other, err := informer.ForOptions[*corev1.ConfigMap](factory, informer.InformerOptions{})
 			if err != nil {
 				t.Fatal(err)

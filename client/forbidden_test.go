@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// mayNotList answers as an API server does whose RBAC does not allow to list and watch Secrets.
+// mayNotList answers like an API server whose RBAC does not allow listing and watching Secrets.
 func mayNotList(r *gate.Request) gate.Verdict {
 	if r.Resource != "secrets" {
 		return gate.Verdict{}
@@ -25,8 +25,8 @@ func mayNotList(r *gate.Request) gate.Verdict {
 		errors.New(`User "intern" cannot `+r.Verb+` resource "secrets" in API group "" at the cluster scope`)))
 }
 
-// TestForbiddenKindFailsInWords: reads of a kind that may not be listed fail with the permission, the first as soon
-// as the server has refused the list, the others at once; once the permission is there they succeed.
+// TestForbiddenKindFailsInWords: reads of a kind that may not be listed fail with the missing permission: the first as
+// soon as the server has refused the list, the others at once. They succeed once the permission is granted.
 func TestForbiddenKindFailsInWords(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.before = mayNotList })

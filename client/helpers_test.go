@@ -33,7 +33,7 @@ func namespaced(name string) *corev1.Pod {
 	}
 }
 
-// Calls 0, 1, 1, 2: nothing changed, the object, its status, both.
+// The helper sends no request for no changes, one for changes of the object, one for its status, and two for both.
 func TestPatchHelperCalls(t *testing.T) {
 	label := func(p *corev1.Pod) { p.Labels["a"] = "changed" }
 	phase := func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }
@@ -66,7 +66,7 @@ func TestPatchHelperCalls(t *testing.T) {
 				if got := writes(r); got != c.want {
 					t.Errorf("calls %q, want %q", got, c.want)
 				}
-				// The answer of the first call has not overwritten the status that was wanted.
+				// The answer to the first request does not overwrite the status that the caller wants.
 				var stored corev1.Pod
 				w.must(other(w).Get(w.ctx, keyOf(&pod), &stored))
 				if stored.Status.Phase != wanted.Status.Phase || stored.Labels["a"] != wanted.Labels["a"] ||
@@ -79,8 +79,7 @@ func TestPatchHelperCalls(t *testing.T) {
 	}
 }
 
-// A key that was given up is allocated anew by somebody else before the patch that removes it: the other's must
-// survive.
+// Another writer sets a key of a map anew before the patch that removes it. The new value must survive.
 func TestPatchHelperDoesNotRemoveWhatOthersPutThere(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		var mine, theirs corev1.Pod
@@ -103,7 +102,7 @@ func TestPatchHelperDoesNotRemoveWhatOthersPutThere(t *testing.T) {
 		if theirs.Labels["b"] != "theirs" {
 			t.Errorf("labels %v", theirs.Labels)
 		}
-		// What only adds goes beside others' changes.
+		// A patch that only adds does not conflict with the changes of others.
 		helper, err = controllerutil.NewPatchHelper(w.Cluster, &mine)
 		w.must(err)
 		mine.Labels["c"] = "3"
@@ -114,7 +113,7 @@ func TestPatchHelperDoesNotRemoveWhatOthersPutThere(t *testing.T) {
 	}, namespaced("p"))
 }
 
-// A list is replaced as a whole: a finalizer that somebody adds before the patch that adds another must survive.
+// A merge patch replaces a list as a whole. A finalizer that another writer has added meanwhile must survive.
 func TestPatchHelperKeepsWhatOthersAddToLists(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		var mine, theirs corev1.Pod
@@ -159,7 +158,8 @@ func TestPatchHelperTellsLargeIntegersApart(t *testing.T) {
 	}, configMap("a"))
 }
 
-// A patch that fails surfaces, and the status is not sent after it. One of the status surfaces as well.
+// Patch returns the error of the first patch and then does not send the status. It also returns the error of the
+// second.
 func TestPatchHelperFailures(t *testing.T) {
 	for _, sub := range []string{"", "status"} {
 		inWorld(t, client.Options{}, func(w *world) {
@@ -231,7 +231,7 @@ func TestFinalize(t *testing.T) {
 		if _, err := finalize(); !apierrors.IsNotFound(err) || cleaned != 2 {
 			t.Errorf("%v, cleaned %d times", err, cleaned)
 		}
-		// No finalizer is added to what is being deleted, nor is anything cleaned up that was never ours.
+		// An object that is being deleted gets no finalizer. Without the finalizer there is no cleanup.
 		var b corev1.ConfigMap
 		w.must(w.Delete(w.ctx, configMap("b")))
 		w.must(w.Get(w.ctx, keyOf(configMap("b")), &b))
@@ -284,8 +284,8 @@ func TestOwnerReferences(t *testing.T) {
 	}
 }
 
-// An owner was deleted and created again. The reference to the former one is replaced, whatever version it names and
-// however many there are.
+// An owner was deleted and created again. All references to the former one are replaced, whatever API version they
+// have.
 func TestOwnerIsCreatedAgain(t *testing.T) {
 	yes, no := true, false
 	former := metav1.OwnerReference{
@@ -401,7 +401,7 @@ func TestRetryOnConflict(t *testing.T) {
 	}, configMap("a"))
 }
 
-// Nothing is stored, whatever is called; what the server would refuse is refused.
+// No call stores anything, and the server refuses the same calls as without dry-run.
 func TestDryRun(t *testing.T) {
 	inWorld(t, client.Options{DryRun: true}, func(w *world) {
 		d := w.Cluster

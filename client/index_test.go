@@ -12,8 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// An index is asked for before the kind is defined, and before anything runs: not one request is made for it, and it
-// is there when the kind is.
+// IndexField is called before the kind is defined and before anything runs. It sends no request, and the index is there
+// when the kind is.
 func TestIndexBeforeTheKindIsDefined(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
@@ -62,7 +62,7 @@ func TestIndexBeforeTheKindIsDefined(t *testing.T) {
 	})
 }
 
-// Who reads live has the server's answer, and no cache is made for it.
+// A live read returns the server's answer and creates no cache.
 func TestLiveReadsMakeNoCache(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		var list corev1.ConfigMapList

@@ -17,9 +17,9 @@ type Call struct {
 	Verb string
 	// SubResource is "" for the object itself.
 	SubResource string
-	// Object is what the call is about: an object, a list, or a runtime.ApplyConfiguration.
+	// Object is the argument of the call: an object, a list, or a runtime.ApplyConfiguration.
 	Object any
-	// Key names the object; it is empty where the call does not, as for a list.
+	// Key names the object; it is empty for a list.
 	Key client.ObjectKey
 }
 
@@ -34,11 +34,10 @@ func (c Call) String() string {
 	return strings.Join(words, " ")
 }
 
-// Func stands around a call: it may fail instead of calling next, call it several times, or look at what came
-// of it.
+// Func wraps a call. It may return an error instead of calling next, call it several times, or look at its result.
 type Func func(ctx context.Context, call Call, next func(ctx context.Context) error) error
 
-// intercept returns a client of c whose every call goes through around.
+// intercept returns a client that passes every call of c to around.
 func intercept(c client.Client, around Func) client.Client { return &intercepted{c, around} }
 
 type intercepted struct {
@@ -146,7 +145,7 @@ type Recording struct {
 	calls []Call
 }
 
-// record returns a client of c that remembers what it was asked for.
+// record returns a client that forwards calls to c and remembers them.
 func record(c client.Client) *Recording {
 	r := &Recording{}
 	r.Client = intercept(c, func(ctx context.Context, call Call, next func(context.Context) error) error {
@@ -158,14 +157,14 @@ func record(c client.Client) *Recording {
 	return r
 }
 
-// Calls returns the calls so far, in order of their beginnings.
+// Calls returns the calls so far, in the order in which they began.
 func (r *Recording) Calls() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.calls)
 }
 
-// Writes returns those that are no reads.
+// Writes returns the calls that are writes.
 func (r *Recording) Writes() []Call {
 	return slices.DeleteFunc(r.Calls(), func(c Call) bool { return c.Verb == "get" || c.Verb == "list" })
 }

@@ -119,7 +119,7 @@ func TestMisuse(t *testing.T) {
 	})
 }
 
-// A nil function changes nothing: the object is as it is, or made as given.
+// A nil function changes nothing: the object stays, or is created as given.
 //
 // Source: controller-runtime v0.25.2 pkg/controller/controllerutil, CreateOrUpdate.
 func TestCreateOrUpdateWithoutAChange(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// TestReadersModel generates writes, whose answers come, are lost, or are lost before the server gets the request, at
-// once or late, and reads between them, and compares each read with the server.
+// TestReadersModel generates sequences of writes and reads and compares each read with the server. The answer to a
+// write comes or is lost, and the server may apply a write with a lost answer at once, late, or not at all.
 //
 //   - A reconcile that gets an answer gets the server's state, with every own write, or else it gets ErrStale. The
 //     exception is a write of one name that was applied late: it may be missing until the watch brings it.
@@ -45,7 +45,7 @@ func TestReadersModel(t *testing.T) {
 	}
 }
 
-// modelCounts are what the reads of all runs met.
+// modelCounts counts the results of the reads of all runs.
 type modelCounts struct{ Seen, Stale, Outside, Late int }
 
 // readersModel is one sequence.
@@ -61,7 +61,7 @@ type readersModel struct {
 	// unshown are the objects that were changed by a write whose answer was lost, or that came late, until the cache
 	// shows the change. The value reports whether a reconcile may miss it as well.
 	unshown map[string]bool
-	// lost has when the last answer was lost of a write that does harm late, by the object's name.
+	// lost has, for each name, when the answer to a write that does harm late was last lost.
 	lost map[string]time.Time
 }
 
@@ -83,7 +83,7 @@ func (m *readersModel) run() {
 	time.Sleep(2 * time.Minute) // Everything that is late has come.
 }
 
-// write writes the object of that name, or makes a child, and lets something happen to the answer.
+// write writes the object of that name, or creates a child, and may lose the answer.
 func (m *readersModel) write(name string) {
 	m.catchUp()
 	m.number++
@@ -151,15 +151,15 @@ func (m *readersModel) write(name string) {
 	}
 }
 
-// surprise notes that the object of that name, or a child, changes and no answer reports it. inside reports whether a
-// reconcile may miss it, too.
+// surprise records a change of the object of that name, or of a child, that no answer reports. inside reports whether a
+// reconcile may miss it as well.
 func (m *readersModel) surprise(name string, inside bool) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.unshown[name] = m.unshown[name] || inside
 }
 
-// modelState is what is compared of an object.
+// modelState is the part of an object that is compared.
 type modelState struct{ version, value string }
 
 // listed reads all objects, by name.
@@ -175,7 +175,7 @@ func (m *readersModel) listed(ctx context.Context, c *client.Cluster, opts ...cl
 	return all, err
 }
 
-// state is what the server has.
+// state returns the objects of the server.
 func (m *readersModel) state() map[string]modelState {
 	all, err := m.listed(m.outside, m.server)
 	m.must(err)

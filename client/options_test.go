@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// Options are added up, whatever their order: a struct does not undo what the options before it say.
+// Options add up in any order: a struct does not undo the options before it.
 func TestOptionsAddUp(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		mine := client.WriteOptions{FieldManager: "me"}
@@ -52,7 +52,7 @@ func TestOptionsAddUp(t *testing.T) {
 	}, configMap("a", "app", "web"), configMap("b"))
 }
 
-// A list has pages, from the cache as from the server: Limit bounds them, Continue goes on, and none is lost.
+// Limit and Continue divide a list into pages, in the cache as in the server, and no object is lost.
 func TestPages(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})

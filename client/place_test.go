@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// TestWritesWithoutAName: the address without a name is the collection's. A deletion there would be one of all objects.
+// TestWritesWithoutAName: without a name the path is the collection's. A deletion there would delete all objects.
 func TestWritesWithoutAName(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.warm(&corev1.ConfigMapList{})
@@ -39,7 +39,7 @@ func TestWritesWithoutAName(t *testing.T) {
 	}, configMap("a"), configMap("b"))
 }
 
-// TestMetadataAreNotWritten in the place of the whole object: what they do not have would be gone.
+// TestMetadataAreNotWritten: a write of metadata in the place of the whole object would remove all other fields.
 func TestMetadataAreNotWritten(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		bare := &metav1.PartialObjectMetadata{}
@@ -58,7 +58,7 @@ func TestMetadataAreNotWritten(t *testing.T) {
 	}, configMap("a"))
 }
 
-// TestSubResourceBodies: a body without a name is named as its object, and what a patch changes is the body.
+// TestSubResourceBodies: a body without a name gets the name of its object, and a patch changes the body.
 func TestSubResourceBodies(t *testing.T) {
 	labels := map[string]string{"app": "d"}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}}

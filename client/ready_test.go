@@ -10,7 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// Ready is the gate for those who read by listers.
+// Ready is the gate for reconcilers that read by listers.
 func TestReadyGatesAnOwner(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = time.Second })

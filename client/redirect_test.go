@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// TestRedirectToAnotherHost: the token of a client, and of an informer, is not sent where a redirect leads.
+// TestRedirectToAnotherHost: clients and informers do not send their token to the target of a redirect.
 func TestRedirectToAnotherHost(t *testing.T) {
 	var stolen atomic.Int64
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// What a clientset writes, in protobuf or JSON, cached reads see as if the client had written it: in every
-// representation, without waiting for the watch; and a lost answer blocks what it could have changed.
+// Cached reads see the writes of a clientset, in protobuf or JSON, like those of the client: in every representation
+// and without waiting for the watch. A lost answer blocks the reads of what it could have changed.
 func TestClientsetWritesAreSeen(t *testing.T) {
 	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		t.Run(contentType, func(t *testing.T) {
@@ -74,7 +74,8 @@ func TestClientsetWritesAreSeen(t *testing.T) {
 	}
 }
 
-// A client made of a config for protobuf sends it for built-in kinds, and JSON for all else; what it reads is the same.
+// A client with a config for protobuf sends built-in kinds in protobuf and all others in JSON. Its reads return the
+// same.
 func TestProtobuf(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		config := w.api.RESTConfig()
@@ -112,8 +113,8 @@ func TestProtobuf(t *testing.T) {
 	})
 }
 
-// Seen waits for informers that others read to show what was written and what was deleted, and not for a write in
-// doubt. A deletion that finds the object gone is waited for, too.
+// Seen waits until the informers of Follow show what was written and deleted, also a deletion that finds the object
+// gone. It does not wait for a write in doubt.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/util/consistency/consistency.go, EnsureReady and WroteAt
 func TestSeen(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// What is laid over the cache costs no wait. A DeleteAllOf does, until the cache has come as far; and a read gives up
-// after a second.
+// Reads do not wait for own writes that the overlay shows. They wait for the cache after a DeleteAllOf, at most a
+// second.
 func TestStats(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = 400 * time.Millisecond })

@@ -10,8 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// TestTerminatingNamespaceIsThere: a Namespace that was deleted is being emptied, and neither its deletion nor an
-// update of it says that it has gone.
+// TestTerminatingNamespaceIsThere: a deleted Namespace stays until it is empty. The answers to its deletion and to an
+// update do not mean that it is gone.
 func TestTerminatingNamespaceIsThere(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = time.Hour })

@@ -24,10 +24,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// lostWrites are writes whose answer the tests lose.
+// lostWrites are the writes whose answers the tests lose.
 var lostWrites = map[string]struct {
 	write func(w *world) error
-	// want is what the object's label "v" is when the write took effect; "" that there is no object.
+	// want is the object's label "v" if the write took effect; "" means that there is no object.
 	want string
 	// harmsLate reports whether reads wait until the write can no longer be applied.
 	harmsLate bool
@@ -248,8 +248,8 @@ func TestWriteWhileTheServerIsAsked(t *testing.T) {
 	})
 }
 
-// A patch without a precondition whose answer was lost blocks the lists that have the object or that it would bring the
-// object into, and no others.
+// The answer to a patch without a precondition is lost. It blocks the lists that have the object before or after the
+// patch, and no others.
 func TestLostPatchBlocksItsLists(t *testing.T) {
 	byOwner := func(obj client.Object) []string { return []string{obj.GetAnnotations()["owner"]} }
 	for name, patch := range map[string]client.Patch{
@@ -372,13 +372,13 @@ func TestFormsReadOutsideOfAReconcile(t *testing.T) {
 	}
 }
 
-// tripper is a function as a transport.
+// tripper is a transport that calls a function.
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A write whose goroutine panics on its way, after the server had it, is one whose answer was lost: the panic goes on
-// to whoever recovers, and the books do not wait for an answer that never comes.
+// A write whose goroutine panics after the server got the request counts as one with a lost answer. The panic goes on,
+// and the record does not wait for an answer.
 func TestPanicInAWrite(t *testing.T) {
 	var armed atomic.Bool
 	s := setup{wrap: func(next http.RoundTripper) http.RoundTripper {
@@ -416,8 +416,9 @@ func TestPanicInAWrite(t *testing.T) {
 	})
 }
 
-// A server that says it is too busy is asked again when it said to; nothing was applied, so nothing is unknown, and
-// the object is created once. One that stays busy is given up, and so is one whose caller does.
+// A request that the server is too busy for is repeated after the pause that the server asks for. It was not applied,
+// so nothing is in doubt, and the object is created once. The client gives up if the server stays busy or the context
+// ends.
 func TestTooBusy(t *testing.T) {
 	busy := func(times int, asked *int) func(r *gate.Request) gate.Verdict {
 		return func(r *gate.Request) gate.Verdict {
@@ -474,8 +475,8 @@ func TestTooBusy(t *testing.T) {
 	})
 }
 
-// A cache of two namespaces: each has a watch and a watermark of its own. What is written in the one that lags is
-// seen, in lists of it and of both; what is written in a third neither appears nor blocks.
+// A cache of two namespaces has a watch and a watermark for each. Own writes in the one that lags appear in lists of it
+// and of both. Own writes in a third namespace neither appear nor block.
 func TestCacheOfSeveralNamespaces(t *testing.T) {
 	in := func(namespace, name string) *corev1.ConfigMap {
 		m := configMap(name, "app", "web")

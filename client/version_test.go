@@ -19,8 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// versions is a transport behind which the server seems to number its versions otherwise: show and read are each
-// other's inverse. It knows JSON only, so its caches are of unstructured objects.
+// versions is a transport that makes the server seem to number its versions in another way. show and read are inverse
+// to each other. It supports JSON only, so its caches are of unstructured objects.
 type versions struct {
 	next       http.RoundTripper
 	show, read func(string) string
@@ -62,7 +62,7 @@ func (v *versions) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// lines is a body of which every line is changed.
+// lines is a body that changes each line that it reads.
 type lines struct {
 	io.Closer
 	from   *bufio.Reader
@@ -111,8 +111,8 @@ func anyNamed(name string) *unstructured.Unstructured {
 	return u
 }
 
-// The versions of this server cannot be compared. An own write is laid over the cache until the cache holds exactly
-// that version; or for a minute, since a state that others changed at once is one that the cache never holds.
+// The versions of this server cannot be compared. The overlay shows an own write until the cache holds exactly that
+// version. It ends after a minute, because the cache never holds a state that others change at once.
 func TestVersionsThatDoNotCompare(t *testing.T) {
 	s := setup{wrap: func(next http.RoundTripper) http.RoundTripper {
 		return &versions{
@@ -164,8 +164,8 @@ func TestVersionsThatDoNotCompare(t *testing.T) {
 	})
 }
 
-// The server's history goes back: a backup was restored, which lacks what was written since. The books are closed:
-// what it lacks is not shown, nor waited for; and what is written from then on is seen as ever.
+// The server's history goes back: a restored backup lacks the latest writes. The record forgets them: reads neither
+// show them nor wait for them. Reads see later writes as usual.
 func TestVersionsThatGoBack(t *testing.T) {
 	var ahead atomic.Int64 // how much higher the versions were before
 	shift := func(sign int64) func(string) string {

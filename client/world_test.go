@@ -20,19 +20,19 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// world is an API server whose watches lag, and a client with caches.
+// world has an API server whose watches lag, and a client with caches.
 type world struct {
 	*client.Cluster
 	t *testing.T
-	// ctx is the context of a reconcile, and outside is none.
+	// ctx is the context of a reconcile, and outside that of another reader.
 	ctx, outside context.Context
 	api          *localapi.Server
 	factory      *informer.Factory
 
 	mu sync.Mutex
-	// lag is how long every frame of a watch takes; the frames keep their order.
+	// lag delays every frame of a watch. The frames keep their order.
 	lag time.Duration
-	// verdict decides about requests; nil: all pass.
+	// before and after decide about requests and answers; nil lets all pass.
 	before, after func(r *gate.Request) gate.Verdict
 	// cut ends every watch at its next frame.
 	cut bool
@@ -44,7 +44,7 @@ func (w *world) set(change func()) {
 	change()
 }
 
-// lose loses the answers of all writes: after they took effect, or instead.
+// lose loses the answers of all writes. applied reports whether the writes take effect.
 func (w *world) lose(applied bool) {
 	lose := func(r *gate.Request) gate.Verdict {
 		if r.Mutates() {
@@ -97,13 +97,13 @@ func (w *world) gate() gate.Gate {
 	}
 }
 
-// inWorld runs test in a bubble with a server, and caches that have nothing yet to hold.
+// inWorld runs test in a bubble with a server that has objects, and with empty caches.
 func inWorld(t *testing.T, o client.Options, test func(w *world), objects ...runtime.Object) {
 	t.Helper()
 	setup{client: o}.run(t, test, objects...)
 }
 
-// setup is a world that is not as usual.
+// setup describes a world.
 type setup struct {
 	client client.Options
 	// wrap is between the server and the client with its caches.
@@ -143,7 +143,7 @@ func (s setup) run(t *testing.T, test func(w *world), objects ...runtime.Object)
 	})
 }
 
-// calls are the requests since the last reset that match, as the server counts them.
+// calls returns how many requests with these verbs the server got since the last reset.
 func (w *world) calls(verbs ...string) (n int) {
 	for _, e := range w.api.Audit().Entries(nil) {
 		for _, verb := range verbs {
@@ -162,7 +162,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// warm makes the caches of these kinds.
+// warm creates the caches of these kinds.
 func (w *world) warm(lists ...client.ObjectList) {
 	w.t.Helper()
 	for _, list := range lists {

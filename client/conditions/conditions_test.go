@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/client/conditions"
 )
 
-// The time moves with the status only.
+// The transition time changes only with the status.
 func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var list []metav1.Condition
@@ -42,7 +42,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-// A message comes back from the API server as it was set, so that setting it again changes nothing.
+// The API server returns a message as it was set, so that setting it again changes nothing.
 func TestMessagesAreStoredAsTheyAreSet(t *testing.T) {
 	for name, message := range map[string]string{
 		"a character at the end of what fits": strings.Repeat("x", 32767) + "é",
@@ -70,7 +70,7 @@ func TestMessagesAreStoredAsTheyAreSet(t *testing.T) {
 	}
 }
 
-// An idle object costs no write, and a stall whose cause is gone is gone.
+// An object without changes causes no write. A stall ends with its cause.
 func TestStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var list []metav1.Condition

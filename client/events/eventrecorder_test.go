@@ -10,7 +10,7 @@ import (
 	clientgo "k8s.io/client-go/tools/events"
 )
 
-// Either recorder stands in for client-go's.
+// Both recorders implement client-go's interfaces.
 var (
 	_ clientgo.EventRecorder          = EventRecorder(nil)
 	_ clientgo.AnnotatedEventRecorder = EventRecorder(nil)
@@ -139,12 +139,12 @@ func TestEventThatTheServerWouldRefuse(t *testing.T) {
 			t.Errorf("%s: %+v, want one more that is invalid", name, s)
 		}
 	}
-	// A second object that is a nil pointer is none.
+	// A nil pointer as the second object means that there is none.
 	b.EventRecorder("c").Eventf(pod("web"), (*corev1.Pod)(nil), "Normal", "R", "A", "note")
 	if s := b.Stats(); s.Queued != 1 {
 		t.Errorf("%+v, want one that is queued", s)
 	}
 }
 
-// unknown is a type that the scheme does not have.
+// unknown is a type that is not in the scheme.
 type unknown struct{ corev1.Pod }

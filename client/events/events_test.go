@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// run starts the broadcaster and returns the function that stops it and hands back Run's error.
+// run starts the broadcaster. The returned function stops it and returns the error of Run.
 func run(t *testing.T, b *Broadcaster) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
@@ -227,7 +227,7 @@ func TestSpamIsFilteredPerObject(t *testing.T) {
 	})
 }
 
-// A reason that is new for an object is sent, however often others were; but not any number of new reasons.
+// An event with a new reason is sent, however often others were, but only up to a number of new reasons.
 func TestNewReasonsAreNotFiltered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
@@ -425,7 +425,7 @@ func TestNameTakenByAnotherProcess(t *testing.T) {
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroadcaster(newFakeServer().Events, Options{QueueSize: 3})
-		for i := range 5 { // nobody sends yet
+		for i := range 5 { // Run has not been called.
 			b.Recorder("c").Eventf(pod(fmt.Sprint("p", i)), "Normal", "R", "m")
 		}
 		if s := b.Stats(); s.Queued != 3 || s.Overflowed != 2 {

@@ -20,7 +20,7 @@ type fakeServer struct {
 	order   []string                 // names in the order of creation
 	patches []string
 	calls   int
-	// fail is asked before each call; applied reports whether the server acts before the answer is lost.
+	// fail is called before each call. applied reports whether the call takes effect before its answer is lost.
 	fail func(call int) (applied bool, err error)
 }
 
@@ -85,7 +85,7 @@ func (s *fakeServer) call(ctx context.Context) (bool, error) {
 	return s.fail(s.calls)
 }
 
-// list returns what is stored, in the order of creation.
+// list returns the stored events in the order of creation.
 func (s *fakeServer) list() []*corev1.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// A tool reads what its user names: files, directories, or standard input.
+// A tool reads the files and directories that its user names, or standard input.
 func ExampleReadFiles() {
 	stdin := strings.NewReader(`
 apiVersion: v1
@@ -32,7 +32,7 @@ metadata: {namespace: shop}
 	// Output: standard input, document 2: ConfigMap without metadata.name
 }
 
-// A program installs what it brings: here the files would be embedded.
+// A program installs its definitions. In a real program the files would be embedded.
 func ExampleInstall() {
 	files := fstest.MapFS{
 		"shop.yaml":  {Data: []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: prices, namespace: shop}}")},
@@ -62,7 +62,7 @@ func ExampleInstall() {
 	// <nil>
 }
 
-// A test holds a program to the manifest that it is deployed by.
+// A test checks a program against the manifest that deploys it.
 func ExampleFind() {
 	objects, err := manifest.ReadFS(os.DirFS("../../deploy"), "manager.yaml")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// shops are in an order in which nothing can be created.
+// shops are in an order in which the server would refuse them.
 const shops = `
 apiVersion: examples.flyball.dev/v1
 kind: Shop
@@ -67,8 +67,8 @@ func inCluster(t *testing.T, test func(t *testing.T, c client.Client)) {
 	})
 }
 
-// TestInstall: definitions are served before their objects come; the second time nothing is written, whatever was
-// changed meanwhile.
+// TestInstall: objects are created when their definitions are served. A second call writes nothing, even if the objects
+// were changed meanwhile.
 func TestInstall(t *testing.T) {
 	inCluster(t, func(t *testing.T, c client.Client) {
 		all := read(t, shops)
@@ -100,8 +100,8 @@ func TestInstall(t *testing.T) {
 	})
 }
 
-// TestInstallRefused: a definition whose names are taken is never served, which is said; so is a field that nobody
-// knows.
+// TestInstallRefused: the error names a definition that is never served because its names are taken, and an unknown
+// field.
 func TestInstallRefused(t *testing.T) {
 	inCluster(t, func(t *testing.T, c client.Client) {
 		if err := manifest.Install(t.Context(), c, read(t, shops)); err != nil {
@@ -127,7 +127,7 @@ func TestInstallRefused(t *testing.T) {
 	})
 }
 
-// TestOrder keeps the order of all else.
+// TestOrder: otherwise the order stays.
 func TestOrder(t *testing.T) {
 	first, rest := manifest.Order(
 		read(t, shops+

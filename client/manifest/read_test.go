@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/client/manifest"
 )
 
-// told is what was read, one line for each object.
+// told describes the objects, one line for each.
 func told(all []manifest.Object) string {
 	var lines []string
 	for _, o := range all {
@@ -21,7 +21,7 @@ func told(all []manifest.Object) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestRead: whatever is a document, and a line about each object in it.
+// TestRead reads each form of a document.
 func TestRead(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"nothing":  {"", ""},
@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadKeepsNumbers: those that a float cannot hold, and those that are none.
+// TestReadKeepsNumbers: integers that a float cannot hold, and strings that look like numbers.
 func TestReadKeepsNumbers(t *testing.T) {
 	for _, text := range []string{
 		"apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec: {big: 9007199254740993, half: 0.5, text: '08'}\n",
@@ -82,7 +82,7 @@ func TestReadKeepsNumbers(t *testing.T) {
 	}
 }
 
-// TestReadRefuses names the document, and what is wrong with it.
+// TestReadRefuses: errors name the document and the mistake.
 func TestReadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: [":                         "f, document 1: yaml: ",
@@ -102,7 +102,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestReadFiles reads a file, what a directory has, and standard input.
+// TestReadFiles reads a file, a directory and standard input.
 func TestReadFiles(t *testing.T) {
 	dir := t.TempDir()
 	one := func(name string) string { return "{apiVersion: v1, kind: Pod, metadata: {name: " + name + "}}" }
@@ -149,7 +149,7 @@ func TestReadFSMissesNothing(t *testing.T) {
 	}
 }
 
-// TestFind reads the first of a kind, and refuses fields that its type has not.
+// TestFind reads the first object of a kind and refuses unknown fields.
 func TestFind(t *testing.T) {
 	all, err := manifest.Read("f", strings.NewReader(`
 {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: a}, rules: [{verbs: [get], resources: [pods], apiGroups: [""]}]}

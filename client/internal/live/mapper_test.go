@@ -60,7 +60,7 @@ func mapperOf(t *testing.T, transport http.RoundTripper) *Mapper {
 	return s.Mapper
 }
 
-// atOnce has n callers ask for a kind at the same time, and checks what each of them gets.
+// atOnce calls Of from n goroutines at the same time and passes each result to check.
 func atOnce(
 	t *testing.T, n int, m *Mapper, kind schema.GroupVersionKind, check func(r Resource, err error),
 ) {
@@ -71,7 +71,7 @@ func atOnce(
 	callers.Wait()
 }
 
-// TestResourcesAreAskedForOnce has many callers ask at the same time.
+// TestResourcesAreAskedForOnce: many callers at the same time cause one request.
 func TestResourcesAreAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apps{}
@@ -98,9 +98,9 @@ func TestResourcesAreAskedForOnce(t *testing.T) {
 	})
 }
 
-// TestCallersWhoWaitAskThemselves ends the context of the caller whose request the others wait for, and then that of
-// one who waits.
-func TestCallersWhoWaitAskThemselves(t *testing.T) {
+// TestWaitingCallersAskThemselves ends the context of the caller whose request the others wait for, and that of a
+// waiting caller.
+func TestWaitingCallersAskThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apps{}
 		m := mapperOf(t, server)
@@ -133,8 +133,8 @@ func TestCallersWhoWaitAskThemselves(t *testing.T) {
 	})
 }
 
-// TestFailuresOfDiscoveryAreShared has the server refuse, and then not answer in time: the callers who wait get the
-// error of the first or the second request, and the next caller asks again.
+// TestFailuresOfDiscoveryAreShared: the server refuses, and then does not answer in time. Waiting callers get the error
+// of the first or the second request, and the next caller asks again.
 func TestFailuresOfDiscoveryAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apps{}

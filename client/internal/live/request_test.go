@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answering is a transport that always answers the same, and notes the paths that it was asked for.
+// answering is a transport that always gives the same answer. It records the paths of the requests.
 type answering struct {
 	code       int
 	text, kind string

@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// generically returns the patch between two objects by way of their whole JSON.
+// generically returns the patch between the whole JSON of two objects.
 func generically(t *testing.T, from, to any) string {
 	t.Helper()
 	before, err := Content(from)
@@ -47,8 +47,8 @@ func encoded(t *testing.T, patch map[string]any) string {
 	return string(text)
 }
 
-// TestTypedPatches changes objects of every kind of client-go's scheme at random, and compares the patch between their
-// Go values with that between their JSON.
+// TestTypedPatches changes objects of every kind in client-go's scheme at random. It compares the patch between their
+// Go values with the patch between their JSON.
 func TestTypedPatches(t *testing.T) {
 	all, typed := 0, 0
 	for kind, typ := range scheme.Scheme.AllKnownTypes() {
@@ -79,10 +79,10 @@ func TestTypedPatches(t *testing.T) {
 	}
 }
 
-// deepest is how far below an object pointers, lists and maps are still filled.
+// deepest is the depth below which pointers, lists and maps stay empty.
 const deepest = 9
 
-// filler fills values with what is random.
+// filler fills values at random.
 type filler struct{ *rand.Rand }
 
 func (r *filler) fill(v reflect.Value, depth int) {
@@ -161,7 +161,7 @@ func (r *filler) time() time.Time {
 	return time.Time{} // Encodes as null.
 }
 
-// change fills some part of a value anew.
+// change fills a part of a value anew.
 func (r *filler) change(v reflect.Value) {
 	for {
 		switch {
@@ -233,12 +233,12 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// spec is embedded, with a name, below.
+// spec is embedded below, with a name in JSON.
 type spec struct {
 	N int `json:"n"`
 }
 
-// odd has what package json treats in ways of its own.
+// odd has fields that package json treats specially.
 type odd struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -252,7 +252,7 @@ type withZeroTime struct {
 	At metav1.Time `json:"at,omitzero"`
 }
 
-// TestOddTypes has patches of values whose JSON does not follow from their kind.
+// TestOddTypes makes patches of values whose JSON does not follow from their kind.
 func TestOddTypes(t *testing.T) {
 	zero, when := metav1.Time{}, metav1.Unix(7, 0)
 	states := []*odd{
