@@ -141,6 +141,9 @@ func (b *Builder) WithOptions(o reconcile.Options[Request]) *Builder {
 	if o.Order != nil {
 		b.calls.Misuse("WithOptions: Order: the queue of a fleet's controller has lanes of clusters, each by priority")
 	}
+	if o.Admit != nil || o.ReleaseAfter != 0 {
+		b.calls.Misuse("WithOptions: Admit and ReleaseAfter: the fleet sets them, ReleaseAfter from its own Options")
+	}
 	b.spec.options = o
 	return b
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/loop/backlog"
+	"github.com/flyball-dev/flyball/internal/backlog"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -54,7 +54,7 @@ func (cc *clusterController) enqueue(k key, o workqueue.AddOptions, changed bool
 	case cc.closed:
 		cc.controller.spec.fleet.dropped.Add(1)
 	case !cc.held.Add(k, backlog.Options[workqueue.Cause](o), changed):
-		cc.controller.keys.Add(k, o) // Safe under mu: the queue neither blocks nor calls back.
+		cc.controller.inner.EnqueueWith(k, o) // Safe under mu: the queue neither blocks nor calls back.
 	}
 }
 
@@ -74,7 +74,7 @@ func (cc *clusterController) markSynced() {
 	}
 	cc.synced, cc.problem = true, nil
 	cc.held.Flush(func(k key, o backlog.Options[workqueue.Cause]) {
-		cc.controller.keys.Add(k, workqueue.AddOptions(o))
+		cc.controller.inner.EnqueueWith(k, workqueue.AddOptions(o))
 	})
 }
 

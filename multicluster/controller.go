@@ -12,7 +12,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -37,8 +36,6 @@ func (k key) String() string { return k.public().String() }
 type Controller struct {
 	spec  *controllerSpec
 	inner *reconcile.Controller[key]
-	// keys adds keys to inner and makes it forget them.
-	keys loop.Handle[key, workqueue.AddOptions]
 
 	events atomic.Uint64
 
@@ -74,9 +71,9 @@ func newController(p *controllerSpec) *Controller {
 		GroupLimit: p.clusterWorkers(),
 		Limit:      p.workers(),
 	})
-	c.inner = reconcile.New(p.name, reconcile.Func[key](c.reconcile), p.innerOptions(order))
-	c.keys = loop.Of[key, workqueue.AddOptions](c.inner)
-	c.keys.Set(loop.Settings[key]{Admitted: c.admitted, SlowAfter: p.fleet.options.ReleaseAfter})
+	o := p.innerOptions(order)
+	o.Admit = c.admitted
+	c.inner = reconcile.New(p.name, reconcile.Func[key](c.reconcile), o)
 	return c
 }
 
@@ -217,7 +214,7 @@ func (c *Controller) dismiss(inc *incarnation) {
 		return
 	}
 	cc.close()
-	c.keys.ForgetAll(func(k key) bool { return k.incarnation == inc })
+	c.inner.ForgetFunc(func(k key) bool { return k.incarnation == inc })
 	if cc.onGone != nil && !inc.processStops.Load() {
 		cc.onGone()
 	}
@@ -314,7 +311,7 @@ func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, err
 		return reconcile.Result{}, err
 	}
 	c.spec.fleet.dropped.Add(1)
-	c.keys.Forget(k)
+	c.inner.Forget(k)
 	if !c.spec.reportGone || !c.spec.selects(k.incarnation) {
 		klog.FromContext(ctx).V(4).Info("Dropped a request for a cluster that has departed")
 		return reconcile.Result{}, nil
@@ -323,7 +320,7 @@ func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, err
 	if causes := reconcile.Causes(ctx); len(causes) > 0 {
 		report.Cause = causes[0]
 	}
-	c.keys.Add(key{k.incarnation.tombstone, k.request}, report)
+	c.inner.EnqueueWith(key{k.incarnation.tombstone, k.request}, report)
 	return reconcile.Result{}, nil
 }
 

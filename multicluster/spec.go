@@ -81,8 +81,9 @@ func (s *controllerSpec) innerOptions(order *workqueue.Order[key]) reconcile.Opt
 		Workers: s.workers(), MaxRetries: o.MaxRetries, Timeout: o.Timeout,
 		MinInterval: o.MinInterval, Debounce: o.Debounce, MaxDebounce: o.MaxDebounce,
 		HungAfter: o.HungAfter, FailingAfter: -1, DrainTimeout: o.DrainTimeout, Order: order, Metrics: o.Metrics,
+		ReleaseAfter: s.fleet.options.ReleaseAfter,
 	}
-	if s.fleet.options.ReleaseAfter > 0 {
+	if inner.ReleaseAfter > 0 {
 		inner.Workers += maxReleased
 	}
 	if o.RateLimiter != nil {

@@ -276,7 +276,7 @@ func (c *Controller) Work() reconcile.Work {
 
 // Health returns nil while the controller can reconcile. [Controller.Note] reports clusters that cannot be watched and
 // keys that hang.
-func (c *Controller) Health() error { return c.keys.Alive() }
+func (c *Controller) Health() error { return c.inner.Alive() }
 
 // Note describes the problems of single clusters in words; it is empty when there are none.
 func (c *Controller) Note() string {
@@ -284,7 +284,7 @@ func (c *Controller) Note() string {
 	clusterControllers := c.clusterControllersLocked()
 	c.mu.Unlock()
 	var notes []string
-	for k, since := range c.keys.Hung() {
+	for k, since := range c.inner.Hung() {
 		notes = append(notes, fmt.Sprintf("%v hangs for %v", k, time.Since(since).Round(time.Second)))
 	}
 	for _, cc := range clusterControllers {

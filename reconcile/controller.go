@@ -4,110 +4,130 @@ import (
 	"context"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Controller runs a [Reconciler]: it owns the queue, feeds it from its sources, and works it off.
+// Controller runs a [Reconciler]. It owns a queue, which its sources fill with keys, and reconciles these keys.
 //
-// Concurrency: all methods may be called from any goroutine; Run once. The controller's lock is held for no longer
-// than it takes to look something up, and nothing that a user wrote is called under it: no source, no reconciler, no
-// method of a key.
+// Concurrency: all methods may be called from any goroutine, Run once. The controller holds its lock only for short
+// lookups. It holds no lock when it calls a source, a reconciler, or a method of a key.
 type Controller[K comparable] struct {
 	engine controller[K]
 }
 
-// controller has what a [Controller] needs of its [engine].
+// controller is the part of an [engine] that a [Controller] uses.
 //
 // It is an interface so that importers compile fast: a package that mentions a type compiles, once more, all methods of
 // each instantiated generic type that the type reaches through fields and method signatures. Only packages that call
 // [New] compile the loop and the queue again. See docs/decisions/0010-light-types.md.
 type controller[K comparable] interface {
-	loop.Handle[K, workqueue.AddOptions]
 	Name() string
 	Watch(s Source[K]) error
+	Add(key K, o workqueue.AddOptions)
+	Forget(key K)
+	ForgetFunc(match func(key K) bool)
 	Run(ctx context.Context) error
 	Warmup(ctx context.Context) error
 	Health() error
+	Alive() error
 	Stats() Stats
 	Work() Work
 	InFlight() []string
+	Hung() map[K]time.Time
 	View(limit int) workqueue.View[string]
 	Left(limit int) []string
 	SelfTriggered() error
 }
 
-// New makes a controller with the given name, which must be unique among those whose metrics are read together; it
-// consists of letters, digits and, between them, - _ . / : (it stands in logs, metrics and URLs). Nothing runs before
-// [Controller.Run], which also returns what is wrong with the arguments.
+// New returns a controller. Nothing runs before [Controller.Run], which also returns what is wrong with the arguments.
+//
+// The name must be unique among the controllers whose metrics are read together. It consists of letters, digits and,
+// between them, - _ . / : because it stands in logs, metrics and URLs.
 func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K] {
 	return &Controller[K]{newEngine(name, r, o)}
 }
 
-// Name is the name given to [New].
+// Name returns the name given to [New].
 func (c *Controller[K]) Name() string { return c.engine.Name() }
 
-// Watch adds a source. A source added before Run is synced before the first key is reconciled; one added
-// to a running controller starts at once.
+// Watch adds a source. The sources added before Run are synced before the first key is reconciled. A source added to a
+// running controller starts at once.
 func (c *Controller[K]) Watch(s Source[K]) error { return c.engine.Watch(s) }
 
-// Enqueue queues key at once, for a reason that is outside the sources.
+// Enqueue queues key at once, for a reason outside the sources.
 func (c *Controller[K]) Enqueue(key K) {
-	c.engine.Add(key, workqueue.AddOptions{
+	c.EnqueueWith(key, workqueue.AddOptions{
 		Cause: workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()},
 	})
 }
 
-// EnqueueAfter queues key after d, for a reason that is outside the sources.
+// EnqueueAfter queues key after d, for a reason outside the sources.
 func (c *Controller[K]) EnqueueAfter(key K, d time.Duration) {
 	cause := workqueue.Cause{Source: "manual", Event: "EnqueueAfter", Time: time.Now()}
-	c.engine.Add(key, workqueue.AddOptions{After: d, Cause: cause})
+	c.EnqueueWith(key, workqueue.AddOptions{After: d, Cause: cause})
 }
 
-// Run feeds the queue from the sources, waits until those it started with are synced, and reconciles until
-// ctx is done; then it drains, as the package comment says. It may be called once.
+// EnqueueWith queues key with any options, for example a priority or a cause.
+func (c *Controller[K]) EnqueueWith(key K, o workqueue.AddOptions) { c.engine.Add(key, o) }
+
+// Forget drops what the controller remembers about key: its failures, its backoff, and the run that its last reconcile
+// asked for. If the key is being reconciled, this happens when that reconcile ends, whatever its result. A key that is
+// ready still runs, and so does one that waits for an AddAfter.
+func (c *Controller[K]) Forget(key K) { c.engine.Forget(key) }
+
+// ForgetFunc calls Forget for all keys that match, and also cancels their pending AddAfter. Call it when a whole group
+// of keys is gone, for example those of a tenant. match is called without a lock. To keep keys that are ready from
+// running, use Options.Admit.
+func (c *Controller[K]) ForgetFunc(match func(key K) bool) { c.engine.ForgetFunc(match) }
+
+// Run starts the sources, waits until they are synced, and reconciles until ctx is done. Then it drains, as the package
+// comment describes. It may be called once.
 //
-// Errors: nil after a stop in which everything in flight ended; [StuckError] if something did not; that of
-// a source that failed; [ErrStopped] when called again; what is wrong with the arguments of [New].
+// Errors: nil after a stop in which every reconcile ended; [StuckError] if one did not; the error of a source that
+// failed; [ErrStopped] if it is called again; what is wrong with the arguments of [New].
 func (c *Controller[K]) Run(ctx context.Context) error { return c.engine.Run(ctx) }
 
-// Warmup runs the sources that feed everything anew when they are run again (see [Source]), and holds back the keys
-// that they add until Run is called. Run then need not wait for them, and begins with what changed last. Warmup
-// reconciles nothing, and the queue stays empty. What is held back is bounded; see Options.EnableWarmup.
+// Warmup runs the sources that can be run twice (see [Source]) before Run is called, and holds back the keys that they
+// add. Run then does not have to wait for these sources, and begins with the objects that changed last. Warmup
+// reconciles nothing, and the queue stays empty. The number of keys held back is bounded; see Options.EnableWarmup.
 //
-// It returns when ctx is done, which must not be before that of Run is; when Run has returned; or at once, when Run
-// was called before or there is nothing to do. If it returned before Run was called, Run starts without it.
+// It returns when ctx is done, which must not be before the context of Run is; when Run has returned; or at once, if
+// Run was called before or no source can be run twice. If it returns before Run is called, Run starts without it.
 //
-// Errors: that of a source that failed, unless Run returns it.
+// Errors: the error of a source that failed, unless Run returns it.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller, for the name.
 func (c *Controller[K]) Warmup(ctx context.Context) error { return c.engine.Warmup(ctx) }
 
-// Health is nil when the controller reconciles, or could at once, and its keys do well; else it names what it waits
-// for, and which keys hang or fail. In [Controller.Warmup] it is about the sources that run then.
+// Health returns nil if the controller reconciles, or could at once, and no key is in trouble. Otherwise the error
+// names the sources that are not synced, and the keys that hang or fail. During [Controller.Warmup] it is about the
+// sources that run then.
 func (c *Controller[K]) Health() error { return c.engine.Health() }
 
-// Stats is a snapshot of the counters. It costs one lock, held for no more than the copy.
+// Alive returns nil while the controller runs, unless its last reconciles all panicked. Unlike [Controller.Health] it
+// ignores the state of sources and of single keys.
+func (c *Controller[K]) Alive() error { return c.engine.Alive() }
+
+// Stats returns a snapshot of the counters. It is cheap: one lock, held for the copy.
 func (c *Controller[K]) Stats() Stats { return c.engine.Stats() }
 
-// Work tells what there is to do. It costs as much as there are delayed keys: ask after Stats says that nothing else
-// is left.
+// Work returns what is left to do. Its cost grows with the number of delayed keys. Callers that wait for the end of the
+// work look at Stats first.
 func (c *Controller[K]) Work() Work { return c.engine.Work() }
 
-// InFlight names the keys that are being reconciled at this moment, with the time each has been running, sorted. How
-// many there are is in [Stats], too.
+// InFlight returns the keys that are being reconciled and how long each has been running, sorted.
 func (c *Controller[K]) InFlight() []string { return c.engine.InFlight() }
 
-// View returns what is in the queue, at most limit keys of each kind, as text. The Time of keys that are processed is
-// how long their reconcile has been running; that of ready ones is set if Options.Metrics is.
+// Hung returns the keys whose reconcile has been running for longer than Options.HungAfter, and when it began.
+func (c *Controller[K]) Hung() map[K]time.Time { return c.engine.Hung() }
+
+// View returns the contents of the queue, at most limit keys of each kind. The Time of a key that is processed is how
+// long its reconcile has been running. The Time of a ready key is set if Options.Metrics is.
 func (c *Controller[K]) View(limit int) workqueue.View[string] { return c.engine.View(limit) }
 
-// Left returns the keys that are queued or in flight, sorted, at most limit of them: after Run has returned, those
-// that were left to the next process. Keys that wait for their time are in [Controller.Work].
+// Left returns at most limit keys that are ready or in flight, sorted. After Run has returned they are the keys that it
+// left to the next process. It leaves out keys that wait for their time; see [Controller.Work].
 func (c *Controller[K]) Left(limit int) []string { return c.engine.Left(limit) }
 
-// SelfTriggered is a [SelfTriggeredError], when a key of the controller has been found to trigger itself; else nil.
+// SelfTriggered returns a [SelfTriggeredError] if a key has been found to trigger itself, or nil.
 func (c *Controller[K]) SelfTriggered() error { return c.engine.SelfTriggered() }
-
-// handle returns a loop.Handle.
-func (c *Controller[K]) handle() any { return c.engine }

@@ -92,9 +92,9 @@ func engineOf[K comparable](c *Controller[K]) *engine[K] { return c.engine.(*eng
 // runOf is a run of a key that c has taken.
 func runOf(t *testing.T, c *engine[string], key string) *run[string] {
 	t.Helper()
-	r, ok := c.admitted(quiet(t.Context()), &workqueue.Item[string]{Key: key})
-	if !ok {
-		t.Fatalf("%s was not admitted", key)
+	r := c.checkBefore(quiet(t.Context()), &workqueue.Item[string]{Key: key})
+	if r == nil {
+		t.Fatalf("%s was put off", key)
 	}
 	return r
 }

@@ -5,15 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/internal/latency"
-	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/workctx"
@@ -26,27 +24,28 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// engine is the loop of a [Controller]: the queue, the sources that feed it and the workers that work it off.
+// engine is the loop of a [Controller]: the queue, the sources that fill it, and the workers that empty it.
 type engine[K comparable] struct {
 	name string
-	// wrong is what was wrong with the arguments of New, for Run to return.
-	wrong      error
+	// invalid is what is wrong with the arguments of New. Run returns it.
+	invalid    error
 	reconciler Reconciler[K]
 	options    Options[K]
 	queue      *workqueue.Queue[K]
-	stats      counters.Live
-	took       *latency.Recorder // of every reconcile
-	rooms      rooms[K]          // deadlines and forbidden are guarded by mu
+	feeds      feed.Feeds[K] // runs the sources
+	checks     checks[K]     // mu guards deadlines and forbidden
 
-	// feeds runs the sources.
-	feeds feed.Feeds[K]
-	// stop ends Run with an error. Run sets it before the workers start.
-	stop context.CancelCauseFunc
-	// trace is told of each reconcile; nil if nobody wants to know. Run sets it before the workers start.
+	stats     counters.Live
+	outcomes  [outcomes]atomic.Uint64 // the number of reconciles that ended with each outcome
+	durations *latency.Recorder       // of the reconciles
+
+	// stop ends Run with an error. trace records each reconcile; it is nil if tracing is off. Run sets both before the
+	// workers start.
+	stop  context.CancelCauseFunc
 	trace *trace.Recorder
 
-	mu sync.Mutex
-	// keys has what is known of each key.
+	mu sync.Mutex // guards keys
+	// keys has what the controller knows about each key.
 	keys table[K]
 }
 
@@ -59,15 +58,15 @@ func newEngine[K comparable](name string, r Reconciler[K], o Options[K]) *engine
 	o.FailingAfter = cmp.Or(o.FailingAfter, defaultPatience)
 	return &engine[K]{
 		name:       name,
-		wrong:      errors.Join(misuse.Name(name), misuse.Nil("the reconciler", r)),
+		invalid:    errors.Join(misuse.Name(name), misuse.Nil("the reconciler", r)),
 		reconciler: r,
 		options:    o,
 		queue: workqueue.New(workqueue.Options[K]{
 			Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics, Order: o.Order,
 		}),
-		took: latency.New(durations),
-		rooms: rooms[K]{
-			deadlines: deadline.New(deadline.Limits{Hung: o.HungAfter}),
+		durations: latency.New(buckets),
+		checks: checks[K]{
+			deadlines: deadline.New(deadline.Limits{Slow: o.ReleaseAfter, Hung: o.HungAfter}),
 			forbidden: forbidden.Permissions[K]{},
 			hotloop:   hotloop.New[K](name, whyRequeue),
 		},
@@ -79,21 +78,21 @@ func newEngine[K comparable](name string, r Reconciler[K], o Options[K]) *engine
 
 func (c *engine[K]) Name() string { return c.name }
 
-// Add is how all keys come into the queue that events and users add.
+// Add queues a key that an event or a user adds. The loop itself does not use it for retries.
 func (c *engine[K]) Add(key K, o workqueue.AddOptions) {
 	c.stats.Adds.Add(1)
 	if c.keys.limits.Quiet > 0 && o.After <= 0 && !o.RateLimited {
 		now := time.Now()
 		c.mu.Lock()
-		c.keys.obtain(key).debounce.Heard(now)
+		c.keys.obtain(key).debounce.Added(now)
 		c.mu.Unlock()
 	}
 	c.queue.AddWith(key, o)
 }
 
 func (c *engine[K]) Run(ctx context.Context) error {
-	if c.wrong != nil {
-		return fmt.Errorf("controller %q: %w", c.name, c.wrong)
+	if c.invalid != nil {
+		return fmt.Errorf("controller %q: %w", c.name, c.invalid)
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name)
 	intake, stop := context.WithCancelCause(klog.NewContext(ctx, logger))
@@ -107,7 +106,7 @@ func (c *engine[K]) Run(ctx context.Context) error {
 	c.stop, c.trace = stop, trace.From(ctx)
 	var workers, deadlines sync.WaitGroup
 	deadlines.Go(func() {
-		c.rooms.deadlines.Run(intake, &c.mu, func(now time.Time) { c.passDeadlines(intake, now) })
+		c.checks.deadlines.Run(intake, &c.mu, func(now time.Time) { c.checkDeadlines(intake, now) })
 	})
 	if c.feeds.WaitSynced(intake) {
 		logger.Info("Starting workers", "workers", c.options.Workers)
@@ -118,7 +117,7 @@ func (c *engine[K]) Run(ctx context.Context) error {
 	}
 	<-intake.Done()
 	c.feeds.Stop()
-	idle := make(chan struct{}) // closed below when all workers have returned; nobody sends
+	idle := make(chan struct{}) // closed below when all workers have returned; no sends
 	go func() { workers.Wait(); close(idle) }()
 	stuck := c.drain(work, idle)
 	c.feeds.Wait()
@@ -138,7 +137,7 @@ func (c *engine[K]) Warmup(ctx context.Context) error {
 	return c.feeds.Warmup(klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name)))
 }
 
-// drain waits until idle is closed: first with work alive, then, when work is cancelled, a little more.
+// drain waits until idle is closed, which may be a little after work is cancelled.
 func (c *engine[K]) drain(work context.Context, idle <-chan struct{}) error {
 	select {
 	case <-idle:
@@ -153,54 +152,4 @@ func (c *engine[K]) drain(work context.Context, idle <-chan struct{}) error {
 	case <-patience.C:
 		return &StuckError{Controller: c.name, Keys: c.InFlight()}
 	}
-}
-
-// The methods below, and Add, are loop.Handle: what package multicluster does with a controller.
-
-func init() {
-	loop.Provide(func(controller any) any { return controller.(interface{ handle() any }).handle() })
-}
-
-func (c *engine[K]) Set(s loop.Settings[K]) {
-	c.rooms.outer = s
-	c.rooms.deadlines = deadline.New(deadline.Limits{Slow: s.SlowAfter, Hung: c.options.HungAfter})
-}
-
-func (c *engine[K]) Hung() map[K]time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	hung := map[K]time.Time{}
-	for _, e := range c.keys.running {
-		if e.run.Hung {
-			hung[e.key] = e.run.Began
-		}
-	}
-	return hung
-}
-
-func (c *engine[K]) Forget(key K) {
-	c.mu.Lock()
-	e := c.keys.entries[key]
-	runs := e != nil && e.place != none
-	if runs {
-		e.forgotten = true
-	}
-	c.mu.Unlock()
-	if !runs {
-		c.forgotten(key)
-	}
-}
-
-// ForgetAll implements loop.Handle. Keys in flight come first: what one leaves behind that ends after that goes with
-// its end.
-func (c *engine[K]) ForgetAll(match func(key K) bool) {
-	c.mu.Lock()
-	keys := slices.Collect(maps.Keys(c.keys.entries))
-	c.mu.Unlock()
-	for _, key := range keys {
-		if match(key) {
-			c.Forget(key)
-		}
-	}
-	c.queue.CancelDelays(slices.DeleteFunc(c.queue.Delayed(), func(key K) bool { return !match(key) })...)
 }

@@ -9,42 +9,43 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/internal/debounce"
 )
 
-// entry is everything the controller knows about one key. A key has one at most, and none if there is nothing to know.
+// entry is everything that the controller knows about one key. A key about which it knows nothing has no entry.
 //
-// Invariant: while a worker has the key, only that worker changes the entry, and it does so under the controller's
-// lock. So the worker may read without the lock. The exceptions are forgotten and debounce.
+// Invariant: while a worker has the key, only that worker changes the entry, and does so under the controller's lock.
+// So the worker may read the entry without the lock. The exceptions are forgotten and debounce.
 type entry[K comparable] struct {
 	key K
 
 	// place is the index of the entry in table.running; none if no worker has the key.
 	place int
-	// run is the reconcile that goes on; zero if no worker has the key.
+	// run is the reconcile that is running; zero if no worker has the key.
 	run deadline.Run
-	// forgotten: the key was forgotten while a worker has it, so what the run leaves behind is to be forgotten.
+	// forgotten reports whether the key was forgotten during its run. Then it is forgotten once more when the run ends.
 	forgotten bool
 
 	// failing is when the key failed first since it last succeeded; zero if it is not being retried.
 	failing time.Time
-	// failure is how the last reconcile failed; nil if it did not. Of keys that were given up it stays.
+	// failure describes the last reconcile if it failed; otherwise it is nil. It stays when the key is given up.
 	failure *Failing
-	// permission is what the key lacks, or empty. Invariant: rooms.forbidden has the key under it and nowhere else.
+	// permission is the permission that the key lacks, or empty. Invariant: checks.forbidden has the key under this
+	// permission and no other.
 	permission string
-	// contradiction is set if the server contradicts what the key's reconciles read in a cache.
+	// contradiction is not nil while the server contradicts what the key's reconciles read from a cache.
 	contradiction *contradiction.State
-	// debounce is nil unless Options limit how often a key may run.
+	// debounce is nil unless Options.MinInterval or Debounce is set.
 	debounce *debounce.State
 }
 
-// none is a place in no list.
+// none is the place of an entry that is not in table.running.
 const none = -1
 
-// idle reports whether nothing would change if the entry were dropped.
+// idle reports whether the entry may be dropped without effect.
 func (e *entry[K]) idle(l *debounce.Limits, now time.Time) bool {
-	return e.place == none && e.well() && (e.debounce == nil || e.debounce.Idle(l, now))
+	return e.place == none && e.healthy() && (e.debounce == nil || e.debounce.Idle(l, now))
 }
 
-// well reports whether nothing is wrong with the key.
-func (e *entry[K]) well() bool {
+// healthy reports whether the last reconcile of the key left no trouble behind.
+func (e *entry[K]) healthy() bool {
 	return e.failing.IsZero() && e.failure == nil && e.permission == "" && e.contradiction == nil
 }
 
@@ -53,27 +54,27 @@ func (e *entry[K]) well() bool {
 // Concurrency: the controller's lock guards it.
 type table[K comparable] struct {
 	entries map[K]*entry[K]
-	// running are the entries of the keys that workers have, in no order. Invariant: running[i].place == i.
+	// running has the entries of the keys that workers have, in no order. Invariant: running[i].place == i.
 	running []*entry[K]
-	// peak is the most there ever were in running.
+	// peak is the largest length that running ever had.
 	peak int
-	// failures is how many entries have a failure.
+	// failures is the number of entries that have a failure.
 	failures int
 	limits   debounce.Limits
-	// sweepAt is the size at which entries are dropped that have become idle by the passing of time.
+	// sweepAt is the number of entries at which sweep is called.
 	sweepAt int
-	// spare is an entry that no key uses: most runs need one for a moment.
+	// spare is an unused entry. Most keys need an entry only while they run, so it saves an allocation.
 	spare *entry[K]
 }
 
-// minSweep is the least size of a table that is swept.
+// minSweep is the smallest number of entries at which sweep is called.
 const minSweep = 1024
 
 func newTable[K comparable](l debounce.Limits) table[K] {
 	return table[K]{entries: map[K]*entry[K]{}, limits: l, sweepAt: minSweep}
 }
 
-// obtain returns the key's entry, a new one if there is none.
+// obtain returns the key's entry, and makes one if there is none.
 func (t *table[K]) obtain(key K) *entry[K] {
 	e := t.entries[key]
 	if e != nil {
@@ -93,7 +94,7 @@ func (t *table[K]) obtain(key K) *entry[K] {
 	return e
 }
 
-// begin notes that a worker has the key.
+// begin records that a worker has taken the key.
 func (t *table[K]) begin(key K, now time.Time) *entry[K] {
 	e := t.obtain(key)
 	e.run, e.place = deadline.Run{Began: now}, len(t.running)
@@ -102,7 +103,7 @@ func (t *table[K]) begin(key K, now time.Time) *entry[K] {
 	return e
 }
 
-// end notes that no worker has the key any more. The entry must not be used after that.
+// end records that the worker is done with the key. The entry must not be used afterwards.
 func (t *table[K]) end(e *entry[K]) {
 	last := len(t.running) - 1
 	t.running[e.place] = t.running[last]
@@ -113,40 +114,40 @@ func (t *table[K]) end(e *entry[K]) {
 	t.drop(e)
 }
 
-// drop drops an entry if it is idle.
+// drop drops an entry that is idle. It leaves entries with a debounce to sweep: they become idle when time passes.
 func (t *table[K]) drop(e *entry[K]) {
 	if e.debounce == nil && e.idle(&t.limits, time.Time{}) {
 		delete(t.entries, e.key)
-		*e = entry[K]{} // which must not keep alive what the key refers to
+		*e = entry[K]{} // so that it keeps nothing alive that the key refers to
 		t.spare = e
 	}
 }
 
-// sweep drops the entries that are idle. It costs a constant per key added.
+// sweep drops the entries that are idle. Because sweepAt doubles, its cost for each new entry is constant.
 func (t *table[K]) sweep() {
 	now := time.Now()
 	maps.DeleteFunc(t.entries, func(_ K, e *entry[K]) bool { return e.idle(&t.limits, now) })
 	t.sweepAt = max(minSweep, 2*len(t.entries))
 }
 
-// fail notes how the last run of the key ended; nil: without an error. There is a bound to what is remembered, for
-// controllers that live long and give up much.
-func (t *table[K]) fail(e *entry[K], how *Failing) {
+// fail records the failure of the last run; nil if it succeeded. The number of failures is bounded, because a
+// controller may give up keys for years.
+func (t *table[K]) fail(e *entry[K], failure *Failing) {
 	switch {
-	case how == nil && e.failure != nil:
+	case failure == nil && e.failure != nil:
 		t.failures--
-	case how != nil && e.failure == nil:
+	case failure != nil && e.failure == nil:
 		if t.failures >= mostFailures {
 			return
 		}
 		t.failures++
-	case how != nil:
-		how.Attempts += e.failure.Attempts
+	case failure != nil:
+		failure.Attempts += e.failure.Attempts
 	}
-	e.failure = how
+	e.failure = failure
 }
 
-// began returns, for each key that a worker has, when its reconcile began.
+// began returns the keys that workers have, and when their reconciles began.
 func (t *table[K]) began() map[K]time.Time {
 	times := make(map[K]time.Time, len(t.running))
 	for _, e := range t.running {

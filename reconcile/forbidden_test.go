@@ -90,7 +90,7 @@ func TestMissingPermissionIsOneThing(t *testing.T) {
 		if err := c.end(); err != nil {
 			t.Error(err)
 		}
-		if n := len(c.keys.entries) + len(c.rooms.forbidden); n != 0 {
+		if n := len(c.keys.entries) + len(c.checks.forbidden); n != 0 {
 			t.Errorf("%d are remembered", n)
 		}
 	})
@@ -129,7 +129,7 @@ func TestProbesThatNeedItNoMore(t *testing.T) {
 		if err := c.Health(); err == nil || !strings.Contains(err.Error(), "test: 1 key forbidden for 2h") {
 			t.Errorf("health: %v", err)
 		}
-		c.ForgetAll(func(key string) bool { return key == fmt.Sprint(keys-1) })
+		c.ForgetFunc(func(key string) bool { return key == fmt.Sprint(keys-1) })
 		if err := c.Health(); err != nil {
 			t.Errorf("health: %v", err)
 		}
@@ -156,7 +156,7 @@ func TestWhatIsNoMissingPermission(t *testing.T) {
 		"  ":  apierrors.NewConflict(pods, "p", errors.New(`User "y" cannot`)),
 		"   ": errors.New(`pods is forbidden: User "y" cannot get resource "pods"`),
 	} {
-		if got := forbidden.Lacking(err); got != strings.TrimSpace(says) {
+		if got := forbidden.Missing(err); got != strings.TrimSpace(says) {
 			t.Errorf("%v: %q", err, got)
 		}
 	}
@@ -181,7 +181,7 @@ func TestWhatIsNoMissingPermission(t *testing.T) {
 		if err := c.end(); err != nil {
 			t.Error(err)
 		}
-		if n := len(c.rooms.forbidden); n != 0 {
+		if n := len(c.checks.forbidden); n != 0 {
 			t.Errorf("%d are remembered", n)
 		}
 	})

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -49,8 +48,6 @@ func TestPriorityIsKept(t *testing.T) {
 	})
 }
 
-func forget(c *started) loop.Handle[string, workqueue.AddOptions] { return c.engine }
-
 // TestForget: what was forgotten does not come back, and is not remembered.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +64,7 @@ func TestForget(t *testing.T) {
 			c.Enqueue(key)
 		}
 		synctest.Wait()
-		forget(c).ForgetAll(func(key string) bool { return key != "other" })
+		c.ForgetFunc(func(key string) bool { return key != "other" })
 		ran = nil
 		if n := c.queue.NumRequeues("fails"); n != 0 {
 			t.Errorf("%d failures are remembered", n)
@@ -88,11 +85,11 @@ func TestForget(t *testing.T) {
 // TestForgetWhatIsInFlight: what a run leaves behind that ends after its key was forgotten is forgotten with it.
 func TestForgetWhatIsInFlight(t *testing.T) {
 	ways := map[string]func(c *started, match func(string) bool, keys []string){
-		"by what matches": func(c *started, match func(string) bool, _ []string) { forget(c).ForgetAll(match) },
+		"by what matches": func(c *started, match func(string) bool, _ []string) { c.ForgetFunc(match) },
 		"one by one": func(c *started, match func(string) bool, keys []string) {
 			for _, key := range keys {
 				if match(key) {
-					forget(c).Forget(key)
+					c.Forget(key)
 				}
 			}
 		},
@@ -138,8 +135,8 @@ func TestForgetWhatIsInFlight(t *testing.T) {
 				}
 				c.mu.Lock()
 				if e := c.keys.entries["other"]; len(c.keys.entries) != 1 || e == nil || e.failing.IsZero() ||
-					len(c.rooms.forbidden) != 0 {
-					t.Errorf("remembered %v, missing permissions %v", c.keys.entries, c.rooms.forbidden)
+					len(c.checks.forbidden) != 0 {
+					t.Errorf("remembered %v, missing permissions %v", c.keys.entries, c.checks.forbidden)
 				}
 				c.mu.Unlock()
 				time.Sleep(2 * time.Hour)
@@ -148,7 +145,7 @@ func TestForgetWhatIsInFlight(t *testing.T) {
 					runs["terminal"] != 4 {
 					t.Errorf("ran %v", runs)
 				}
-				forget(c).Forget("other") // which is not in flight
+				c.Forget("other") // which is not in flight
 				if w := c.Work(); len(w.Failing) != 0 {
 					t.Errorf("%+v", w)
 				}

@@ -8,22 +8,21 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/reconcile/internal/complaint"
 	"github.com/flyball-dev/flyball/reconcile/internal/contradiction"
+	"github.com/flyball-dev/flyball/reconcile/internal/overdue"
 )
 
-// panicsInARow is how many reconciles must panic, with none that does not between them, before Health reports it.
+// panicsInARow is the number of reconciles that must panic in a row before Alive and Health report it.
 const panicsInARow = 10
 
 func (c *engine[K]) Health() error {
 	if !c.feeds.Running() && !c.feeds.Warming() {
 		return c.Alive()
 	}
-	wrong := append(c.unwell(), c.panicking())
-	return errors.Join(append(wrong, c.feeds.Health()...)...)
+	problems := append(c.keyProblems(), c.panicking())
+	return errors.Join(append(problems, c.feeds.Health()...)...)
 }
 
-// Alive is nil while the controller runs and does not panic all the time.
 func (c *engine[K]) Alive() error {
 	if !c.feeds.Running() {
 		return fmt.Errorf("controller %s: not running", c.name)
@@ -38,8 +37,8 @@ func (c *engine[K]) panicking() error {
 	return nil
 }
 
-// unwell returns what is wrong with keys, in words for people. Elements may be nil.
-func (c *engine[K]) unwell() (complaints []error) {
+// keyProblems returns the problems of keys, in words for people. Elements may be nil.
+func (c *engine[K]) keyProblems() (problems []error) {
 	c.mu.Lock()
 	running, failing, contradicted := c.keys.began(), map[K]time.Time{}, map[K]*contradiction.State{}
 	for key, e := range c.keys.entries {
@@ -50,34 +49,46 @@ func (c *engine[K]) unwell() (complaints []error) {
 			contradicted[key] = e.contradiction
 		}
 	}
-	missing := c.rooms.forbidden.Complaints(c.name)
+	missing := c.checks.forbidden.Health(c.name)
 	c.mu.Unlock()
-	complaints = append(complaints, complaint.About(c.name, "reconciling", running, c.options.HungAfter))
+	problems = append(problems, overdue.Report(c.name, "reconciling", running, c.options.HungAfter))
 	if c.options.FailingAfter >= 0 {
-		complaints = append(complaints, complaint.About(c.name, "failing", failing, c.options.FailingAfter),
-			contradiction.Complaint(c.name, contradicted))
-		complaints = append(complaints, missing...)
+		problems = append(problems, overdue.Report(c.name, "failing", failing, c.options.FailingAfter),
+			contradiction.Health(c.name, contradicted))
+		problems = append(problems, missing...)
 	}
-	return complaints
+	return problems
 }
 
-// passDeadlines releases the slots of the reconciles that are slow now, and logs those that hang now.
-func (c *engine[K]) passDeadlines(ctx context.Context, now time.Time) {
+// checkDeadlines releases the slots of reconciles that have become slow, and logs those that have begun to hang.
+func (c *engine[K]) checkDeadlines(ctx context.Context, now time.Time) {
 	hanging := map[K]time.Duration{}
 	c.mu.Lock()
 	for _, e := range c.keys.running {
-		slow, hung := c.rooms.deadlines.Pass(&e.run, now)
+		slow, hung := c.checks.deadlines.Pass(&e.run, now)
 		if slow {
-			c.queue.Release(e.key) // It is in flight until done has had the lock. A queue calls nobody back.
+			c.queue.Release(e.key) // Safe under mu, which endRun needs before Done: the queue calls no callback.
 		}
 		if hung {
 			hanging[e.key] = now.Sub(e.run.Began)
 		}
 	}
 	c.mu.Unlock()
-	for key, took := range hanging {
+	for key, duration := range hanging {
 		c.stats.Hung.Add(1)
 		klog.FromContext(ctx).Error(nil, "Reconcile hangs; its key and a worker are blocked", "key", key,
-			"duration", took)
+			"duration", duration)
 	}
+}
+
+func (c *engine[K]) Hung() map[K]time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	hung := map[K]time.Time{}
+	for _, e := range c.keys.running {
+		if e.run.Hung {
+			hung[e.key] = e.run.Began
+		}
+	}
+	return hung
 }

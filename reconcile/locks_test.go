@@ -71,7 +71,7 @@ func TestNothingIsCalledUnderALock(t *testing.T) {
 				time.Sleep(2*time.Hour + time.Minute)
 				_, _, _ = a.c.Health(), a.c.InFlight(), a.c.Left(3)
 				_, _ = a.c.Work(), a.c.SelfTriggered()
-				a.c.ForgetAll(func(key asking) bool { return key.String() != "" })
+				a.c.ForgetFunc(func(key asking) bool { return key.String() != "" })
 				_ = a.c.Hung()
 				stop()
 				<-warm

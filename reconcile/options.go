@@ -11,55 +11,63 @@ import (
 type Options[K comparable] struct {
 	// Workers is how many keys are reconciled at once. Zero means 1.
 	Workers int
-	// MaxRetries is how often a key that fails is retried before it is given up until it is added anew.
-	// Zero means without end.
+	// MaxRetries is how often a failing key is retried before it is given up. It runs again when it is added again.
+	// Zero means that it is retried for ever.
 	MaxRetries int
-	// Timeout bounds one reconcile: its context is cancelled then. Zero means no bound.
+	// Timeout is the deadline of one reconcile: its context ends then. Zero means no deadline.
 	Timeout time.Duration
-	// Ready is asked before each reconcile, with its context. An error puts the key off as an error of the reconciler
-	// would: quietly, if it is a client.ErrStale. Reconcilers that read by listers put client.Cluster.Ready here.
-	// Nil: always ready.
+	// Ready is called before each reconcile, with its context. An error has the effect of an error of the reconciler.
+	// Reconcilers that read through listers set it to client.Cluster.Ready, whose error is a client.ErrStale. Nil means
+	// always ready.
 	Ready func(ctx context.Context, key K) error
-	// MinInterval is the least time between the starts of two reconciles of one key, whatever asks for them. Zero
-	// means none.
+	// Admit is called when a worker has taken a key, and reports whether the key may be reconciled. A key that may not
+	// is dropped: to have it back later, Admit has to remember it and call [Controller.Enqueue]. Nil means that all
+	// keys may.
+	Admit func(key K) bool
+	// MinInterval is the shortest time between the starts of two reconciles of one key, whatever the reason for the
+	// second. Zero means none.
 	MinInterval time.Duration
-	// Debounce makes a key wait until no event has added it for this long, so that a storm of events is one reconcile;
-	// but no longer than MaxDebounce after the first of them, zero being ten times Debounce. Retries and delays that
-	// were asked for do not wait. Zero means none.
+	// Debounce is how long a key waits after the last event that added it, so that a burst of events leads to one
+	// reconcile. It waits for at most MaxDebounce after the first of these events; zero means ten times Debounce.
+	// Debounce does not delay retries, or keys that were added with a delay. Zero means that no key waits.
 	Debounce, MaxDebounce time.Duration
-	// HungAfter is how long a reconcile may take before it is logged and [Controller.Health] names it. The worker is
-	// not replaced: a key must never run twice at once, and a goroutine cannot be ended from outside. Zero means 10
-	// min, negative never.
+	// HungAfter is how long a reconcile may take before it is logged and [Controller.Health] reports it. The worker is
+	// not replaced: a key must never run twice at once, and Go cannot end a goroutine from outside. Zero means 10 min,
+	// negative never.
 	HungAfter time.Duration
-	// FailingAfter is how long a key may fail, without succeeding once, before [Controller.Health] says so. Terminal
-	// errors do not count: nobody tries again. A permission that is missing it says at once. Zero means 10 min,
-	// negative never either.
+	// ReleaseAfter is how long a reconcile takes a slot of the Limit of a [workqueue.FairOptions]. A reconcile that
+	// runs longer releases the slot, so that the keys of other groups do not wait for it. Workers must be larger than
+	// Limit for that. Zero or less means that it keeps the slot until it ends.
+	ReleaseAfter time.Duration
+	// FailingAfter is how long a key may fail without a success before [Controller.Health] reports it. A terminal error
+	// is not reported, because the key is not retried. A missing permission is reported at once. Zero means 10 min,
+	// negative reports neither.
 	FailingAfter time.Duration
-	// EnableWarmup lets [Controller.Warmup], which a manager calls while its process waits for the leadership, run
-	// the sources that tell of caches: the work begins at once then. It costs some hundred bytes for each object, up
-	// to twice as many as there were when it began and at least 10,000, and event handlers are called in processes
-	// that do not lead. Nil means true.
+	// EnableWarmup makes [Controller.Warmup] run the sources whose keys come from a cache. A manager calls Warmup while
+	// its process waits to be elected as leader, so the first reconciles then begin at once. The price is some hundred
+	// bytes for each object (up to twice as many as there were at the beginning, and at least 10,000), and that event
+	// handlers are called in processes that do not lead. Nil means true.
 	EnableWarmup *bool
-	// DrainTimeout is how long reconciles in flight may go on after the stop before their context is
-	// cancelled. Zero means 30 s. It does not apply where the process sets the deadline for all its
-	// controllers, as the manager does.
+	// DrainTimeout is how long reconciles in flight may go on after the stop before their context is cancelled. Zero
+	// means 30 s. It has no effect if the process sets one deadline for all its controllers, as the manager does.
 	DrainTimeout time.Duration
 	// RateLimiter sets the backoff of failing keys. Nil means [workqueue.DefaultControllerRateLimiter].
 	RateLimiter workqueue.RateLimiter[K]
-	// Order decides which key is reconciled next; no other controller may use it. Nil means first in, first out.
+	// Order decides which ready key is reconciled next. Two controllers must not share one. Nil means first in, first
+	// out.
 	Order *workqueue.Order[K]
-	// Metrics receives the queue's metrics, under the controller's name; nil means none.
+	// Metrics receives the queue's metrics, under the controller's name. Nil means none.
 	Metrics workqueue.MetricsProvider
 }
 
 const (
-	// mostLeftInLog is how many keys the line of the log names that reports the stop.
+	// mostLeftInLog is how many keys that are left the log line about the stop names.
 	mostLeftInLog       = 10
 	defaultPatience     = 10 * time.Minute
 	defaultDrainTimeout = 30 * time.Second
 	// abandonAfter is how long a worker may take to return once its context is cancelled.
 	abandonAfter = 2 * time.Second
-	// staleRetry is how soon a reconcile that found the cache stale is tried again, if no event comes before.
+	// staleRetry is how soon a reconcile that found the cache stale is tried again, if no event comes earlier.
 	// Source: util/controller of Cluster API waits as long.
 	staleRetry = 100 * time.Millisecond
 )

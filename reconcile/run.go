@@ -10,30 +10,29 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
-	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/internal/trace"
-	"github.com/flyball-dev/flyball/reconcile/internal/logkey"
+	"github.com/flyball-dev/flyball/reconcile/internal/ctxkey"
 	"github.com/flyball-dev/flyball/reconcile/internal/waker"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // run is one reconcile, and the context that its reconciler is called with.
 type run[K comparable] struct {
-	context.Context // that of work in flight, which outlives the stop signal
+	context.Context // the context of the workers, which is still alive after the stop signal
 	controller      *engine[K]
 	entry           *entry[K]
 	item            workqueue.Item[K]
 	number          uint64
-	began           trace.Place // where its begin is recorded
-	// contradicted is the last answer to a request of the reconcile that contradicts a cache.
+	began           trace.Place // where the trace has the beginning
+	// contradicted is the last answer of the server that contradicted a cache during the reconcile.
 	contradicted atomic.Pointer[cachecheck.ContradictionError]
-	// logger is made when it is asked for first: most reconciles of a controller at rest log nothing.
+	// logger is made at its first use: most reconciles log nothing.
 	once   sync.Once
 	logger any
 }
 
-// Subject names a key in what is recorded.
+// Subject returns the name of a key in traces.
 func (c *engine[K]) Subject(key K) trace.Subject {
 	if r, ok := any(&key).(*Request); ok {
 		return trace.Subject{Controller: c.name, Namespace: r.Namespace, Name: r.Name}
@@ -41,7 +40,7 @@ func (c *engine[K]) Subject(key K) trace.Subject {
 	return trace.KeyOf(c.name, &key)
 }
 
-// runKey is the key under which a context has the run it belongs to.
+// runKey is the context key of the run.
 type runKey struct{}
 
 // Value implements context.Context.
@@ -53,7 +52,7 @@ func (r *run[K]) Value(key any) any {
 		return owner[K]{controller: r.controller.name, key: r.item.Key}
 	case ownwrites.WakerKey{}:
 		return waker.Waker[K]{Queue: r.controller.queue, Key: r.item.Key}
-	case loop.NameKey{}:
+	case ctxkey.Name{}:
 		return fmt.Sprintf("%s %v", r.controller.name, r.item.Key)
 	case ownwrites.ContradictionKey{}:
 		return r.contradicted.Store
@@ -62,9 +61,9 @@ func (r *run[K]) Value(key any) any {
 			return &trace.Run{Recorder: c.trace, Key: c.Subject(r.item.Key), Number: r.number}
 		}
 		return nil
-	case logkey.Key:
+	case ctxkey.Logger:
 		r.once.Do(func() {
-			r.logger = r.Context.Value(logkey.Key)
+			r.logger = r.Context.Value(ctxkey.Logger)
 			if logger, ok := r.logger.(klog.Logger); ok {
 				logger = logger.WithValues("key", r.entry.key, "reconcileID", r.id()) // Run has added the controller.
 				if traced := trace.RunFrom(r); traced != nil {
@@ -81,15 +80,15 @@ func (r *run[K]) Value(key any) any {
 func (r *run[K]) id() string                { return r.controller.name + "-" + strconv.FormatUint(r.number, 10) }
 func (r *run[K]) causes() []workqueue.Cause { return r.item.Causes }
 
-// owner is the owner, as package client means it, of what the reconciles of one key write.
+// owner is the owner of all writes by the reconciles of one key, for package client.
 type owner[K comparable] struct {
 	controller string
 	key        K
 }
 
-// Causes returns why the reconcile that ctx belongs to was called: what was put into the queue for its key since it
-// last ran, oldest first, bounded in length. It returns nil outside a reconcile. The slice is the queue's: it is
-// valid until the reconcile returns.
+// Causes returns the causes of the reconcile that ctx belongs to: why its key was queued since it last ran, oldest
+// first. The list is bounded. It returns nil outside of a reconcile. The slice belongs to the queue, and is valid until
+// the reconcile returns.
 func Causes(ctx context.Context) []workqueue.Cause {
 	if r, ok := ctx.Value(runKey{}).(interface{ causes() []workqueue.Cause }); ok {
 		return r.causes()

@@ -5,46 +5,45 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/loop/backlog"
+	"github.com/flyball-dev/flyball/internal/backlog"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/reconcile/internal/feed"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Source feeds keys into a controller. Package source has implementations.
+// Source adds keys to a controller. Package source has implementations.
 type Source[K comparable] interface {
-	// Run feeds out until ctx is done. It calls synced once, when everything that was there at the start
-	// has been fed, and before it returns it removes whatever it has registered elsewhere. Returning
-	// early with nil is fine for a source that has no more to say; an error stops the controller.
+	// Run adds keys to out until ctx is done. It calls synced once, after it has added the keys of everything that was
+	// there at the start. Before it returns it removes what it has registered elsewhere. A source that has no more keys
+	// may return nil early. An error stops the controller.
 	Run(ctx context.Context, out *Sink[K], synced func()) error
-	// Health is nil, or the reason why the source has nothing to feed yet, in words for people.
+	// Health returns nil, or the reason why the source is not synced, in words for people.
 	Health() error
 	// String names the source in logs and causes, for example "pods".
 	String() string
-	// Repeats reports whether the source feeds everything again when it is run again, as a source of a cache does. Such
-	// a source also runs before the controller does ([Controller.Warmup]), and what it fed then may be forgotten.
+	// Repeats reports whether a second Run adds all keys again, as the source of a cache does. Such a source also runs
+	// before the controller does ([Controller.Warmup]), and the keys that it adds then may be dropped.
 	Repeats() bool
 }
 
-// Enqueuer puts keys into a controller's queue, each with the cause of the event being handled.
-// It is valid for the time of the call it was given to.
+// Enqueuer adds keys to a controller's queue, with the event that is being handled as their cause. It is valid during
+// the call that it was passed to.
 type Enqueuer[K comparable] interface {
 	// Add queues key at once.
 	Add(key K)
-	// AddAfter queues key after d. The delay survives an Add of the same key in the meantime.
+	// AddAfter queues key after d. An Add of the same key in the meantime does not cancel it.
 	AddAfter(key K, d time.Duration)
 	// AddRateLimited queues key after the backoff of its failures.
 	AddRateLimited(key K)
-	// AddWith queues key with any options, for example a priority. If o has no cause, the cause is the event. If o has
-	// no priority and the event is about an object that has not changed, the priority is workqueue.LowPriority; the
-	// methods above do the same.
+	// AddWith queues key with any options. If o has no cause, the cause is the event. If o has no priority, it is that
+	// of the Enqueuer (see [Sink.LowPriority]), as with the other methods.
 	AddWith(key K, o workqueue.AddOptions)
 }
 
-// Sink is a controller's queue as a [Source] sees it.
+// Sink is the part of a controller that a [Source] uses.
 type Sink[K comparable] struct {
 	controller string
-	// enqueuer returns that of a feed.Intake.
+	// enqueuer is the method Enqueuer of a feed.Intake. As a function it hides the type; see [controller].
 	enqueuer func(cause workqueue.Cause, changed bool) Enqueuer[K]
 }
 
@@ -54,31 +53,31 @@ func (s *Sink[K]) String() string { return s.controller }
 // For returns an [Enqueuer] whose keys carry cause.
 func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, true) }
 
-// ForUnchanged is For, for an object that has not changed: it is one of the first list, or of a resync. Keys of objects
-// that have changed are reconciled first.
-func (s *Sink[K]) ForUnchanged(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, false) }
+// LowPriority is For with workqueue.LowPriority. Use it for objects that have not changed, as those of the initial list
+// and of a resync, so that keys of changed objects are reconciled first.
+func (s *Sink[K]) LowPriority(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, false) }
 
 func (c *engine[K]) Watch(s Source[K]) error {
 	if misuse.IsNil(s) {
 		return fmt.Errorf("controller %s: watch: the source is nil: package source has constructors", c.name)
 	}
-	if !c.feeds.Add(fed[K]{s, c}) {
+	if !c.feeds.Add(adapter[K]{s, c}) {
 		return fmt.Errorf("controller %s: watch %s: %w", c.name, s, ErrStopped)
 	}
 	return nil
 }
 
-// fed is a source as package feed runs it.
-type fed[K comparable] struct {
+// adapter makes a Source a feed.Source.
+type adapter[K comparable] struct {
 	Source[K]
 	controller *engine[K]
 }
 
-func (f fed[K]) Run(ctx context.Context, held *backlog.Backlog[K, workqueue.Cause], synced func()) error {
-	in := feed.NewIntake[K](ctx, f.controller, &f.controller.stats, held)
+func (a adapter[K]) Run(ctx context.Context, held *backlog.Backlog[K, workqueue.Cause], synced func()) error {
+	in := feed.NewIntake[K](ctx, a.controller, &a.controller.stats, held)
 	enqueuer := func(c workqueue.Cause, changed bool) Enqueuer[K] { return in.Enqueuer(c, changed) }
-	if err := f.Source.Run(ctx, &Sink[K]{f.controller.name, enqueuer}, synced); err != nil {
-		return fmt.Errorf("controller %s: %w", f.controller.name, err)
+	if err := a.Source.Run(ctx, &Sink[K]{a.controller.name, enqueuer}, synced); err != nil {
+		return fmt.Errorf("controller %s: %w", a.controller.name, err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/flyball-dev/flyball/internal/loop/backlog"
+	"github.com/flyball-dev/flyball/internal/backlog"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -44,7 +44,7 @@ func (s *shelf) Run(ctx context.Context, out *Sink[string], synced func()) error
 	s.mu.Lock()
 	s.runs++
 	for _, key := range slices.Sorted(maps.Keys(s.has)) {
-		out.ForUnchanged(workqueue.Cause{Source: "shelf", Event: "Add", Object: key}).Add(key)
+		out.LowPriority(workqueue.Cause{Source: "shelf", Event: "Add", Object: key}).Add(key)
 	}
 	s.outs[out] = true
 	s.mu.Unlock()
@@ -397,7 +397,7 @@ func TestEnqueuerPriorities(t *testing.T) {
 		r, high, low := recorder(nil), 1, workqueue.LowPriority
 		f := follow(t, r, Options[string]{Order: workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})},
 			feeder(func(out *Sink[string]) {
-				unchanged := out.ForUnchanged(workqueue.Cause{Source: "feeder"})
+				unchanged := out.LowPriority(workqueue.Cause{Source: "feeder"})
 				unchanged.Add("unchanged")
 				unchanged.AddWith("urgent", workqueue.AddOptions{Priority: &high})
 				out.For(workqueue.Cause{Source: "feeder"}).AddWith("unhurried", workqueue.AddOptions{Priority: &low})

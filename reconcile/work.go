@@ -6,49 +6,46 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/internal/latency"
-	"github.com/flyball-dev/flyball/reconcile/internal/counters"
 	"github.com/flyball-dev/flyball/reconcile/internal/text"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Loop is what is common to controllers of all kinds of keys: what they do and what is left to do. [Controller]
-// implements it.
+// Loop is the part of a controller that does not depend on the type of its keys: what it has done and what is left to
+// do. [Controller] implements it.
 type Loop interface {
 	Name() string
 	Stats() Stats
 	Work() Work
 }
 
-// Work is what a controller has before it, at one moment.
+// Work is what a controller has to do at one moment.
 type Work struct {
-	// Started says that the workers run: every source has handed over what there was at its start.
+	// Started reports whether the workers have begun: every source has delivered its initial keys.
 	Started bool
-	// Ready keys could be reconciled now, InFlight ones are.
+	// Ready is the number of keys that could be reconciled now, InFlight of those that are being reconciled.
 	Ready, InFlight int
-	// Delayed are the keys that wait for their time, the earliest first.
+	// Delayed has the keys that wait for their time, the earliest first.
 	Delayed []Delayed
-	// Failing are the keys whose last reconcile failed, those given up among them, in no order. A key that is
-	// reconciled without an error leaves.
+	// Failing has the keys whose last reconcile failed, in no order. Keys that were given up are among them. A key
+	// leaves when it is reconciled without an error.
 	Failing []Failing
 }
 
-// Why a key is delayed: after a failure, when the cache was behind an own write, and by Options.MinInterval or
-// Debounce.
+// The reasons why a key is delayed.
 const (
-	WhyRetry = "Retry"
-	WhyStale = "Stale"
-	WhyPaced = "Paced"
-	// whyRequeue is for a [Result] that asks for another run.
-	whyRequeue = "RequeueAfter"
+	WhyRetry    = "Retry"    // It failed.
+	WhyStale    = "Stale"    // The cache was behind a write of this process.
+	WhyDeferred = "Deferred" // Options.MinInterval or Debounce put it off.
+
+	whyRequeue = "RequeueAfter" // The [Result] asked for another run.
 )
 
-// Delayed is a key that waits for its time.
+// Delayed is a key that waits for its time. A key that waits for two reasons is listed twice.
 type Delayed struct {
 	Key string
 	In  time.Duration
-	// Why is WhyRetry, WhyStale, WhyPaced, or the event of the last cause: "RequeueAfter" when the reconciler asked
-	// for it, "EnqueueAfter" when something else did; what a source calls it; or "". A key that waits twice is listed
-	// twice.
+	// Why is WhyRetry, WhyStale, WhyDeferred, or the event of the last cause. That is "RequeueAfter" if the reconciler
+	// asked for the delay, "EnqueueAfter" if that method did, otherwise an event of a source, or "".
 	Why     string
 	Attempt int
 }
@@ -57,15 +54,16 @@ type Delayed struct {
 type Failing struct {
 	Key string
 	Err error
-	// Attempts is how often it failed in a row. GivenUp says that it is not retried.
+	// Attempts is the number of failures in a row.
 	Attempts int
-	GivenUp  bool
-	// Causes are why the last reconcile ran.
+	// GivenUp reports whether the key is not retried.
+	GivenUp bool
+	// Causes are the causes of the last reconcile.
 	Causes []workqueue.Cause
 }
 
 func (c *engine[K]) Work() Work {
-	w := Work{Started: c.feeds.Fed()} // Read first: the queue read below then has all that the sources handed over.
+	w := Work{Started: c.feeds.Synced()} // Read first: if it is true, the queue below has the keys of every source.
 	c.mu.Lock()
 	w.InFlight = len(c.keys.running)
 	for _, e := range c.keys.entries {
@@ -83,15 +81,15 @@ func (c *engine[K]) Work() Work {
 	return w
 }
 
-// why says why a key is delayed. Its causes alone do not tell: they are those of all that it waits for, and of many
-// the first.
+// why returns the reason of a delay. The causes alone do not show it: they belong to all delays of the key, and the
+// queue drops some if there are many.
 func (c *engine[K]) why(d workqueue.KeyView[K]) string {
-	if d.Requeue && c.waiting(d.Key) {
-		return WhyPaced
+	if d.Requeue && c.deferred(d.Key) {
+		return WhyDeferred
 	}
 	last := ""
 	for _, cause := range slices.Backward(d.Causes) {
-		if d.Requeue == c.ownCause(cause) {
+		if d.Requeue == c.isOwn(cause) {
 			last = cause.Event
 			break
 		}
@@ -102,25 +100,25 @@ func (c *engine[K]) why(d workqueue.KeyView[K]) string {
 	return last
 }
 
-// waiting reports whether Options.MinInterval or Debounce put the key off.
-func (c *engine[K]) waiting(key K) bool {
+// deferred reports whether Options.MinInterval or Debounce put the key off.
+func (c *engine[K]) deferred(key K) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.keys.entries[key]
 	return e != nil && e.debounce.Waiting()
 }
 
-// cause is what became of a reconcile, for the queue.
+// cause returns the cause of a run that the loop itself asks for.
 func (c *engine[K]) cause(why string) workqueue.Cause {
 	return workqueue.Cause{Source: c.name, Event: why, Time: time.Now()}
 }
 
-// ownCause reports whether the method cause returned it, for a key that this controller queued again.
-func (c *engine[K]) ownCause(cause workqueue.Cause) bool {
+// isOwn reports whether the loop itself made the cause.
+func (c *engine[K]) isOwn(cause workqueue.Cause) bool {
 	return cause.Source == c.name && (cause.Event == WhyRetry || cause.Event == WhyStale || cause.Event == whyRequeue)
 }
 
-// mostFailures bounds how many failures are remembered.
+// mostFailures bounds the number of entries with a failure.
 const mostFailures = 10_000
 
 func (c *engine[K]) InFlight() []string {
@@ -155,39 +153,39 @@ func (c *engine[K]) Left(limit int) []string {
 		keys = append(keys, v.Key)
 	}
 	slices.Sort(keys)
-	keys = slices.Compact(keys) // one that is in flight may be queued again
+	keys = slices.Compact(keys) // A key in flight may also be ready to run again.
 	return keys[:min(limit, len(keys))]
 }
 
 // Stats counts what a controller has done since it was made.
 type Stats struct {
-	Events   uint64 // changes that its sources heard of
-	Adds     uint64 // keys that the sources made of them, or Enqueue was given, before the queue merges equal ones
+	Events   uint64 // changes that its sources have seen
+	Adds     uint64 // keys that sources and Enqueue added, before the queue merges equal ones
 	Syncs    uint64 // reconciles that ended
-	Done     uint64 // reconciles after which there was nothing more to do
-	Requeues uint64 // reconciles that asked to be repeated (Result.RequeueAfter)
-	Errors   uint64 // reconciles that ended with an error, terminal ones and panics among them
-	Terminal uint64 // reconciles that ended with an error from Terminal
+	Done     uint64 // reconciles that succeeded and asked for no further run
+	Requeues uint64 // reconciles that succeeded and asked for a further run (Result.RequeueAfter or Requeue)
+	Errors   uint64 // reconciles that failed, including terminal errors and panics
+	Terminal uint64 // reconciles that failed with an error from Terminal
 	Timeouts uint64 // reconciles that took longer than Options.Timeout
 	Panics   uint64 // reconciles that panicked
-	Retries  uint64 // keys put back with backoff
-	Dropped  uint64 // keys given up: terminal errors, and those past MaxRetries
-	Stale    uint64 // reconciles put off because the cache was behind a write of this process
-	Hung     uint64 // reconciles that took longer than Options.HungAfter, those that ended after all among them
-	Deferred uint64 // times that a key was put off by Options.MinInterval or Debounce
+	Retries  uint64 // reconciles that failed and are retried with backoff
+	Dropped  uint64 // reconciles that failed and are not retried: terminal errors, and those past MaxRetries
+	Stale    uint64 // reconciles that found the cache behind a write of this process
+	Hung     uint64 // reconciles that took longer than Options.HungAfter, even if they ended later
+	Deferred uint64 // times that a key was put off, most of them by Options.MinInterval or Debounce
 	Workers  int    // reconciles that may run at once
-	InFlight int    // reconciles running now
-	Peak     int    // the most that ever ran at once
-	Queued   int    // keys ready to run now
+	InFlight int    // reconciles that are running
+	Peak     int    // the largest number of reconciles that ever ran at once
+	Queued   int    // keys that are ready to run
 	Held     int    // keys that Warmup holds back until Run is called
 
-	Took latency.Latency // how long the reconciles took
+	ReconcileTime latency.Latency // the durations of the reconciles
 }
 
-// durations are the bounds of the buckets of Stats.Took.
+// buckets are the upper bounds of the buckets of Stats.ReconcileTime.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller/metrics, controller_runtime_reconcile_time_seconds.
-var durations = seconds(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
+var buckets = seconds(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9,
 	1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60)
 
 func seconds(all ...float64) (bounds []time.Duration) {
@@ -198,31 +196,30 @@ func seconds(all ...float64) (bounds []time.Duration) {
 }
 
 func (c *engine[K]) Stats() Stats {
-	s := counted(&c.stats)
-	c.mu.Lock()
-	s.InFlight, s.Peak = len(c.keys.running), c.keys.peak
-	c.mu.Unlock()
-	s.Workers, s.Queued, s.Held = c.options.Workers, c.queue.Len(), c.feeds.Held()
-	s.Took = c.took.Snapshot()
-	return s
-}
+	ended := func(how outcome) uint64 { return c.outcomes[how].Load() }
+	s := Stats{
+		Events:   c.stats.Events.Load(),
+		Adds:     c.stats.Adds.Load(),
+		Syncs:    c.stats.Syncs.Load(),
+		Done:     ended(succeeded),
+		Requeues: ended(requeue) + ended(requeueAfter),
+		Errors:   ended(terminal) + ended(retry) + ended(givenUp),
+		Terminal: ended(terminal),
+		Timeouts: c.stats.Timeouts.Load(),
+		Panics:   c.stats.Panics.Load(),
+		Retries:  ended(retry),
+		Dropped:  ended(terminal) + ended(givenUp),
+		Stale:    ended(stale),
+		Hung:     c.stats.Hung.Load(),
+		Deferred: c.stats.Deferred.Load(),
+		Workers:  c.options.Workers,
+		Queued:   c.queue.Len(),
+		Held:     c.feeds.Held(),
 
-// counted returns a snapshot of the counters. The fields that are no counters are zero.
-func counted(l *counters.Live) Stats {
-	return Stats{
-		Events:   l.Events.Load(),
-		Adds:     l.Adds.Load(),
-		Syncs:    l.Syncs.Load(),
-		Done:     l.Done.Load(),
-		Requeues: l.Requeues.Load(),
-		Errors:   l.Errors.Load(),
-		Terminal: l.Terminal.Load(),
-		Timeouts: l.Timeouts.Load(),
-		Panics:   l.Panics.Load(),
-		Retries:  l.Retries.Load(),
-		Dropped:  l.Dropped.Load(),
-		Stale:    l.Stale.Load(),
-		Hung:     l.Hung.Load(),
-		Deferred: l.Deferred.Load(),
+		ReconcileTime: c.durations.Snapshot(),
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.InFlight, s.Peak = len(c.keys.running), c.keys.peak
+	return s
 }

@@ -104,7 +104,7 @@ func TestWhyDelayed(t *testing.T) {
 			c.EnqueueAfter("a", 2*time.Hour)
 			synctest.Wait()
 		}
-		if delayed := paced.Work().Delayed; len(delayed) != 1 || delayed[0].Why != reconcile.WhyPaced {
+		if delayed := paced.Work().Delayed; len(delayed) != 1 || delayed[0].Why != reconcile.WhyDeferred {
 			t.Errorf("delayed: %+v, want what is paced", delayed)
 		}
 		stop()

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -13,49 +14,82 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// runWorker takes one key after the other until intake is done: the key that would have come next stays in the queue.
+// runWorker reconciles one key after another until intake is done. Keys that are ready then stay in the queue.
 func (c *engine[K]) runWorker(intake, work context.Context) {
 	item, err := c.queue.Get(intake)
+	defer func() {
+		if err == nil { // The reconciler called runtime.Goexit, as t.FailNow does.
+			c.queue.Done(item.Key)
+		}
+	}()
 	for err == nil {
 		c.processNextWorkItem(work, &item)
 		done := item.Key
-		item = workqueue.Item[K]{} // A worker that waits keeps nothing alive that its last key refers to.
+		item = workqueue.Item[K]{} // A worker that waits must keep nothing alive that its last key refers to.
+		// Next is Done of the last key and Get of the next one, under one lock.
 		item, err = c.queue.Next(intake, done)
 	}
 }
 
-// processNextWorkItem reconciles one key, and settles what becomes of it.
+// processNextWorkItem reconciles a key that a worker has taken from the queue, and decides what becomes of it. The
+// worker calls Done afterwards, whatever the outcome; until then an add of the key only marks it. RateLimited adds the
+// key after its backoff. Requeue makes After a delay that an event cancels by running the key earlier.
 func (c *engine[K]) processNextWorkItem(work context.Context, item *workqueue.Item[K]) {
-	r, ok := c.admitted(work, item)
-	if !ok {
+	// The checks before the reconcile begin the run, or put off a key that has run too recently.
+	r := c.checkBefore(work, item)
+	if r == nil {
 		return
 	}
-	settled := false
-	defer func() {
-		c.stats.Syncs.Add(1)
-		c.over(r.entry)
-		if !settled { // The reconciler called runtime.Goexit, as a test does that fails.
-			c.queue.Done(r.item.Key)
-		}
-	}()
+	defer c.finish(r)
 	result, err := c.syncHandler(r)
-	c.settle(r, result, err)
-	settled = true
-}
+	how := c.outcomeOf(r, result, err)
+	// The checks after it record failures, missing permissions and wrong caches, for Health and for later runs.
+	denied := c.checkAfter(r, how, result, err)
 
-// over notes that the worker is about to give the key back to the queue. Until then nobody else may have it.
-func (c *engine[K]) over(e *entry[K]) {
-	c.mu.Lock()
-	key, forgotten := e.key, e.forgotten
-	c.keys.end(e)
-	c.mu.Unlock()
-	if forgotten {
-		c.forgotten(key)
+	c.outcomes[how].Add(1)
+	key, priority := item.Key, cmp.Or(result.Priority, &item.Priority)
+	switch how {
+	case succeeded:
+		if item.Attempt > 0 { // Otherwise there is no failure to forget, and Forget takes locks.
+			c.queue.Forget(key)
+		}
+	case requeueAfter:
+		if item.Attempt > 0 {
+			c.queue.Forget(key)
+		}
+		c.queue.AddWith(key, workqueue.AddOptions{
+			After: result.RequeueAfter, Requeue: true, Priority: priority, Cause: c.cause(whyRequeue),
+		})
+	case requeue:
+		c.queue.AddWith(key, workqueue.AddOptions{RateLimited: true, Priority: priority, Cause: c.cause(whyRequeue)})
+	case terminal:
+		c.logger(r, err).Error(err, "Reconcile failed with a terminal error; not retrying")
+		c.queue.Forget(key)
+	case stale: // This is no failure, so the backoff stays as it is.
+		delay := staleDelay(err)
+		c.logStale(r, err, delay)
+		c.queue.AddWith(key, workqueue.AddOptions{
+			After: delay, Requeue: true, Priority: &item.Priority, Cause: c.cause(WhyStale),
+		})
+	case retry:
+		c.logRetry(r, result, err, denied)
+		c.queue.AddWith(key, workqueue.AddOptions{RateLimited: true, Priority: priority, Cause: c.cause(WhyRetry)})
+		if denied.Probe { // One key finds out soon that a permission was granted, however long its backoff is.
+			c.queue.AddWith(key, workqueue.AddOptions{
+				After: forbidden.ProbeEvery, Requeue: true, Earliest: true, Priority: priority,
+				Cause: c.cause(WhyRetry),
+			})
+		}
+	case givenUp:
+		c.logger(r, err).Error(err, "Reconcile failed; giving up until the key is added again",
+			"retries", c.queue.NumRequeues(key))
+		c.queue.Forget(key)
+	case cancelled: // The process ends, and the next one reconciles all keys.
 	}
 }
 
-// syncHandler calls the reconciler with a context that carries a logger, the causes and the timeout. A
-// panic comes back as a [PanicError]: here is the only place that recovers.
+// syncHandler calls the reconciler with a context that carries a logger, the causes and the timeout. A panic becomes a
+// [PanicError]. Nothing else in this package recovers.
 func (c *engine[K]) syncHandler(r *run[K]) (result Result, err error) {
 	key, ctx := r.item.Key, context.Context(r)
 	if c.options.Timeout > 0 {
@@ -77,10 +111,10 @@ func (c *engine[K]) syncHandler(r *run[K]) (result Result, err error) {
 		if c.options.Timeout > 0 && errors.Is(context.Cause(ctx), errTimeout) {
 			c.stats.Timeouts.Add(1)
 		}
-		took := time.Since(r.entry.run.Began)
-		c.took.Note(took)
+		duration := time.Since(r.entry.run.Began)
+		c.durations.Note(duration)
 		if logs {
-			klog.FromContext(r).V(4).Info("Reconciled", "duration", took, "err", err)
+			klog.FromContext(r).V(4).Info("Reconciled", "duration", duration, "err", err)
 		}
 	}()
 	if c.options.Ready != nil {
@@ -93,105 +127,81 @@ func (c *engine[K]) syncHandler(r *run[K]) (result Result, err error) {
 	return result, err
 }
 
-// settle decides what becomes of a key; [Reconciler] has the rules.
-func (c *engine[K]) settle(r *run[K], result Result, err error) {
-	how := c.judge(r, err)
-	note := c.settled(r, how, err)
-	if c.trace != nil {
-		c.trace.Ended(r.began, c.Subject(r.item.Key), how.String(), err, result.RequeueAfter, r.entry.run.Began)
-	}
-	switch how {
-	case stale:
-		c.again(r, err)
-	case succeeded:
-		backoff := result.Requeue && result.RequeueAfter <= 0
-		if r.item.Attempt > 0 && !backoff {
-			c.queue.Forget(r.item.Key)
-		}
-		if result.RequeueAfter <= 0 && !backoff {
-			c.stats.Done.Add(1)
-			return
-		}
-		c.stats.Requeues.Add(1)
-		c.queue.AddWith(r.item.Key, workqueue.AddOptions{
-			After: max(result.RequeueAfter, 0), Requeue: !backoff, RateLimited: backoff,
-			Priority: result.priority(r.item.Priority), Cause: c.cause(whyRequeue),
-		})
-	case givenUp:
-		c.stats.Dropped.Add(1)
-		c.queue.Forget(r.item.Key)
-	case retried:
-		c.retry(r, result, err, note)
-	}
-}
+// outcome is how a reconcile ended. [Reconciler] lists what each outcome means for the key.
+type outcome int
 
-// judge returns how a reconcile ended, counts errors, and logs those after which the key is given up.
-func (c *engine[K]) judge(r *run[K], err error) outcome {
+const (
+	succeeded outcome = iota
+	requeueAfter
+	requeue
+	terminal
+	stale // The cache was behind a write of this process.
+	retry
+	givenUp   // It failed more than Options.MaxRetries times in a row.
+	cancelled // The process ends, and the reconciler returned the error of its context.
+	outcomes  // the number of outcomes
+)
+
+func (c *engine[K]) outcomeOf(r *run[K], result Result, err error) outcome {
 	switch {
+	case err == nil && result.RequeueAfter > 0:
+		return requeueAfter
+	case err == nil && result.Requeue:
+		return requeue
 	case err == nil:
 		return succeeded
 	case r.Context.Err() != nil && errors.Is(err, context.Canceled):
-		return cancelled // the process ends, the reconcile did not fail
+		return cancelled
 	case errors.Is(err, client.ErrStale):
 		return stale
-	}
-	c.stats.Errors.Add(1)
-	retries := c.queue.NumRequeues(r.item.Key)
-	switch {
 	case IsTerminal(err):
-		c.stats.Terminal.Add(1)
-		c.logger(r, err).Error(err, "Reconcile failed with a terminal error; not retrying")
-		return givenUp
-	case c.options.MaxRetries > 0 && retries >= c.options.MaxRetries:
-		c.logger(r, err).Error(err, "Reconcile failed; giving up until the key is added again", "retries", retries)
+		return terminal
+	case c.options.MaxRetries > 0 && c.queue.NumRequeues(r.item.Key) >= c.options.MaxRetries:
 		return givenUp
 	}
-	return retried
+	return retry
 }
 
-// logger is for what became of a run.
+// String returns the outcome as traces show it.
+func (o outcome) String() string {
+	return [...]string{"done", "done", "done", "given up", "stale", "retry", "given up", "cancelled"}[o]
+}
+
+// staleDelay returns how long a key waits for the cache, if no event runs it earlier.
+func staleDelay(err error) time.Duration {
+	if behind := (*client.StaleError)(nil); errors.As(err, &behind) {
+		return max(staleRetry, behind.RetryAfter)
+	}
+	return staleRetry
+}
+
+func (c *engine[K]) logStale(r *run[K], err error, delay time.Duration) {
+	klog.FromContext(r.Context).V(4).Info("Reconcile is waiting for the cache",
+		"key", r.item.Key, "delay", delay, "reason", err)
+}
+
+// logRetry logs a failure. A missing permission fails every key that needs it, so only the first one is logged as an
+// error.
+func (c *engine[K]) logRetry(r *run[K], result Result, err error, denied forbidden.Denial) {
+	logger := c.logger(r, err)
+	if result.RequeueAfter > 0 {
+		logger = logger.WithValues("ignored", result.RequeueAfter)
+	}
+	switch {
+	case denied.Permission == "":
+		logger.Error(err, "Reconcile failed; retrying with backoff")
+	case denied.First:
+		logger.Error(err, "Reconcile is forbidden for all keys that need the permission; retrying with backoff")
+	default:
+		logger.V(4).Info("Reconcile is forbidden; retrying with backoff", "err", err)
+	}
+}
+
+// logger returns the logger for the outcome of a failed run. It adds the stack of a panic.
 func (c *engine[K]) logger(r *run[K], err error) klog.Logger {
 	logger := klog.LoggerWithValues(klog.FromContext(r.Context), "key", r.item.Key, "attempt", r.item.Attempt)
 	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
 		logger = logger.WithValues("stack", string(panicked.Stack))
 	}
 	return logger
-}
-
-// again puts a key back whose reconcile found the cache behind a write of this process. That is no failure: the backoff
-// stays as it is, and the next event runs the key at once.
-func (c *engine[K]) again(r *run[K], err error) {
-	c.stats.Stale.Add(1)
-	wait := staleRetry
-	if behind := (*client.StaleError)(nil); errors.As(err, &behind) {
-		wait = max(wait, behind.RetryAfter)
-	}
-	klog.FromContext(r.Context).V(4).Info("Reconcile is waiting for the cache",
-		"key", r.item.Key, "delay", wait, "reason", err)
-	c.queue.AddWith(r.item.Key, workqueue.AddOptions{
-		After: wait, Requeue: true, Priority: &r.item.Priority, Cause: c.cause(WhyStale),
-	})
-}
-
-// retry puts a key back that failed. What the API server forbids for want of a permission is logged once for all keys.
-func (c *engine[K]) retry(r *run[K], result Result, err error, n note) {
-	logger := c.logger(r, err)
-	if result.RequeueAfter > 0 {
-		logger = logger.WithValues("ignored", result.RequeueAfter)
-	}
-	switch {
-	case n.permission == "":
-		logger.Error(err, "Reconcile failed; retrying with backoff")
-	case n.first:
-		logger.Error(err, "Reconcile is forbidden for all keys that need the permission; retrying with backoff")
-	default:
-		logger.V(4).Info("Reconcile is forbidden; retrying with backoff", "err", err)
-	}
-	c.stats.Retries.Add(1)
-	o := workqueue.AddOptions{RateLimited: true, Priority: result.priority(r.item.Priority), Cause: c.cause(WhyRetry)}
-	c.queue.AddWith(r.item.Key, o)
-	if n.probe {
-		o.RateLimited, o.After, o.Requeue, o.Earliest = false, forbidden.ProbeEvery, true, true
-		c.queue.AddWith(r.item.Key, o)
-	}
 }

@@ -108,8 +108,9 @@ var (
 )
 
 func collectController(out chan<- prometheus.Metric, name string, s reconcile.Stats) {
-	if buckets := s.Took.Buckets(); len(buckets) > 0 {
-		out <- prometheus.MustNewConstHistogram(reconcileTimes.desc, s.Took.Count, s.Took.Sum.Seconds(), buckets, name)
+	if buckets := s.ReconcileTime.Buckets(); len(buckets) > 0 {
+		out <- prometheus.MustNewConstHistogram(reconcileTimes.desc, s.ReconcileTime.Count,
+			s.ReconcileTime.Sum.Seconds(), buckets, name)
 	}
 	reconciles.counter(out, float64(s.Done), name, "success")
 	reconciles.counter(out, float64(s.Errors), name, "error")

@@ -75,7 +75,7 @@ func fill(r *Registry, leading *bool) {
 		return reconcile.Stats{
 			Events: 9, Syncs: 12, Done: 3, Requeues: 3, Errors: 2, Terminal: 1, Timeouts: 1, Panics: 1, Dropped: 1,
 			Hung: 1, Stale: 4,
-			InFlight: 3, Workers: 8, Held: 7, Took: took.Snapshot(),
+			InFlight: 3, Workers: 8, Held: 7, ReconcileTime: took.Snapshot(),
 		}
 	})
 	r.Throttled("api:6443", 3*time.Second)

@@ -1,7 +1,7 @@
-// Package source has what feeds a controller: implementations of reconcile.Source.
+// Package source has implementations of reconcile.Source, from which a controller gets its keys.
 //
-// [Kind] feeds it with the changes that an informer sees, through a handler of package handler. [Chan], [Every] and
-// [Output] feed it with keys from elsewhere: a channel, a clock, another controller.
+// [Kind] turns the events of an informer into keys, with a handler of package handler. The keys of [Chan], [Every] and
+// [Output] come from a channel, a clock and another controller.
 //
 // Reading order: kind.go, then sources.go.
 //

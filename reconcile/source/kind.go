@@ -16,17 +16,18 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Kind is the source of the changes that inf sees. h turns them into keys. The informer is run by whoever owns it, for
-// example its factory.
+// Kind returns a source of the events of an informer, which h turns into keys. The source does not run the informer;
+// its owner does, for example a factory.
 func Kind[T informer.Object, K comparable](inf informer.Informer[T], h handler.EventHandler[T, K]) reconcile.Source[K] {
 	k := &kind[T, K]{informer: inf, handler: h}
 	switch {
 	case misuse.IsNil(inf):
 		k.name = reflect.TypeFor[T]().String()
-		k.wrong = errors.New("the informer is nil: informer.For returns one")
+		k.invalid = errors.New("the informer is nil: informer.For returns one")
 	case h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil:
 		k.name = inf.Health().Resource
-		k.wrong = errors.New("the handler has no function: EnqueueObject, EnqueueOwner and EnqueueMapped make handlers")
+		k.invalid = errors.New(
+			"the handler has no function: EnqueueObject, EnqueueOwner and EnqueueMapped make handlers")
 	default:
 		k.name = inf.Health().Resource
 	}
@@ -37,17 +38,17 @@ type kind[T informer.Object, K comparable] struct {
 	informer informer.Informer[T]
 	handler  handler.EventHandler[T, K]
 	name     string
-	wrong    error // what was wrong with the arguments of Kind, for Run to return
+	invalid  error // what is wrong with the arguments of Kind; Run returns it
 }
 
 func (k *kind[T, K]) String() string { return k.name }
 
-// Repeats implements reconcile.Source: an informer hands all that it holds to a new handler.
+// Repeats returns true: an informer delivers its whole cache to a new handler.
 func (k *kind[T, K]) Repeats() bool { return true }
 
 func (k *kind[T, K]) Health() error {
-	if k.wrong != nil {
-		return fmt.Errorf("watch %s: %w", k.name, k.wrong)
+	if k.invalid != nil {
+		return fmt.Errorf("watch %s: %w", k.name, k.invalid)
 	}
 	if h := k.informer.Health(); !h.Synced && h.Err != nil {
 		return h.Err
@@ -58,10 +59,10 @@ func (k *kind[T, K]) Health() error {
 	return nil
 }
 
-// Run registers the handler for as long as ctx lives.
+// Run registers the handler until ctx is done.
 func (k *kind[T, K]) Run(ctx context.Context, out *reconcile.Sink[K], synced func()) error {
-	if k.wrong != nil {
-		return fmt.Errorf("watch %s: %w", k.name, k.wrong)
+	if k.invalid != nil {
+		return fmt.Errorf("watch %s: %w", k.name, k.invalid)
 	}
 	reg, err := k.informer.AddHandler(k.events(ctx, out), informer.HandlerOptions{Name: out.String()})
 	if err != nil {
@@ -73,8 +74,8 @@ func (k *kind[T, K]) Run(ctx context.Context, out *reconcile.Sink[K], synced fun
 		<-ctx.Done()
 	case <-ctx.Done():
 	}
-	// What is still buffered need not arrive: a stopped controller starts no key, and a source taken from a
-	// running one is no longer asked about. But no call may be running when this returns.
+	// Events that are still buffered may be lost: the controller stops, and starts no key. But no call of the handler
+	// may be running when Run returns.
 	removal, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTimeout)
 	defer cancel()
 	if err := k.informer.RemoveHandler(removal, reg); err != nil {
@@ -83,7 +84,7 @@ func (k *kind[T, K]) Run(ctx context.Context, out *reconcile.Sink[K], synced fun
 	return nil
 }
 
-// removalTimeout bounds the wait for a handler call in progress.
+// removalTimeout bounds the wait for a running call of the handler.
 const removalTimeout = 10 * time.Second
 
 func (k *kind[T, K]) events(ctx context.Context, out *reconcile.Sink[K]) informer.Handler[T] {
@@ -95,7 +96,7 @@ func (k *kind[T, K]) events(ctx context.Context, out *reconcile.Sink[K]) informe
 		if changed {
 			return out.For(c)
 		}
-		return out.ForUnchanged(c)
+		return out.LowPriority(c)
 	}
 	var h informer.Handler[T]
 	if k.handler.OnAdd != nil {

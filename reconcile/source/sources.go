@@ -6,26 +6,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/internal/ctxkey"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Chan is the source of the keys that are sent to keys: from outside the cluster, for example. Closing the channel ends
-// the source. A key that is sent while nobody watches waits in the channel, or makes the sender wait.
+// Chan returns a source of the keys that are sent to a channel, for example from outside the cluster. Closing the
+// channel ends the source. While the source does not run, a key waits in the channel, or blocks its sender if the
+// channel is full.
 func Chan[K comparable](name string, keys <-chan K) reconcile.Source[K] {
 	return &channel[K]{always: always(name), keys: keys}
 }
 
-// always is the name of a source that has nothing to wait for.
+// always is the name of a source that is always ready, and the methods that follow from that.
 type always string
 
 func (a always) String() string { return string(a) }
 
-// Health is nil.
+// Health returns nil.
 func (a always) Health() error { return nil }
 
-// Repeats returns false: what was fed is not fed again.
+// Repeats returns false: a second Run does not add the same keys again.
 func (a always) Repeats() bool { return false }
 
 type channel[K comparable] struct {
@@ -52,8 +53,8 @@ func (c *channel[K]) Run(ctx context.Context, out *reconcile.Sink[K], synced fun
 	}
 }
 
-// Every is the source that adds what keys returns, at the start and then every interval. An interval that passes while
-// keys runs is skipped.
+// Every returns a source that calls keys at the start and then every interval, and adds the keys that it returns. If
+// keys runs for longer than the interval, ticks are skipped.
 func Every[K comparable](interval time.Duration, keys func(ctx context.Context) []K) reconcile.Source[K] {
 	return &ticker[K]{always: always("every " + interval.String()), interval: interval, keys: keys}
 }
@@ -87,17 +88,18 @@ func (t *ticker[K]) Run(ctx context.Context, out *reconcile.Sink[K], synced func
 	}
 }
 
-// Output carries keys from one controller to others: a reconciler emits what it found out, and whoever watches the
-// output reconciles that. Keys emitted while nobody watches wait for the first who does, each once.
+// Output carries keys from one controller to others: the reconciler of one emits keys, and the controllers that watch
+// the Output reconcile them. Keys that are emitted while no controller watches wait for the first one that does, each
+// once.
 //
 // Concurrency: all methods may be called at any time.
 type Output[K comparable] struct {
 	always
 
 	mu sync.Mutex
-	// sinks are those of the controllers that watch now.
+	// sinks has the controllers that watch now.
 	sinks map[*reconcile.Sink[K]]struct{}
-	// waiting has what was emitted while there were none, in order and without duplicates.
+	// waiting has the keys that were emitted while there were none, in order. known has the same keys.
 	waiting []emitted[K]
 	known   map[K]bool
 }
@@ -107,19 +109,19 @@ type emitted[K comparable] struct {
 	cause workqueue.Cause
 }
 
-// NewOutput makes an output. Its name stands in the causes of the keys that come through it.
+// NewOutput returns an Output. Its name stands in the causes of the keys that come through it.
 func NewOutput[K comparable](name string) *Output[K] {
 	return &Output[K]{always: always(name), sinks: map[*reconcile.Sink[K]]struct{}{}, known: map[K]bool{}}
 }
 
-// Emit hands key to the controllers that watch. Called with a reconcile's context, the cause names that reconcile.
+// Emit adds key to the controllers that watch. If ctx is the context of a reconcile, the cause names that reconcile.
 func (o *Output[K]) Emit(ctx context.Context, key K) {
-	name, _ := ctx.Value(loop.NameKey{}).(string)
+	name, _ := ctx.Value(ctxkey.Name{}).(string)
 	e := emitted[K]{key, workqueue.Cause{Source: o.String(), Event: "Emit", Object: name, Time: time.Now()}}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for sink := range o.sinks {
-		sink.For(e.cause).Add(key) // A queue never blocks, and calls nobody back.
+		sink.For(e.cause).Add(key) // Safe under mu: the queue neither blocks nor calls back.
 	}
 	if len(o.sinks) == 0 && !o.known[key] {
 		o.known[key] = true

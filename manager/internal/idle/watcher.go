@@ -212,13 +212,14 @@ func (w *Watcher) settled(ctx context.Context) (settled bool, next time.Duration
 // enoughDecides reports whether Enough decides about a delayed key. It does not decide about failing keys, which are
 // always retried.
 func (w *Watcher) enoughDecides(d reconcile.Delayed) bool {
-	return w.Enough != nil && d.Why != reconcile.WhyStale && d.Why != reconcile.WhyPaced && d.Why != reconcile.WhyRetry
+	return w.Enough != nil && d.Why != reconcile.WhyStale && d.Why != reconcile.WhyDeferred &&
+		d.Why != reconcile.WhyRetry
 }
 
 // awaits reports whether Wait waits for a delayed key.
 func (w *Watcher) awaits(d reconcile.Delayed, failing reconcile.Failing) bool {
 	switch d.Why {
-	case reconcile.WhyStale, reconcile.WhyPaced:
+	case reconcile.WhyStale, reconcile.WhyDeferred:
 		return true
 	case reconcile.WhyRetry:
 		// Work does not list all failing keys if there are very many; d.Attempt is known for each.

@@ -1,8 +1,9 @@
-// Package contradiction holds keys back whose writes the server contradicts again and again: it refuses them because
-// it does not have an object that a cache holds. It is a room beside the loop of package reconcile.
+// Package contradiction holds back keys whose writes the server contradicts again and again: it refuses the writes
+// because it has no such object, although a cache holds the object. It is one of the checks beside the loop of package
+// reconcile.
 //
-// The cache of such a key is wrong, and each of its reconciles may have made something that others undo. The events
-// of that would run the key again at once, whatever the backoff of its failures is.
+// The cache is wrong then. A reconcile that trusts it may create objects that other controllers delete at once, and the
+// events of these deletions would run the key again at once, whatever the backoff of its failures is.
 package contradiction
 
 import (
@@ -10,29 +11,31 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
-	"github.com/flyball-dev/flyball/reconcile/internal/complaint"
+	"github.com/flyball-dev/flyball/reconcile/internal/overdue"
 )
 
 const (
-	// heldAfter is how many reconciles of a key the server must contradict before the key is held back.
+	// heldAfter is the number of contradicted reconciles after which a key is held back.
 	heldAfter = 2
-	// Min is how long a key is held back first. It is twice as long each time, up to Max.
+	// Min is how long a key is held back at first. Each further time is twice as long, up to Max.
 	Min = time.Second
-	// Max is how long a key is held back at most.
+	// Max is the longest time for which a key is held back.
 	Max = time.Minute
 )
 
-// State is what is known of one key that was contradicted. It is never changed: Next makes another one. So it can be
-// read without the lock of who holds it; its methods ask a cache, and must not be called under a lock.
+// State describes the contradictions of one key. It is immutable: Next returns a new State. So it may be read without a
+// lock, and it has to be, because its methods read a cache. Nil is the state of a key that was not contradicted.
 type State struct {
-	why  *cachecheck.ContradictionError
-	runs int // that were contradicted
-	// since is when the first of them ended, last when the last did, until when the next may begin.
-	since, last, until time.Time
+	why *cachecheck.ContradictionError
+	// runs is the number of contradicted reconciles. since is when the first of them ended, last when the last one did.
+	runs        int
+	since, last time.Time
+	// until is when the next reconcile may begin.
+	until time.Time
 }
 
-// Stands reports whether the key may be contradicted again: the cache holds the object, and the last time was not
-// long ago. Nil does not stand.
+// Stands reports whether the next reconcile is likely to be contradicted as well: the cache still holds the object, and
+// the last contradiction is recent.
 func (s *State) Stands() bool {
 	return s != nil && s.why.Stands() && (time.Since(s.last) < Max || time.Until(s.until) > 0)
 }
@@ -45,8 +48,8 @@ func (s *State) Wait() time.Duration {
 	return time.Until(s.until)
 }
 
-// Next returns the state after a reconcile that ended with a contradiction or, if why is nil, without one. One that
-// wrote nothing says little, so a state that stands stays.
+// Next returns the state after a further reconcile. why is its contradiction, or nil if it had none. A reconcile
+// without a contradiction may have written nothing, so it does not end a state that stands.
 func (s *State) Next(why *cachecheck.ContradictionError) *State {
 	if !s.Stands() {
 		s = nil
@@ -69,18 +72,18 @@ func (s *State) Next(why *cachecheck.ContradictionError) *State {
 // held reports whether the key is held back.
 func (s *State) held() bool { return s.Stands() && s.runs >= heldAfter }
 
-// Complaint returns an error about the keys that are held back, or nil if there is none.
-func Complaint[K comparable](name string, states map[K]*State) error {
+// Health returns an error that names the keys that are held back, or nil if there are none.
+func Health[K comparable](name string, states map[K]*State) error {
 	since := map[K]time.Time{}
 	for key, state := range states {
 		if state.held() {
 			since[key] = state.since
 		}
 	}
-	err := complaint.About(name, "contradicted by the server", since, 0)
+	err := overdue.Report(name, "contradicted by the server", since, 0)
 	if err == nil {
 		return nil
 	}
-	longest, _ := complaint.Longest(since, 0)
+	longest, _ := overdue.Longest(since, 0)
 	return fmt.Errorf("%w: %w", err, states[longest].why)
 }

@@ -3,11 +3,9 @@ package counters
 
 import "sync/atomic"
 
-// Live has the counters of a controller. The zero value counts from zero.
+// Live has the counters of a controller that are not kept for each outcome of a reconcile.
 type Live struct {
-	Started, Events, Adds, Syncs, Done, Requeues, Errors, Terminal, Timeouts atomic.Uint64
-
-	Panics, Retries, Dropped, Stale, Hung, Deferred atomic.Uint64
-	// Panicking counts the panics since the last reconcile that did not.
+	Started, Events, Adds, Syncs, Timeouts, Panics, Hung, Deferred atomic.Uint64
+	// Panicking counts the reconciles that panicked since the last one that did not.
 	Panicking atomic.Uint64
 }

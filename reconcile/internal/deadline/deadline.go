@@ -1,9 +1,10 @@
-// Package deadline notices reconciles that take long, with one timer for all of them. It is a room beside the loop of
-// package reconcile.
+// Package deadline finds reconciles that take long, with one timer for all of them. It is one of the checks beside the
+// loop of package reconcile.
 //
-// The obvious design is a timer for each reconcile: two more allocations and two calls into the runtime for each. But
-// all reconciles are given the same time, so the one that began first is due first. Here the timer is set when it is
-// not set already, and looks at all reconciles that run when it fires: at most once in the time that they are given.
+// The obvious design is a timer for each reconcile. It costs two allocations and two calls into the runtime. But all
+// reconciles have the same limit, so the one that began first reaches it first. So one timer is enough. A reconcile
+// sets it only if it is not set. When it fires, all running reconciles are checked, which happens at most once within
+// the limit.
 package deadline
 
 import (
@@ -13,21 +14,21 @@ import (
 	"time"
 )
 
-// Run is one reconcile. The zero value is none.
+// Run is a reconcile that is running.
 type Run struct {
 	Began time.Time
-	// Slow and Hung report that the run has been found to take longer than the limit of that name.
+	// Slow and Hung report whether Pass has found that the run exceeds the limit of that name.
 	Slow, Hung bool
 }
 
 // Limits are how long a reconcile may take.
 type Limits struct {
-	// Slow is how long it may take until others need not wait for it, Hung until it is reported. Zero or less: for
-	// ever.
+	// Slow is when a reconcile releases its slot of the concurrency limit, Hung when it is reported. Zero or less means
+	// never.
 	Slow, Hung time.Duration
 }
 
-// Watch is the timer.
+// Watch is the timer, and the limits that it is for.
 //
 // Concurrency: the caller locks. Run takes the lock itself.
 type Watch struct {
@@ -35,7 +36,7 @@ type Watch struct {
 	// first is the shorter of the limits.
 	first time.Duration
 	timer *time.Timer
-	// at is when the timer fires. It is zero if the timer is not set.
+	// at is when the timer fires; zero if it is not set.
 	at time.Time
 }
 
@@ -53,9 +54,9 @@ func New(l Limits) *Watch {
 	return w
 }
 
-// Run calls look when the timer has fired, until ctx is done. look has to call Pass for all runs. It is called without
-// the lock.
-func (w *Watch) Run(ctx context.Context, lock sync.Locker, look func(now time.Time)) {
+// Run calls check each time that the timer fires, until ctx is done. check has to call Pass for all runs. It is called
+// without the lock.
+func (w *Watch) Run(ctx context.Context, lock sync.Locker, check func(now time.Time)) {
 	lock.Lock()
 	fired := w.start()
 	lock.Unlock()
@@ -65,7 +66,7 @@ func (w *Watch) Run(ctx context.Context, lock sync.Locker, look func(now time.Ti
 			lock.Lock()
 			w.at = time.Time{}
 			lock.Unlock()
-			look(time.Now())
+			check(time.Now())
 		case <-ctx.Done():
 			lock.Lock()
 			defer lock.Unlock()
@@ -75,7 +76,7 @@ func (w *Watch) Run(ctx context.Context, lock sync.Locker, look func(now time.Ti
 	}
 }
 
-// start makes the timer, which stop stops. If there is no limit it returns nil, from which nothing is ever received.
+// start makes the timer and returns its channel; nil if there is no limit.
 func (w *Watch) start() <-chan time.Time {
 	if w.first == never {
 		return nil
@@ -91,15 +92,14 @@ func (w *Watch) stop() {
 	}
 }
 
-// Begin notes that a run begins.
+// Begin records that a run begins.
 func (w *Watch) Begin(now time.Time) {
 	if w.timer != nil {
 		w.setBefore(now.Add(w.first), now)
 	}
 }
 
-// Pass marks a run that is past a limit for the first time, and reports which that is. It sets the timer to the next
-// limit that the run will pass.
+// Pass reports which limits a run has exceeded since the last call. It sets the timer to the next limit of the run.
 func (w *Watch) Pass(r *Run, now time.Time) (slow, hung bool) {
 	pass := func(limit time.Duration, passed *bool) bool {
 		switch due := r.Began.Add(limit); {
@@ -115,7 +115,7 @@ func (w *Watch) Pass(r *Run, now time.Time) (slow, hung bool) {
 	return pass(w.limits.Slow, &r.Slow), pass(w.limits.Hung, &r.Hung)
 }
 
-// setBefore sets the timer to due, unless it fires before that.
+// setBefore sets the timer to due, unless it fires earlier.
 func (w *Watch) setBefore(due, now time.Time) {
 	if w.timer != nil && (w.at.IsZero() || due.Before(w.at)) {
 		w.at = due

@@ -6,40 +6,40 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/flyball-dev/flyball/internal/loop/backlog"
+	"github.com/flyball-dev/flyball/internal/backlog"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Source is a reconcile.Source.
+// Source is a reconcile.Source as this package runs it.
 type Source[K comparable] interface {
-	// Run is that of reconcile.Source. The keys go into held, unless that is nil or was flushed.
+	// Run adds the keys to held, or to the queue if held is nil or was flushed.
 	Run(ctx context.Context, held *backlog.Backlog[K, workqueue.Cause], synced func()) error
 	Health() error
 	String() string
-	// Repeats reports whether the source feeds everything anew when it is run again.
+	// Repeats reports whether the source delivers everything again when it is run again.
 	Repeats() bool
 }
 
-// Feeds are the sources of one controller. The zero value has none.
+// Feeds has the sources of one controller. The zero value has none.
 //
 // Concurrency: all methods may be called from any goroutine. No method of a source is called under the lock.
 type Feeds[K comparable] struct {
 	mu    sync.Mutex
 	phase phase
-	// feeds has a feed for each source. Invariant: while running, each has a goroutine; in a warm-up run, those have
-	// whose sources repeat.
+	// feeds has a feed for each source. Invariant: while running, each has a goroutine. During a warm-up run, the feeds
+	// whose sources repeat have one.
 	feeds []*feed[K]
-	// start starts the goroutine of a feed. Invariant: not nil exactly while running, or during a warm-up run.
+	// start starts the goroutine of a feed. Invariant: it is nil unless running, or during a warm-up run.
 	start func(*feed[K])
-	// fail ends the controller with an error. Invariant: nil exactly before Start.
+	// fail ends the controller with an error; nil before Start.
 	fail func(error)
-	// goroutines are those that Start started.
+	// goroutines are the ones that Start started.
 	goroutines sync.WaitGroup
-	// warm is the warm-up run whose sources run now; nil if there is none.
+	// warm is the warm-up run whose sources are running, or nil. It may go on after Start.
 	warm *warmup[K]
 }
 
-// phase is where a controller is in its life; it only moves forward.
+// phase is where a controller is in its life. It only moves forward.
 type phase int
 
 const (
@@ -52,8 +52,8 @@ const (
 type feed[K comparable] struct {
 	source  Source[K]
 	repeats bool
-	started bool          // there is a goroutine, or was
-	synced  chan struct{} // closed by the source's goroutine, once; capacity 0
+	started bool          // the goroutine was started, and may have ended
+	synced  chan struct{} // closed when the source has delivered its initial keys; capacity 0
 	gone    chan struct{} // closed when the source's goroutine has ended; capacity 0
 }
 
@@ -61,7 +61,7 @@ func newFeed[K comparable](s Source[K], repeats bool) *feed[K] {
 	return &feed[K]{source: s, repeats: repeats, synced: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// isSynced reports whether everything that was there at the start was fed.
+// isSynced reports whether the source has delivered its initial keys.
 func (f *feed[K]) isSynced() bool {
 	select {
 	case <-f.synced:
@@ -71,7 +71,7 @@ func (f *feed[K]) isSynced() bool {
 	}
 }
 
-// Add adds a source, which starts at once if the others run. It returns false after Stop.
+// Add adds a source. It starts at once if the other sources are running. Add returns false after Stop.
 func (f *Feeds[K]) Add(s Source[K]) bool {
 	added := newFeed(s, s.Repeats())
 	f.mu.Lock()
@@ -86,8 +86,8 @@ func (f *Feeds[K]) Add(s Source[K]) bool {
 	return true
 }
 
-// Start starts every source, with ctx. Those that run in a warm-up run go on instead. The error of a source is given
-// to fail. It returns false if it was called before.
+// Start starts every source. Sources of a warm-up run go on running instead, if they can. Start passes the error of a
+// source to fail. It returns false if it was called before.
 func (f *Feeds[K]) Start(ctx context.Context, fail func(error)) bool {
 	f.mu.Lock()
 	if f.phase != created {
@@ -123,8 +123,7 @@ func starter[K comparable](ctx context.Context, fail func(error), goroutines *sy
 	}
 }
 
-// WaitSynced waits until every source is synced, and returns false if ctx is done first. A source that ended early,
-// with no more to say, is not waited for.
+// WaitSynced waits until every source is synced or has ended. It returns false if ctx is done first.
 func (f *Feeds[K]) WaitSynced(ctx context.Context) bool {
 	for _, feed := range f.all() {
 		select {
@@ -143,7 +142,7 @@ func (f *Feeds[K]) all() []*feed[K] {
 	return slices.Clone(f.feeds)
 }
 
-// Flush gives add what was held back. From now on the sources feed the queue.
+// Flush passes the keys that were held back to add. From now on the sources add their keys to the queue.
 func (f *Feeds[K]) Flush(add func(key K, o workqueue.AddOptions)) {
 	f.mu.Lock()
 	warm := f.warm
@@ -157,7 +156,7 @@ func (f *Feeds[K]) Flush(add func(key K, o workqueue.AddOptions)) {
 	warm.flushed = true
 }
 
-// Stop refuses further sources, and ends a warm-up run.
+// Stop ends a warm-up run. From then on Add fails. It does not end the sources that Start started: their context does.
 func (f *Feeds[K]) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,7 +166,7 @@ func (f *Feeds[K]) Stop() {
 	}
 }
 
-// Wait waits until all sources have ended, after Stop.
+// Wait waits until all sources have ended. It is called after Stop.
 func (f *Feeds[K]) Wait() {
 	f.goroutines.Wait()
 	f.mu.Lock()
@@ -178,22 +177,23 @@ func (f *Feeds[K]) Wait() {
 	}
 }
 
-// Running reports whether Start was called, and Stop was not.
+// Running reports whether Start was called, and Stop was not yet.
 func (f *Feeds[K]) Running() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.phase == running
 }
 
-// Warming reports whether there is a warm-up run, and Start was not called.
+// Warming reports whether there is a warm-up run, and Start was not called yet.
 func (f *Feeds[K]) Warming() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.phase == created && f.warm != nil
 }
 
-// Fed reports whether the sources run, are synced, and feed the queue.
-func (f *Feeds[K]) Fed() bool {
+// Synced reports whether the queue has got all initial keys: the controller runs, each source is synced, and no keys
+// are held back.
+func (f *Feeds[K]) Synced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.phase == running && (f.warm == nil || f.warm.flushed) &&
@@ -211,7 +211,7 @@ func (f *Feeds[K]) Held() int {
 }
 
 // Health returns an error for each source that should be synced and is not.
-func (f *Feeds[K]) Health() (wrong []error) {
+func (f *Feeds[K]) Health() (problems []error) {
 	warming := f.Warming()
 	for _, feed := range f.all() {
 		if warming && !feed.repeats || feed.isSynced() {
@@ -221,7 +221,7 @@ func (f *Feeds[K]) Health() (wrong []error) {
 		if err == nil {
 			err = fmt.Errorf("%s: the initial objects are still being handled", feed.source)
 		}
-		wrong = append(wrong, err)
+		problems = append(problems, err)
 	}
-	return wrong
+	return problems
 }

@@ -5,31 +5,32 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/loop/backlog"
+	"github.com/flyball-dev/flyball/internal/backlog"
 	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/reconcile/internal/counters"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Controller is what an [Intake] needs of a controller.
+// Controller is the part of a controller that an [Intake] uses.
 type Controller[K comparable] interface {
 	Name() string
 	// Add counts key and queues it.
 	Add(key K, o workqueue.AddOptions)
-	// Subject names key in what is recorded.
+	// Subject returns the name of key in traces.
 	Subject(key K) trace.Subject
 }
 
-// Intake puts the keys of one run of a source into the queue of a controller, or into a backlog.
+// Intake adds the keys of one run of a source to the queue of a controller, or to a backlog.
 type Intake[K comparable] struct {
 	controller Controller[K]
 	stats      *counters.Live
-	// held holds the keys back while nobody works; nil when somebody does.
+	// held is the backlog of a warm-up run; nil once the keys go into the queue.
 	held  atomic.Pointer[backlog.Backlog[K, workqueue.Cause]]
-	trace *trace.Recorder // nil if nobody wants to know
+	trace *trace.Recorder // nil if tracing is off
 }
 
-// NewIntake returns the intake of a run with the context ctx. The keys go into held, unless that is nil or was flushed.
+// NewIntake returns an Intake that adds keys to held, or to the queue of c if held is nil or was flushed. ctx is the
+// context of the source.
 func NewIntake[K comparable](ctx context.Context, c Controller[K], stats *counters.Live,
 	held *backlog.Backlog[K, workqueue.Cause],
 ) *Intake[K] {
@@ -38,7 +39,7 @@ func NewIntake[K comparable](ctx context.Context, c Controller[K], stats *counte
 	return in
 }
 
-// Enqueuer returns an [Enqueuer] for one event. changed reports whether the event says that something changed.
+// Enqueuer returns an [Enqueuer] for one event. changed reports whether the object of the event has changed.
 func (in *Intake[K]) Enqueuer(cause workqueue.Cause, changed bool) *Enqueuer[K] {
 	in.stats.Events.Add(1)
 	e := &Enqueuer[K]{intake: in, cause: cause, changed: changed}
@@ -48,12 +49,12 @@ func (in *Intake[K]) Enqueuer(cause workqueue.Cause, changed bool) *Enqueuer[K] 
 	return e
 }
 
-// Enqueuer is a reconcile.Enqueuer.
+// Enqueuer implements reconcile.Enqueuer.
 type Enqueuer[K comparable] struct {
 	intake  *Intake[K]
 	cause   workqueue.Cause
 	changed bool
-	handled trace.Place // where the event is recorded
+	handled trace.Place // where the trace has the event
 }
 
 // Add implements reconcile.Enqueuer.
@@ -69,7 +70,7 @@ func (e *Enqueuer[K]) AddRateLimited(key K) { e.AddWith(key, workqueue.AddOption
 
 var lowPriority = workqueue.LowPriority
 
-// AddWith implements reconcile.Enqueuer. It queues the key, or has it held back.
+// AddWith implements reconcile.Enqueuer.
 func (e *Enqueuer[K]) AddWith(key K, o workqueue.AddOptions) {
 	in := e.intake
 	if o.Cause == (workqueue.Cause{}) {
@@ -86,7 +87,7 @@ func (e *Enqueuer[K]) AddWith(key K, o workqueue.AddOptions) {
 			in.stats.Adds.Add(1)
 			return
 		}
-		in.held.Store(nil) // Somebody works now.
+		in.held.Store(nil) // It was flushed: the controller runs.
 	}
 	in.controller.Add(key, o)
 }

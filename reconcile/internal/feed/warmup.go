@@ -8,26 +8,27 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/internal/loop/backlog"
+	"github.com/flyball-dev/flyball/internal/backlog"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// errOutgrown ends a warm-up run whose backlog has become too large.
+// errOutgrown is the cause that ends a warm-up run when its backlog has become too large.
 var errOutgrown = errors.New("the backlog is outgrown")
 
-// warmup is one run of the sources that can be run before the controller is.
+// warmup is one run of the sources that repeat, before the controller runs.
 type warmup[K comparable] struct {
-	ctx    context.Context // what the sources are given; it lasts as long as the run
+	ctx    context.Context // the context of the sources
 	cancel context.CancelCauseFunc
 	held   *backlog.Backlog[K, workqueue.Cause]
-	// flushed: what was held is in the queue.
+	// flushed reports whether the keys of held are in the queue.
 	flushed    bool
 	goroutines sync.WaitGroup
-	// ended is closed by Warmup when all sources of the run have ended; nobody sends.
+	// ended is closed by Warmup when all sources of the run have ended; capacity 0, no sends.
 	ended chan struct{}
 }
 
-// Warmup is Warmup of a reconcile.Controller: it runs the sources that repeat, and returns when they have ended.
+// Warmup implements reconcile.Controller.Warmup: it runs the sources that repeat until ctx or the controller ends. When
+// the backlog is outgrown, it begins anew with an empty one.
 func (f *Feeds[K]) Warmup(ctx context.Context) error {
 	for {
 		w := f.beginWarmup(ctx)
@@ -43,7 +44,7 @@ func (f *Feeds[K]) Warmup(ctx context.Context) error {
 	}
 }
 
-// beginWarmup starts the sources, with a backlog. It returns nil when there is nothing to do.
+// beginWarmup starts the sources that repeat. It returns nil if there are none, or if it is too late.
 func (f *Feeds[K]) beginWarmup(ctx context.Context) *warmup[K] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,11 +66,11 @@ func (f *Feeds[K]) beginWarmup(ctx context.Context) *warmup[K] {
 	for _, feed := range f.feeds {
 		f.start(feed)
 	}
-	w.goroutines.Go(func() { <-w.ctx.Done() }) // A source that ends by itself does not end the run.
+	w.goroutines.Go(func() { <-w.ctx.Done() }) // Otherwise the run would end when its last source returns early.
 	return w
 }
 
-// renewLocked replaces the feeds that have run.
+// renewLocked replaces the feeds whose goroutines have ended, so that they can be started again.
 func (f *Feeds[K]) renewLocked() {
 	for i, old := range f.feeds {
 		if old.started {
@@ -78,7 +79,7 @@ func (f *Feeds[K]) renewLocked() {
 	}
 }
 
-// endWarmup reports whether there is to be another run.
+// endWarmup reports whether Warmup should begin another run.
 func (f *Feeds[K]) endWarmup(ctx context.Context, w *warmup[K]) (again bool, err error) {
 	close(w.ended)
 	f.mu.Lock()
@@ -98,7 +99,7 @@ func (f *Feeds[K]) endWarmup(ctx context.Context, w *warmup[K]) (again bool, err
 	return false, cause
 }
 
-// failed ends the controller, if it runs, with err.
+// failed ends the controller with err, if it is running.
 func (f *Feeds[K]) failed(err error) {
 	f.mu.Lock()
 	fail := f.fail
@@ -108,7 +109,7 @@ func (f *Feeds[K]) failed(err error) {
 	}
 }
 
-// takeOver lets a warm-up run go on if it can; else it ends it.
+// takeOver keeps the sources of a warm-up run running, if it is alive and not outgrown. Otherwise it ends the run.
 func (f *Feeds[K]) takeOver() {
 	f.mu.Lock()
 	w := f.warm

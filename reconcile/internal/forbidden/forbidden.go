@@ -1,8 +1,9 @@
-// Package forbidden keeps account of the permissions that reconciles lack. It is a room beside the loop of package
+// Package forbidden tracks the permissions that reconciles lack. It is one of the checks beside the loop of package
 // reconcile.
 //
-// A permission that is taken away makes every key fail that needs it, again and again. That is one thing to report.
-// And one key that tries now and then, the probe, is enough to find out that the permission was granted.
+// When a permission is taken away, every key that needs it fails, again and again. That is one thing to report, not one
+// for each key. And a single key that tries now and then, the probe, is enough to find out that the permission was
+// granted.
 package forbidden
 
 import (
@@ -15,14 +16,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/flyball-dev/flyball/reconcile/internal/complaint"
+	"github.com/flyball-dev/flyball/reconcile/internal/overdue"
 )
 
-// ProbeEvery is how long it takes at most until a permission is noticed that was granted.
+// ProbeEvery is the longest time until it is noticed that a permission was granted.
 const ProbeEvery = 30 * time.Second
 
-// Permissions are those that are missing, by what the API server says of them. The zero value is none. Which of them
-// a key lacks is kept in the key's record.
+// Permissions maps each missing permission to the keys that lack it. The record of a key in package reconcile has the
+// permission that the key lacks.
 //
 // Concurrency: the caller locks.
 type Permissions[K comparable] map[string]*missing[K]
@@ -30,20 +31,30 @@ type Permissions[K comparable] map[string]*missing[K]
 // missing is one permission.
 type missing[K comparable] struct {
 	since time.Time
-	// keys are those that lack it. Invariant: there is one at least.
+	// keys are those that lack it. Invariant: there is at least one.
 	keys map[K]struct{}
-	// probe is the one of keys that tries again every ProbeEvery.
+	// probe is the key that tries again every ProbeEvery. Invariant: it is one of keys.
 	probe K
-	// asked is when all keys were last asked to try again.
-	asked time.Time
+	// retried is when all keys last tried again at once.
+	retried time.Time
 }
 
-// Lacking returns the permission that err reports missing, without the namespace: `User "x" cannot create resource
-// "pods" in API group ""`. It is empty for other errors, those included that come from admission (a quota, a
-// namespace that terminates).
+// Denial describes a reconcile that failed because a permission is missing. The zero value is any other reconcile.
+type Denial struct {
+	// Permission is the text that Missing returned.
+	Permission string
+	// First reports whether no other key lacked the permission before.
+	First bool
+	// Probe reports whether the key is the one that has to try again within ProbeEvery.
+	Probe bool
+}
+
+// Missing returns the permission that err reports as missing, without the namespace: `User "x" cannot create resource
+// "pods" in API group ""`. It returns "" for all other errors. Those of admission, for example of a quota or of a
+// namespace that terminates, are Forbidden as well, but no permission is missing.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters, ForbiddenStatusError.
-func Lacking(err error) string {
+func Missing(err error) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) || !apierrors.IsForbidden(err) {
 		return ""
@@ -58,23 +69,30 @@ func Lacking(err error) string {
 	return `User "` + text
 }
 
-// Add notes that key lacks the permission. first reports that no other key did, probe that key is the one to try
-// again soon.
-func (p Permissions[K]) Add(key K, permission string) (first, probe bool) {
-	m := p[permission]
-	if m == nil {
-		m = &missing[K]{since: time.Now(), keys: map[K]struct{}{}, probe: key}
-		p[permission] = m
-		first = true
+// Update records that key, which lacked the permission before, now lacks the permission now; both may be empty. It
+// returns the keys that should try again at once, because key was the probe and the permission before may have been
+// granted. If key was the last one to lack it, lasted is how long it was missing; otherwise lasted is zero.
+func (p Permissions[K]) Update(key K, before, now string) (d Denial, retry []K, lasted time.Duration) {
+	if before != "" && before != now {
+		retry, lasted = p.remove(key, before)
 	}
-	m.keys[key] = struct{}{}
-	return first, m.probe == key
+	if now != "" {
+		d = p.add(key, now)
+	}
+	return d, retry, lasted
 }
 
-// Remove notes that key no longer lacks the permission. If key was the probe, it returns the keys that should try
-// again now: all that lack it, or, if they were asked not long ago, one. If key was the last to lack it, lasted is
-// how long the permission was missing; else it is zero.
-func (p Permissions[K]) Remove(key K, permission string) (others []K, lasted time.Duration) {
+func (p Permissions[K]) add(key K, permission string) Denial {
+	m, known := p[permission]
+	if !known {
+		m = &missing[K]{since: time.Now(), keys: map[K]struct{}{}, probe: key}
+		p[permission] = m
+	}
+	m.keys[key] = struct{}{}
+	return Denial{Permission: permission, First: !known, Probe: m.probe == key}
+}
+
+func (p Permissions[K]) remove(key K, permission string) (retry []K, lasted time.Duration) {
 	m := p[permission]
 	delete(m.keys, key)
 	if len(m.keys) == 0 {
@@ -86,17 +104,19 @@ func (p Permissions[K]) Remove(key K, permission string) (others []K, lasted tim
 	}
 	for other := range m.keys {
 		m.probe = other
-		others = append(others, other)
+		retry = append(retry, other)
 	}
-	if time.Since(m.asked) < ProbeEvery {
+	// Some keys may need the permission in other namespaces, where it is still missing. So not all of them try again
+	// each time that the probe succeeds.
+	if time.Since(m.retried) < ProbeEvery {
 		return []K{m.probe}, 0
 	}
-	m.asked = time.Now()
-	return others, 0
+	m.retried = time.Now()
+	return retry, 0
 }
 
-// Complaints returns one error for each permission, the one first that has been missing for longest.
-func (p Permissions[K]) Complaints(name string) (all []error) {
+// Health returns one error for each permission, the one that has been missing for longest first.
+func (p Permissions[K]) Health(name string) (problems []error) {
 	type named struct {
 		permission string
 		*missing[K]
@@ -109,8 +129,8 @@ func (p Permissions[K]) Complaints(name string) (all []error) {
 		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.permission, b.permission))
 	})
 	for _, m := range sorted {
-		all = append(all, fmt.Errorf("%s: %s forbidden for %s: %s", name, complaint.Count(len(m.keys)),
+		problems = append(problems, fmt.Errorf("%s: %s forbidden for %s: %s", name, overdue.Count(len(m.keys)),
 			time.Since(m.since).Round(time.Second), m.permission))
 	}
-	return all
+	return problems
 }

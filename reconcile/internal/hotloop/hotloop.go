@@ -1,4 +1,5 @@
-// Package hotloop finds keys whose reconciles cause each other. It is a room beside the loop of package reconcile.
+// Package hotloop finds keys that trigger themselves: each reconcile causes the next one. It is one of the checks
+// beside the loop of package reconcile.
 package hotloop
 
 import (
@@ -15,69 +16,69 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// The bounds of a key that triggers itself.
+// The thresholds for a key that triggers itself.
 const (
-	// rowGap is the longest pause between two runs in a row.
+	// rowGap is the longest pause between two runs that belong to one row.
 	rowGap = time.Second
-	// shortRequeue is the shortest RequeueAfter that is a poll; a shorter one is a loop.
+	// shortRequeue is the shortest RequeueAfter that counts as polling. A shorter one counts as a loop.
 	shortRequeue = 10 * time.Millisecond
-	// watchAfter is how many runs in a row it takes until what the controller writes is noted.
+	// watchAfter is the number of runs in a row after which the writes of the controller are recorded.
 	watchAfter = 100
-	// ReportAfter is how many runs in a row are reported, if all were caused by the controller itself, or all are of
-	// one instant.
+	// ReportAfter is the number of runs in a row after which a loop is reported: if the controller itself caused all of
+	// them, or if no time passed between them.
 	ReportAfter = 1000
-	// EndlessAfter is how many runs at one instant end the controller. No clock stands still for so long but the
-	// virtual one of testing/synctest, which moves only when all goroutines wait: the loop would never end.
+	// EndlessAfter is the number of runs without any time between them after which the controller ends. A clock stands
+	// still for so long only in testing/synctest. There it moves when all goroutines wait, so the loop would never end.
 	EndlessAfter = 5 * ReportAfter
 )
 
-// Detector looks at the last runs of a few keys: one that loops comes by so often that it has a place among them.
+// Detector records the last runs of a few keys. A key that loops runs so often that it is among them.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Detector[K comparable] struct {
 	controller string
-	// requeue is the event of causes by which the controller itself runs a key again.
+	// requeue is the event in the cause of a run that the controller itself asked for.
 	requeue string
 	seed    maphash.Seed
 
 	rows [64]row
-	// trail has the last writes of keys that run often; nil until there is one.
+	// trail records the last writes of keys that run often. It is nil until there is such a key.
 	trail atomic.Pointer[trail.Trail]
-	// first is the first loop that was found; nil: none.
+	// first is the first loop that was found, or nil.
 	first atomic.Pointer[Loop]
 }
 
-// row is the runs in a row of one key.
+// row counts the runs of one key that follow each other with short pauses.
 type row struct {
-	mu sync.Mutex // Guards the rest.
-	// hash stands for the key, which may hold more than a name and must not live longer than its runs.
+	mu sync.Mutex // guards the rest
+	// hash identifies the key. The row does not hold the key itself, which may keep much memory alive.
 	hash        uint64
-	first, last time.Time // when the first and the last began; zero: the place is free
+	first, last time.Time // when the first and the last run began; zero if the row is free
 	runs        int
-	// own counts the last runs that were caused by nothing but the controller itself; still those that began at the
-	// same instant.
+	// own is the number of runs, up to the last, that only the controller itself caused. still is the number of runs,
+	// up to the last, without any time between them.
 	own, still int
-	// reported: the row was reported.
-	reported bool
+	reported   bool
 }
 
-// Loop is a key whose reconciles cause each other.
+// Loop describes a key that triggers itself.
 type Loop struct {
 	Key      string
 	Runs     int
 	Duration time.Duration
-	// Trigger is what the last run was caused by, in words for people.
+	// Trigger is the cause of the last run, in words for people.
 	Trigger string
-	// Endless: nothing but the end of the controller ends the loop.
+	// Endless reports whether only the end of the controller can end the loop.
 	Endless bool
 }
 
-// New returns a detector for a controller, which gives the runs that it asks for itself the event requeue.
+// New returns the detector of a controller. requeue is the event in the causes of runs that a Result asked for.
 func New[K comparable](controller, requeue string) *Detector[K] {
 	return &Detector[K]{controller: controller, requeue: requeue, seed: maphash.MakeSeed()}
 }
 
-// Begin notes that a run begins. It returns the context to run it with, and a loop if one is found now, once for each.
+// Begin records that a run begins. It returns the context for the run, and the loop that it has found, if any. Each
+// loop is returned once.
 func (d *Detector[K]) Begin(ctx context.Context, item *workqueue.Item[K], now time.Time) (context.Context, *Loop) {
 	hash := maphash.Comparable(d.seed, item.Key)
 	at := &d.rows[hash%uint64(len(d.rows))]
@@ -93,7 +94,7 @@ func (d *Detector[K]) Begin(ctx context.Context, item *workqueue.Item[K], now ti
 		d.trail.CompareAndSwap(nil, &trail.Trail{})
 		writes = d.trail.Load()
 	}
-	// What follows calls the key's String method, so it holds no lock. No other run of the key begins meanwhile.
+	// No lock is held here, because trigger calls the key's String method. No other run of the key begins meanwhile.
 	trigger, own := d.trigger(writes, item, gap)
 	found := at.judge(hash, own)
 	if found != nil {
@@ -103,8 +104,8 @@ func (d *Detector[K]) Begin(ctx context.Context, item *workqueue.Item[K], now ti
 	return trail.With(ctx, writes), found
 }
 
-// beginLocked notes a run in the row's place and returns how many there were in a row; 0 if the place is taken by a key
-// that is busier.
+// beginLocked records a run and returns the length of the row. It returns 0 if another key with the same place has been
+// running so often that it keeps the place.
 func (r *row) beginLocked(hash uint64, now time.Time, gap time.Duration) int {
 	switch {
 	case r.hash == hash && gap <= rowGap && !r.last.IsZero():
@@ -122,7 +123,7 @@ func (r *row) beginLocked(hash uint64, now time.Time, gap time.Duration) int {
 	return r.runs
 }
 
-// judge reports a row that has become a loop.
+// judge returns the row as a Loop when it has become one.
 func (r *row) judge(hash uint64, own bool) *Loop {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +141,7 @@ func (r *row) judge(hash uint64, own bool) *Loop {
 	return &Loop{Runs: r.runs, Duration: r.last.Sub(r.first), Endless: endless}
 }
 
-// trigger puts into words what a run was caused by, and reports whether that was nothing but the controller itself.
+// trigger puts the causes of a run into words, and reports whether the controller itself caused it alone.
 func (d *Detector[K]) trigger(writes *trail.Trail, item *workqueue.Item[K],
 	gap time.Duration,
 ) (words string, isOwn bool) {
@@ -168,5 +169,5 @@ func (d *Detector[K]) trigger(writes *trail.Trail, item *workqueue.Item[K],
 	return strings.Join(all, ", "), isOwn
 }
 
-// First returns the first loop that was found; nil if there was none.
+// First returns the first loop that was found, or nil.
 func (d *Detector[K]) First() *Loop { return d.first.Load() }

@@ -1,4 +1,4 @@
-// Package text turns keys of any type into text, for people to look at.
+// Package text formats the keys of a queue for people.
 package text
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// View returns v with its keys as text.
+// View returns v with its keys formatted by fmt.Sprint.
 func View[K comparable](v workqueue.View[K]) workqueue.View[string] {
 	return workqueue.View[string]{Ready: keys(v.Ready), Processing: keys(v.Processing), Delayed: keys(v.Delayed)}
 }

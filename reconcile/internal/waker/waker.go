@@ -1,5 +1,6 @@
-// Package waker runs a key again that acted on an own write which a cache never showed. Others changed or deleted the
-// object before the watch brought it, so no event reports it: it is the one change that level-triggering cannot see.
+// Package waker runs a key again that relied on a write of this process which no cache ever showed. That happens when
+// others delete or change the object before the watch delivers it. Then no event comes: this is the one change that
+// level-triggering cannot see.
 package waker
 
 import (
@@ -11,8 +12,8 @@ import (
 
 // Waker implements [ownwrites.Waker] for one key.
 //
-// It is of one controller. The one that takes its place, in the next tenure of the process, say, reconciles all keys
-// anew; each that then reads the same write is woken by its own.
+// It adds the key to the queue of the controller that read the write. A controller that takes the place of this one
+// reconciles all keys, so it needs no waker of its predecessor.
 type Waker[K comparable] struct {
 	Queue *workqueue.Queue[K]
 	Key   K

@@ -1,6 +1,5 @@
-// Package complaint puts keys that are not well into one short line each, for the health of a controller. It is a room
-// beside the loop of package reconcile.
-package complaint
+// Package overdue reports keys that have been in a state for too long, in one line for each state.
+package overdue
 
 import (
 	"cmp"
@@ -9,8 +8,8 @@ import (
 	"time"
 )
 
-// Longest returns the key for which something has been so for longest, and how many keys there are for which it has
-// been so for at least limit. A negative limit is none.
+// Longest returns the key that has been in the state for longest, and the number of keys that have been in it for at
+// least limit. since has the time when each key entered the state. A negative limit turns the report off.
 func Longest[K comparable](since map[K]time.Time, limit time.Duration) (longest K, keys int) {
 	if limit < 0 {
 		return longest, 0
@@ -27,13 +26,14 @@ func Longest[K comparable](since map[K]time.Time, limit time.Duration) (longest 
 	return longest, keys
 }
 
-// About returns an error such as "name: 3 keys failing, ns/a for 12m0s", or nil if there is no key to complain about.
-func About[K comparable](name, what string, since map[K]time.Time, limit time.Duration) error {
+// Report returns an error such as "name: 3 keys failing, ns/a for 12m0s", or nil if no key has been in the state for
+// as long as limit.
+func Report[K comparable](name, state string, since map[K]time.Time, limit time.Duration) error {
 	longest, keys := Longest(since, limit)
 	if keys == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %s %s, %v for %s", name, Count(keys), what, longest,
+	return fmt.Errorf("%s: %s %s, %v for %s", name, Count(keys), state, longest,
 		time.Since(since[longest]).Round(time.Second))
 }
 
