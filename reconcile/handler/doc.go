@@ -1,7 +1,8 @@
-// Package handler turns the changes of objects into keys.
+// Package handler turns the events of objects into keys.
 //
-// An [EventHandler] is what source.Kind calls for each event of an informer. [EnqueueObject] queues the object itself,
-// [EnqueueOwner] its owner, [EnqueueMapped] what a function returns. [Filter] puts predicates before a handler.
+// source.Kind calls an [EventHandler] for each event of an informer. [EnqueueObject] queues the object itself,
+// [EnqueueOwner] its owner, and [EnqueueMapped] the keys that a function returns. [Filter] puts predicates before a
+// handler.
 //
 // All of it is in handler.go.
 //

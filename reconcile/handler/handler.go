@@ -14,20 +14,20 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
-// EventHandler turns the changes of objects into keys. A nil function ignores that kind of change.
+// EventHandler turns the events of objects into keys. A nil function ignores events of its kind.
 //
-// Concurrency: called by one goroutine, in the order of the events of each object, after the cache holds
-// the change. It should only compute keys; what takes long belongs into the reconciler.
+// Concurrency: one goroutine calls it, for each object in the order of its events, after the cache has the change. It
+// should only compute keys. Work that takes long belongs into the reconciler.
 type EventHandler[T any, K comparable] struct {
-	// OnAdd hears of an object that is new to the cache; initial tells that it was there at the start.
+	// OnAdd is called for an object that is new in the cache. initial reports whether it was there at the start.
 	OnAdd func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[K])
-	// OnUpdate hears of a changed object, with the state that was in the cache before.
+	// OnUpdate is called for a changed object. old is the state that the cache had before.
 	OnUpdate func(ctx context.Context, old, obj T, q reconcile.Enqueuer[K])
-	// OnDelete hears of an object that is gone, with its last known state.
+	// OnDelete is called for a deleted object, with its last known state.
 	OnDelete func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[K])
 }
 
-// EnqueueObject is the handler that queues the object itself. It expands to [EnqueueMapped] with
+// EnqueueObject returns a handler that queues the object itself. It expands to [EnqueueMapped] with
 // reconcile.RequestFor.
 func EnqueueObject[T informer.Object]() EventHandler[T, reconcile.Request] {
 	return EnqueueMapped(func(_ context.Context, obj T) []reconcile.Request {
@@ -35,9 +35,9 @@ func EnqueueObject[T informer.Object]() EventHandler[T, reconcile.Request] {
 	})
 }
 
-// EnqueueMapped is the handler that queues what keys returns for the object. On an update it is asked for the old and
-// for the new object, so that a key which lost the object is queued too. Of a nil function there is no handler, which
-// those that take handlers refuse.
+// EnqueueMapped returns a handler that queues the keys that a function returns for the object. On an update it calls
+// the function for the new and for the old state, so a key that has lost the object is queued too. If the function is
+// nil, the handler is empty, and source.Kind reports an error.
 func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Context, obj T) []K) EventHandler[T, K] {
 	if keys == nil {
 		return EventHandler[T, K]{}
@@ -63,21 +63,20 @@ func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Contex
 	}
 }
 
-// OwnerOptions say which owners of a kind are meant, and where they live. The zero value is the controller, in the
-// namespace of what it owns.
+// OwnerOptions select owners. The zero value selects the controller of an object, in the namespace of the object.
 type OwnerOptions struct {
-	// ClusterScoped says that the owners live in no namespace, as Nodes do; what they own may be in any. An owner
-	// reference does not tell: the kind's RESTMapping does, which manager.Manager.IsNamespaced asks for.
+	// ClusterScoped reports whether the owners have no namespace, like Nodes. An owner reference does not show this,
+	// but manager.Manager.IsNamespaced returns it.
 	ClusterScoped bool
-	// EveryOwner means all owners of the kind, not only the one whose reference says controller=true.
+	// EveryOwner selects all owners of the kind, not only the one whose reference has controller=true.
 	EveryOwner bool
 }
 
-// EnqueueOwner is the handler that queues the owner of an object, if that is of the given kind: the owner reference
-// whose API group and kind match, in whatever version. When the reference changes, the old and the new owner are
-// queued. It expands to [EnqueueMapped] with [OwnersOf].
+// EnqueueOwner returns a handler that queues the owner of an object if it is of the given kind. The API group and the
+// kind of the owner reference have to match, the version does not. When the reference changes, the old and the new
+// owner are queued. EnqueueOwner expands to [EnqueueMapped] with [OwnersOf].
 //
-// Builder.Owns of manager/builder finds out itself whether the owners live in namespaces.
+// Builder.Owns of manager/builder finds out by itself whether the owners have namespaces.
 func EnqueueOwner[T informer.Object](kind schema.GroupKind, o OwnerOptions) EventHandler[T, reconcile.Request] {
 	if kind.Kind == "" {
 		panic(
@@ -87,7 +86,7 @@ func EnqueueOwner[T informer.Object](kind schema.GroupKind, o OwnerOptions) Even
 	return EnqueueMapped(func(_ context.Context, obj T) []reconcile.Request { return OwnersOf(obj, kind, o) })
 }
 
-// OwnersOf returns the requests that name the owners of obj which are of the given kind.
+// OwnersOf returns the requests for the owners of obj that are of the given kind.
 func OwnersOf(obj metav1.Object, kind schema.GroupKind, o OwnerOptions) (owners []reconcile.Request) {
 	for _, ref := range obj.GetOwnerReferences() {
 		if ref.Kind != kind.Kind || !o.EveryOwner && (ref.Controller == nil || !*ref.Controller) {
@@ -106,7 +105,7 @@ func OwnersOf(obj metav1.Object, kind schema.GroupKind, o OwnerOptions) (owners 
 	return owners
 }
 
-// Filter is the handler that lets h hear only of the events that all of ps let pass.
+// Filter returns a handler that calls h only for events that pass all predicates.
 func Filter[T informer.Object, K comparable](h EventHandler[T, K], ps ...predicate.Predicate[T]) EventHandler[T, K] {
 	pass := predicate.And(ps...)
 	filtered := EventHandler[T, K]{}

@@ -7,7 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// EventType is what happened to an object.
+// EventType is the kind of an event.
 type EventType uint8
 
 // The types of events.
@@ -20,20 +20,20 @@ const (
 // Event is a change of one object.
 type Event[T informer.Object] struct {
 	Type EventType
-	// Initial marks an Add of what was there at the start.
+	// Initial reports whether this is an Add of an object that was there at the start.
 	Initial bool
-	// Old is the state before; set for an Update only.
+	// Old is the state before an Update; not set for other events.
 	Old T
-	// Object is the state now, for a Delete the last known one.
+	// Object is the current state; for a Delete the last known one.
 	Object T
 }
 
-// Predicate tells whether an event is worth hearing of. It must not change the objects, and is asked for every event:
-// it should be cheap.
+// Predicate reports whether an event passes. It must not change the objects. It should be cheap, because it is called
+// for every event.
 type Predicate[T informer.Object] func(Event[T]) bool
 
-// Matching lets events pass whose object matches. An update passes when the old state or the new one does: that an
-// object stopped to match is news as well.
+// Matching passes events whose object matches. An update passes if the old or the new state matches, because a
+// controller also has to notice that an object no longer matches.
 //
 // Source: NewPredicateFuncs of controller-runtime v0.25.2 looks at the new state only.
 func Matching[T informer.Object](matches func(obj T) bool) Predicate[T] {
@@ -43,42 +43,42 @@ func Matching[T informer.Object](matches func(obj T) bool) Predicate[T] {
 	return func(e Event[T]) bool { return matches(e.Object) || (e.Type == Update && matches(e.Old)) }
 }
 
-// GenerationChanged drops updates that leave metadata.generation alone: those of status, labels and annotations.
-// Objects without generations (ConfigMaps, Secrets, …) pass.
+// GenerationChanged drops updates that do not change metadata.generation: updates of status, labels and annotations.
+// Objects without a generation (ConfigMaps, Secrets, …) pass.
 func GenerationChanged[T informer.Object]() Predicate[T] {
 	return onUpdate(func(old, obj T) bool {
 		return obj.GetGeneration() == 0 || obj.GetGeneration() != old.GetGeneration()
 	})
 }
 
-// LabelsChanged drops updates that leave the labels alone.
+// LabelsChanged drops updates that do not change the labels.
 func LabelsChanged[T informer.Object]() Predicate[T] {
 	return onUpdate(func(old, obj T) bool { return !maps.Equal(old.GetLabels(), obj.GetLabels()) })
 }
 
-// AnnotationsChanged drops updates that leave the annotations alone.
+// AnnotationsChanged drops updates that do not change the annotations.
 func AnnotationsChanged[T informer.Object]() Predicate[T] {
 	return onUpdate(func(old, obj T) bool { return !maps.Equal(old.GetAnnotations(), obj.GetAnnotations()) })
 }
 
-// ResourceVersionChanged drops updates that change nothing: resyncs.
+// ResourceVersionChanged drops updates that change nothing, which are resyncs.
 func ResourceVersionChanged[T informer.Object]() Predicate[T] {
 	return onUpdate(func(old, obj T) bool { return old.GetResourceVersion() != obj.GetResourceVersion() })
 }
 
-// DeletionStarted lets pass only the update that sets the deletion timestamp.
+// DeletionStarted passes only the update that sets the deletion timestamp.
 func DeletionStarted[T informer.Object]() Predicate[T] {
 	return func(e Event[T]) bool {
 		return e.Type == Update && e.Old.GetDeletionTimestamp() == nil && e.Object.GetDeletionTimestamp() != nil
 	}
 }
 
-// onUpdate judges updates; adds and deletes pass.
+// onUpdate applies changed to updates. Adds and deletes pass.
 func onUpdate[T informer.Object](changed func(old, obj T) bool) Predicate[T] {
 	return func(e Event[T]) bool { return e.Type != Update || changed(e.Old, e.Object) }
 }
 
-// And lets pass what all of ps do. It asks them in order, up to the first that does not.
+// And passes events that pass all of ps. It calls them in order and stops at the first that drops the event.
 func And[T informer.Object](ps ...Predicate[T]) Predicate[T] {
 	mustHave("And", ps)
 	return func(e Event[T]) bool {
@@ -91,7 +91,7 @@ func And[T informer.Object](ps ...Predicate[T]) Predicate[T] {
 	}
 }
 
-// Or lets pass what one of ps does.
+// Or passes events that pass at least one of ps.
 func Or[T informer.Object](ps ...Predicate[T]) Predicate[T] {
 	mustHave("Or", ps)
 	return func(e Event[T]) bool {
@@ -104,14 +104,13 @@ func Or[T informer.Object](ps ...Predicate[T]) Predicate[T] {
 	}
 }
 
-// Not lets pass what p does not. Mind that it turns every answer: Not of [GenerationChanged] drops all adds and
-// deletes.
+// Not passes events that p drops. It inverts every result: Not of [GenerationChanged] drops all adds and deletes.
 func Not[T informer.Object](p Predicate[T]) Predicate[T] {
 	mustHave("Not", []Predicate[T]{p})
 	return func(e Event[T]) bool { return !p(e) }
 }
 
-// mustHave panics when one of ps is nil, here and not in an event handler.
+// mustHave panics if one of ps is nil, so that the mistake shows here and not in an event handler.
 func mustHave[T informer.Object](of string, ps []Predicate[T]) {
 	for i, p := range ps {
 		if p == nil {
