@@ -14,7 +14,7 @@ import (
 
 // readCache answers q from the cache and the own writes.
 //
-// Errors: [ErrStale], [ErrNoIndex]; [informer.ErrRefused] when the cache is empty because the server refuses the
+// Errors: [ErrStale], [ErrNoIndex]; [informer.ErrForbidden] when the cache is empty because the server refuses the
 // list: the reader gets the permission that is missing, in words, and may try again later.
 func (c *Cluster) readCache(ctx context.Context, cache *cached.Cache, q *cached.Query,
 	o ReadOptions,

@@ -35,7 +35,7 @@ func TestForbiddenKindFailsInWords(t *testing.T) {
 		fails := func(err error, began time.Time) {
 			t.Helper()
 			if err == nil || err.Error() != says || !apierrors.IsForbidden(err) ||
-				!errors.Is(err, informer.ErrRefused) {
+				!errors.Is(err, informer.ErrForbidden) {
 				t.Errorf("read: %v", err)
 			}
 			if took := time.Since(began); took != 0 {

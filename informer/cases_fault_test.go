@@ -23,6 +23,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // TestHalfOpenConnection (case 14): a connection on which nothing comes any more is given up, its age can be seen
@@ -190,7 +191,7 @@ func TestEventThatMakesNoSense(t *testing.T) {
 				c, stop := followed(t, s, nil, Options[object]{})
 				defer stop()
 				c.told(t, "add a@2/u1 (initial)")
-				s.fail([]error{&listwatch.DecodeError{What: "list", Err: errors.New("still garbage")}}, nil)
+				s.fail([]error{&objects.DecodeError{What: "list", Err: errors.New("still garbage")}}, nil)
 				upset(s)
 				s.watches = nil // Nothing comes through behind it.
 				s.put("a")
@@ -357,7 +358,7 @@ func TestUnreadableObject(t *testing.T) {
 			defer start(t, func(ctx context.Context) error { return c.inf.Run(klog.NewContext(ctx, log)) })()
 			c.told(t, "add good@3/u2 (initial)")
 			h, st := c.inf.Health(), c.inf.Stats()
-			var decode *listwatch.DecodeError
+			var decode *objects.DecodeError
 			if !h.Synced || h.Err != nil || h.Unreadable != 1 || !errors.As(h.UnreadableErr, &decode) ||
 				decode.Key != "default/bad" || st.Unreadable != 1 {
 				t.Errorf("health %+v, stats %+v", h, st)

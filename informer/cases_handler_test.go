@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
@@ -26,7 +27,7 @@ func TestCrashOnPanic(t *testing.T) {
 	if os.Getenv("FLYBALL_CRASH") != "" {
 		s := newServer()
 		s.put("a")
-		inf := NewSharedInformer[object](s, Options[object]{Panics: CrashOnPanic})
+		inf := NewSharedInformer[object](s, Options[object]{Panics: handler.CrashOnPanic})
 		must(
 			inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { panic("no a, please") }},
 				HandlerOptions{Name: "picky"}),

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // answering returns a source of pods whose every request is answered by body.
@@ -78,21 +79,21 @@ func TestUnreadableIsNamed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			is := func(e *listwatch.DecodeError) bool {
+			is := func(e *objects.DecodeError) bool {
 				return e != nil && e.Key == "ns/bad" && e.UID == "u9" && e.Version == "6" &&
 					strings.HasPrefix(e.Error(), "decode object ns/bad: ")
 			}
 			var got []string
-			var told []*listwatch.DecodeError
+			var told []*objects.DecodeError
 			keep := func(p *corev1.Pod) error { got = append(got, p.Name); return nil }
-			tell := func(e *listwatch.DecodeError) { told = append(told, e) }
+			tell := func(e *objects.DecodeError) { told = append(told, e) }
 			lw := answering(t, c.media, c.list)
 			result, err := lw.List(t.Context(), listwatch.ListOptions{Unreadable: tell}, keep)
 			if err != nil || result.ResourceVersion != "7" || !slices.Equal(got, []string{"good"}) || len(told) != 1 ||
 				!is(told[0]) {
 				t.Errorf("List = %+v, %v; got %v, told %v", result, err, got, told)
 			}
-			var e *listwatch.DecodeError
+			var e *objects.DecodeError
 			if _, err := lw.List(t.Context(), listwatch.ListOptions{}, keep); !errors.As(err, &e) || !is(e) {
 				t.Errorf("without asking: %v", err)
 			}
@@ -150,7 +151,7 @@ func TestJSONLists(t *testing.T) {
 			n := 0
 			result, err := answering(t, "application/json", []byte(c.body)).List(t.Context(), listwatch.ListOptions{},
 				func(*corev1.Pod) error { n++; return nil })
-			var decode *listwatch.DecodeError
+			var decode *objects.DecodeError
 			switch {
 			case n != c.objects:
 				t.Errorf("%d objects", n)

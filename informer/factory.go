@@ -19,10 +19,10 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
-	"github.com/flyball-dev/flyball/informer/internal/fanout"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/informer/reflector"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/plural"
@@ -47,7 +47,7 @@ type FactoryOptions struct {
 	// StreamLists, Backoff and Panics are as in [Options], for every informer.
 	StreamLists bool
 	Backoff     reflector.Backoff
-	Panics      fanout.PanicPolicy
+	Panics      handler.PanicPolicy
 	// OnError is told of every failure of a list or watch; see [reflector.Options].
 	OnError func(ctx context.Context, err error)
 }
@@ -211,7 +211,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 		}
 	}
 	if f.done {
-		return nil, fmt.Errorf("informer of %s: %w", id.Kind, fanout.ErrStopped)
+		return nil, fmt.Errorf("informer of %s: %w", id.Kind, handler.ErrStopped)
 	}
 	var discovered func() (schema.GroupResource, bool) // in whatever namespace
 	lws := map[string]listwatch.ListerWatcher[objects.Object]{}

@@ -57,7 +57,7 @@ func TestRemoveHandlerDeliversOrReports(t *testing.T) {
 		if err := inf.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		slow := func() (*Registration, *atomic.Int64) {
+		slow := func() (Registration, *atomic.Int64) {
 			var told atomic.Int64
 			reg, err := inf.AddHandler(
 				Handler[object]{OnAdd: func(object, bool) { time.Sleep(time.Second); told.Add(1) }},
@@ -101,7 +101,7 @@ func TestHandlerRemovesItself(t *testing.T) {
 		inf := NewSharedInformer[object](s, Options[object]{})
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
-		var reg *Registration
+		var reg Registration
 		var told int
 		reg, _ = inf.AddHandler(Handler[object]{OnAdd: func(object, bool) {
 			told++

@@ -4,83 +4,84 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
-	"github.com/flyball-dev/flyball/informer/internal/fanout"
+	"github.com/flyball-dev/flyball/informer/internal/wording"
 	"github.com/flyball-dev/flyball/internal/latency"
 )
 
-// Health is how an informer stands with its server.
+// Health is the state of an informer's connection to its server, and of its cache.
 type Health struct {
 	// Resource is the plural name, with the group: "deployments.apps".
 	Resource string
 	// Namespace is "" for all namespaces and for cluster-scoped resources.
 	Namespace string
-	// Synced says that the cache has held a complete list. It stays true when the server goes away.
+	// Synced is true once the cache has held a complete list. It stays true when the server goes away.
 	Synced bool
-	// Err is why the cache may be behind: the last list or watch error, a [RequestError]; nil while a watch is open.
+	// Err is why the cache may be behind: the last error of a list or watch, a [RequestError]. nil while a watch is
+	// open.
 	Err error
-	// Since is when the errors began, or, without one, when the connection was last made good; zero before the first
+	// Since is when the errors began or, if Err is nil, when the connection was last restored. Zero before the first
 	// attempt.
 	Since time.Time
-	// Doubt is why the cache is known to be wrong, until it has been listed anew: an [ErrAnotherHistory], or the server
-	// says that it does not have an object that the cache holds. Nil when nothing is known against the cache.
+	// Doubt is why the cache is known to be wrong: an [ErrHistoryReset], or an object that it holds although the server
+	// answered that it does not exist. nil otherwise, and again after the next list.
 	Doubt error
-	// Unreadable counts objects that could not be decoded: the cache keeps their last readable state, or nothing.
-	// UnreadableErr, a [listwatch.DecodeError], names one of them.
+	// Unreadable counts objects that could not be decoded. The cache keeps their last readable state, if there was one.
+	// UnreadableErr, an [objects.DecodeError], names one of them.
 	Unreadable    int
 	UnreadableErr error
-	// Unindexed counts objects in the cache that an index function failed on: ByIndex does not find them.
+	// Unindexed counts objects for which an index function failed: ByIndex does not find them.
 	Unindexed int
-	// IndexErr is the error of one of those.
+	// IndexErr is the error for one of them.
 	IndexErr error
 }
 
-// Stats counts what an informer did since it was made. Counters never decrease.
+// Stats are the counters of an informer since it was made. Counters never decrease.
 type Stats struct {
-	// Lists counts lists begun, the first included; Relists those after the first complete one; Rebuilds those that
-	// took the cache back to an earlier resource version because the server's history had gone back.
+	// Lists counts all lists begun; Relists those begun after the first complete one; Rebuilds those that took the
+	// cache back to an earlier resource version because the server's history went back.
 	Lists, Relists, Rebuilds int64
-	// Watches counts watches begun, those that failed to open included.
+	// Watches counts watches begun, including those that failed to open.
 	Watches int64
-	// Events counts watch events of objects; Bookmarks those that only move the watermark.
+	// Events counts watch events that carry an object; Bookmarks those that only move the watermark.
 	Events, Bookmarks int64
-	// Duplicates counts events for a state that the cache already held; Outdated those for an earlier one. Neither
+	// Duplicates counts events with a state that the cache already held; Outdated those with an earlier state. Neither
 	// reaches a handler.
 	Duplicates, Outdated int64
 	// Errors counts failed lists and watches.
 	Errors int64
-	// RelistReasons splits Relists by what led to them, the failure of the list before included: "expired", "ahead",
-	// "server error", "refused", "malformed", "unverifiable" and others. Its sum is Relists.
+	// RelistReasons splits Relists by the failure that led to them: "expired", "ahead", "server error", "refused",
+	// "malformed", "unverifiable" and others. A failed list can itself be the reason. The sum is Relists.
 	RelistReasons map[string]int64
-	// Bytes counts what was read from the server, decompressed; 0 when the ListerWatcher does not say.
+	// Bytes counts the decompressed bytes read from the server; 0 if the ListerWatcher does not count them.
 	Bytes int64
-	// Objects is the number of objects in the cache now, ResourceVersion its watermark. Unreadable and Unindexed are
-	// as in [Health].
+	// Objects is the number of objects in the cache, and ResourceVersion its watermark. Unreadable and Unindexed are as
+	// in [Health].
 	Objects, Unreadable, Unindexed int64
 	ResourceVersion                string
-	// Expected is the number of states that this process wrote and waits for the cache to show.
+	// Expected is the number of states that this process wrote and that the cache does not show yet.
 	Expected int64
-	// Queued is the number of deltas that the reflector appended and the handlers were not given yet; the cache may
-	// show them already. Batches counts the transactions, and Processing is how long they took, the hand-over to the
-	// handlers included.
+	// Queued is the number of deltas on their way from the reflector to the handlers' log; the cache may show some of
+	// them already. Batches counts the transactions. Processing is how long they took, including the append to the log.
 	Queued, Batches int64
 	Processing      latency.Latency
-	// LastEvent is when the server was last heard of: an event, a bookmark or a list. Zero: never.
+	// LastEvent is when the server last sent something: an event, a bookmark or a list. Zero means never.
 	LastEvent time.Time
-	// Handlers has one element for each registered handler, in order of registration.
-	Handlers []fanout.HandlerStats
+	// Handlers has one element per registered handler, in order of registration.
+	Handlers []handler.Stats
 }
 
-// syncError says that an informer had not synced when the wait for it ended. Its text is that of cause.
+// syncError reports that an informer had not synced when the wait for it ended. Its text is that of cause.
 type syncError struct {
 	cause error // the last [RequestError]
-	ended error // why the wait ended: the context's error, [ErrStopped] or [ErrRefused]
+	ended error // why the wait ended: the context's error, [ErrStopped] or [ErrForbidden]
 }
 
-// notSynced returns the error of a wait. cause is nil when there was no error, and the list just takes long.
+// notSynced returns the error of a wait. cause is nil if nothing failed and the list just takes long.
 func notSynced(resource, namespace string, cause, ended error) error {
 	if cause == nil {
-		return fmt.Errorf("%s %s not synced: %w", resource, connection.Where(namespace), ended)
+		return fmt.Errorf("%s %s not synced: %w", resource, wording.Where(namespace), ended)
 	}
 	return &syncError{cause, ended}
 }
@@ -109,7 +110,7 @@ func (s *SharedInformer[T]) Stats() Stats {
 	return sum
 }
 
-// add makes s the sum of its counters and those of one more reflector.
+// add adds the counters of a reflector to s.
 func (s *Stats) add(o connection.Counts) {
 	s.Lists += o.Lists
 	s.Relists += o.Relists

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/internal/wire"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
@@ -257,7 +258,7 @@ func (m *model) check() {
 type ledger struct {
 	brake
 	t       *testing.T
-	reg     *Registration
+	reg     Registration
 	mu      sync.Mutex
 	objects map[string]object
 	// restored says that versions may go back; nil is false.
@@ -311,7 +312,7 @@ func (w within) List(ctx context.Context, o listwatch.ListOptions,
 	yield func(object) error,
 ) (listwatch.ListResult, error) {
 	report := o.Unreadable
-	o.Unreadable = func(e *listwatch.DecodeError) {
+	o.Unreadable = func(e *objects.DecodeError) {
 		if strings.HasPrefix(e.Key, w.namespace+"/") {
 			report(e)
 		}

@@ -97,7 +97,7 @@ type recorder struct {
 	brake
 	mu    sync.Mutex
 	lines []string
-	reg   *Registration
+	reg   Registration
 }
 
 func (r *recorder) note(format string, args ...any) {

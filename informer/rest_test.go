@@ -25,6 +25,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // codec is one of the two encodings of the API, as client-go's own serializers write it: what they write, our decoder
@@ -299,7 +300,7 @@ func TestRESTSenseless(t *testing.T) {
 				}
 				return
 			}
-			var decode *listwatch.DecodeError
+			var decode *objects.DecodeError
 			if !errors.As(err, &decode) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want a DecodeError with %q", err, c.want)
 			}
@@ -346,7 +347,7 @@ func TestRESTObjectsAreBounded(t *testing.T) {
 			})
 			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](restClient(t, transport), podResource)
 			err := fetch(t, lw, c.watch)
-			if malformed := (*listwatch.DecodeError)(nil); !errors.As(err, &malformed) ||
+			if malformed := (*objects.DecodeError)(nil); !errors.As(err, &malformed) ||
 				!strings.Contains(err.Error(), "more than 16 MiB") {
 				t.Errorf("got %v, want that an object has more than 16 MiB", err)
 			}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // commands is the language of the scripts in testdata/pipeline. A command that returns nothing is followed by the
@@ -183,7 +184,7 @@ func scriptedError(name string) error {
 	case "too-large":
 		return errTooLarge()
 	case "decode":
-		return &listwatch.DecodeError{What: "watch event", Err: fmt.Errorf("garbage")}
+		return &objects.DecodeError{What: "watch event", Err: fmt.Errorf("garbage")}
 	default:
 		return fmt.Errorf("connection %s", name)
 	}

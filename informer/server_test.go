@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // object is the type of the tests: metadata is all that the pipeline looks at.
@@ -200,11 +200,11 @@ func (s *server) has(namespace, name string) bool {
 }
 
 // garbled returns the error of reading obj; nil when it can be read.
-func garbled(obj object) *listwatch.DecodeError {
+func garbled(obj object) *objects.DecodeError {
 	if obj == nil || obj.Annotations["garbled"] == "" {
 		return nil
 	}
-	return &listwatch.DecodeError{
+	return &objects.DecodeError{
 		What: "object " + Key(obj), Err: errors.New("garbled"), Key: Key(obj), UID: obj.UID,
 		Version: obj.ResourceVersion,
 	}

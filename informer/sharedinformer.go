@@ -15,13 +15,15 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/mutation"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/wording"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/informer/reflector"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/latency"
@@ -41,7 +43,7 @@ type Options[T objects.Object] struct {
 	Grace        time.Duration
 	Backoff      reflector.Backoff
 	// Panics says what becomes of a panic in a handler.
-	Panics fanout.PanicPolicy
+	Panics handler.PanicPolicy
 	// OnError is as in [reflector.Options].
 	OnError func(ctx context.Context, err error)
 	// Server is a factory of informers of the same server: what one of them notices of an end of the server's
@@ -253,7 +255,7 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 func (s *SharedInformer[T]) Indexer() *indexer.Indexer[T] { return s.indexer }
 
 // AddHandler is described at [Informer].
-func (s *SharedInformer[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOptions) (*fanout.Registration, error) {
+func (s *SharedInformer[T]) AddHandler(h handler.Handler[T], o handler.Options) (handler.Registration, error) {
 	if o.Name == "" {
 		o.Name = s.o.Resource + "-" + strconv.FormatInt(s.unnamed.Add(1), 10)
 	}
@@ -275,7 +277,7 @@ func (s *SharedInformer[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOpti
 }
 
 // RemoveHandler is described at [Informer].
-func (s *SharedInformer[T]) RemoveHandler(ctx context.Context, r *fanout.Registration) error {
+func (s *SharedInformer[T]) RemoveHandler(ctx context.Context, r handler.Registration) error {
 	if r == nil {
 		return fmt.Errorf("remove handler from informer of %s: the registration is nil: pass what AddHandler returned",
 			s.o.Resource)
@@ -352,7 +354,7 @@ func (s *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, namespac
 		}
 		followed = true
 		if err := s.indexer.WaitForResourceVersion(ctx, scope, rv); err != nil {
-			return fmt.Errorf("%s %s: %w", s.o.Resource, connection.Where(src.namespace), err)
+			return fmt.Errorf("%s %s: %w", s.o.Resource, wording.Where(src.namespace), err)
 		}
 	}
 	if !followed {
@@ -378,7 +380,7 @@ func (s *SharedInformer[T]) Health() Health {
 	h.Unindexed, h.IndexErr = s.indexer.Unindexed()
 	h.Doubt = s.check.Doubt()
 	if h.Synced && s.History("") < s.server.Current() {
-		h.Doubt = ErrAnotherHistory
+		h.Doubt = ErrHistoryReset
 	}
 	return h
 }

@@ -44,7 +44,7 @@ func TestSyncedAfterProcessing(t *testing.T) {
 		s.put("a")
 		gate := make(chan struct{})
 		inf := NewSharedInformer[object](s, Options[object]{})
-		var reg *Registration
+		var reg Registration
 		reg, _ = inf.AddHandler(Handler[object]{OnAdd: func(object, bool) {
 			if !inf.HasSynced() && inf.ResourceVersion() == "" {
 				t.Error("told before the cache had it")

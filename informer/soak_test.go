@@ -216,7 +216,7 @@ func bubbled() int {
 
 // soakView is what one handler knows: the version and UID of each object by number, 0 when there is none.
 type soakView struct {
-	reg            *Registration
+	reg            Registration
 	versions, uids []int32
 	calls          atomic.Int64
 	// wrong is the first call that contradicts those before it.

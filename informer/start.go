@@ -2,16 +2,15 @@ package informer
 
 import "context"
 
-// background is a Run that Start began.
+// background is a run that Start began.
 type background struct {
 	stop context.CancelFunc
-	// ended is closed by the Run's goroutine when it has returned; nothing is sent.
+	// ended is closed by the goroutine of the run when it returns. Nothing is sent.
 	ended chan struct{}
 }
 
-// Start runs the factory as [Factory.Run] does, without waiting for its end: that is the business of
-// [Factory.Shutdown], without which nobody knows when it was. Once is enough: informers asked for later start at
-// once. More often, and beside Run, it does nothing.
+// Start runs the factory as [Factory.Run] does, but returns at once; [Factory.Shutdown] waits for the end. Call it
+// once: informers that are asked for later start immediately. It does nothing if the factory runs already.
 func (f *Factory) Start(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -27,8 +26,8 @@ func (f *Factory) Start(ctx context.Context) {
 	}()
 }
 
-// Shutdown ends what Start began, and returns when all informers have ended and their handlers' last calls have
-// returned. A handler must not call it. Without Start it does nothing.
+// Shutdown ends what Start began. It returns when all informers have ended and the last calls of their handlers have
+// returned, so a handler must not call it. Without Start it does nothing.
 func (f *Factory) Shutdown() {
 	f.mu.Lock()
 	b := f.started

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
-	"github.com/flyball-dev/flyball/informer/internal/fanout"
 )
 
 // HasSynced is described at [Informer].
@@ -31,7 +31,7 @@ func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
 	case <-s.synced:
 		return nil
 	case <-s.stopped:
-		why = fanout.ErrStopped
+		why = handler.ErrStopped
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 	}
@@ -39,17 +39,17 @@ func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
 	return notSynced(h.Resource, h.Namespace, h.Err, why)
 }
 
-// startGrace is how long WaitForSyncOrRefusal waits for a Run that another goroutine is about to call.
+// startGrace is how long WaitForSyncFailFast waits for another goroutine to call Run.
 const startGrace = 100 * time.Millisecond
 
-// WaitForSyncOrRefusal is described at [Informer].
-func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
+// WaitForSyncFailFast is described at [Informer].
+func (s *SharedInformer[T]) WaitForSyncFailFast(ctx context.Context) error {
 	for {
 		failed := s.failed.Wait()
 		if s.HasSynced() {
 			return nil
 		}
-		if err := s.refusal(); err != nil {
+		if err := s.forbidden(); err != nil {
 			return err
 		}
 		var unstarted <-chan time.Time
@@ -71,16 +71,16 @@ func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 	}
 }
 
-// begun reports whether the informer runs, or will soon because its factory does.
+// begun reports whether the informer runs, or is about to because its factory runs.
 func (s *SharedInformer[T]) begun() bool {
 	return s.started.Load() || s.o.Server != nil && s.o.Server.begun()
 }
 
-// refusal returns why the server refuses to fill the cache; nil when it does not.
-func (s *SharedInformer[T]) refusal() error {
+// forbidden returns an [ErrForbidden] if the server forbids the list.
+func (s *SharedInformer[T]) forbidden() error {
 	for _, src := range s.sources {
-		if _, err := src.status.Health(); err != nil && connection.Refuses(err) {
-			return notSynced(s.o.Resource, src.namespace, err, ErrRefused)
+		if _, err := src.status.Health(); err != nil && connection.Forbids(err) {
+			return notSynced(s.o.Resource, src.namespace, err, ErrForbidden)
 		}
 	}
 	return nil

@@ -10,28 +10,28 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/indexer"
-	"github.com/flyball-dev/flyball/informer/internal/fanout"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// view is an informer of T over one of Object: the factory runs one engine for all types, so that who asks by Go type
-// and who asks by an object at run time share one cache. It asserts the type of each element, which the factory has
-// made sure of.
+// view is an informer of T on top of one of Object. The factory's informers all hold Object, so a caller that names a
+// Go type and a caller that has only a kind at run time share one cache. view asserts the type of each element; the
+// factory has made sure that it is T.
 type view[T objects.Object] struct {
-	// Informer is the shared one. It answers what does not depend on T.
+	// Informer is the shared informer. Its methods that do not mention T are promoted.
 	Informer[objects.Object]
-	// resync is that of handlers that do not say.
+	// resync applies to handlers that do not set their own.
 	resync time.Duration
 
 	mu sync.Mutex
-	// handlers are those added through this view.
-	handlers []*fanout.Registration
-	// giveBack tells the factory that this user has gone; nil when it was told.
+	// handlers were added through this view.
+	handlers []handler.Registration
+	// giveBack returns the informer to the factory; nil once it was called.
 	giveBack func()
 }
 
-// release gives the informer back, once, and takes the handlers along.
+// release removes the handlers and gives the informer back. It does so once.
 func (v *view[T]) release() {
 	v.mu.Lock()
 	giveBack, handlers := v.giveBack, v.handlers
@@ -43,19 +43,19 @@ func (v *view[T]) release() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, r := range handlers {
-		_ = v.Informer.RemoveHandler(now, r) // The error counts what is dropped, as promised.
+		_ = v.Informer.RemoveHandler(now, r) // The error only counts what is dropped.
 	}
 	giveBack()
 }
 
-func (v *view[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOptions) (*fanout.Registration, error) {
+func (v *view[T]) AddHandler(h handler.Handler[T], o handler.Options) (handler.Registration, error) {
 	if o.Resync == 0 {
 		o.Resync = v.resync
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.giveBack == nil {
-		return nil, fmt.Errorf("add handler to an informer that was released: %w", fanout.ErrStopped)
+		return nil, fmt.Errorf("add handler to an informer that was released: %w", handler.ErrStopped)
 	}
 	r, err := v.Informer.AddHandler(untyped(h), o)
 	if err == nil {
@@ -64,9 +64,9 @@ func (v *view[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOptions) (*fan
 	return r, err
 }
 
-// untyped makes of a handler of T one of Object.
-func untyped[T objects.Object](h fanout.Handler[T]) fanout.Handler[objects.Object] {
-	var w fanout.Handler[objects.Object]
+// untyped converts a handler of T to one of Object.
+func untyped[T objects.Object](h handler.Handler[T]) handler.Handler[objects.Object] {
+	var w handler.Handler[objects.Object]
 	if h.OnAdd != nil {
 		w.OnAdd = func(obj objects.Object, initial bool) { h.OnAdd(obj.(T), initial) }
 	}
@@ -74,23 +74,23 @@ func untyped[T objects.Object](h fanout.Handler[T]) fanout.Handler[objects.Objec
 		w.OnUpdate = func(old, obj objects.Object) { h.OnUpdate(old.(T), obj.(T)) }
 	}
 	if h.OnDelete != nil {
-		w.OnDelete = func(d fanout.Deleted[objects.Object]) {
-			h.OnDelete(fanout.Deleted[T]{Key: d.Key, Object: d.Object.(T), Stale: d.Stale})
+		w.OnDelete = func(d handler.Deleted[objects.Object]) {
+			h.OnDelete(handler.Deleted[T]{Key: d.Key, Object: d.Object.(T), Stale: d.Stale})
 		}
 	}
 	return w
 }
 
-func (v *view[T]) RemoveHandler(ctx context.Context, r *fanout.Registration) error {
+func (v *view[T]) RemoveHandler(ctx context.Context, r handler.Registration) error {
 	v.mu.Lock()
-	v.handlers = slices.DeleteFunc(v.handlers, func(other *fanout.Registration) bool { return other == r })
+	v.handlers = slices.DeleteFunc(v.handlers, func(other handler.Registration) bool { return other == r })
 	v.mu.Unlock()
 	return v.Informer.RemoveHandler(ctx, r)
 }
 
 func (v *view[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
 	if f == nil {
-		return v.Informer.AddIndex(name, nil) // It says what is wrong.
+		return v.Informer.AddIndex(name, nil) // It returns the error for nil.
 	}
 	return v.Informer.AddIndex(name, func(obj objects.Object) ([]string, error) {
 		if t, ok := obj.(T); ok {
@@ -122,7 +122,7 @@ func (v *view[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
 
 func (v *view[T]) Snapshot() indexer.Snapshot[T] { return snapshotView[T]{v.Informer.Snapshot()} }
 
-// snapshotView is to a snapshot what view is to an informer.
+// snapshotView is the view of a snapshot.
 type snapshotView[T objects.Object] struct {
 	indexer.Snapshot[objects.Object]
 }

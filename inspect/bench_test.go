@@ -15,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	informerobjects "github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
@@ -133,7 +134,7 @@ func updateToWrite(b *testing.B, o manager.Options) {
 type feed struct {
 	next chan *corev1.Pod
 	// odd are events whose object cannot be decoded.
-	odd chan *listwatch.DecodeError
+	odd chan *informerobjects.DecodeError
 }
 
 func (f *feed) List(context.Context, listwatch.ListOptions, func(*corev1.Pod) error) (listwatch.ListResult, error) {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/informer/listwatch"
+	informerobjects "github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/localapi"
@@ -107,14 +107,14 @@ configmaps default/a
 func TestUnreadableEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := inspect.New(inspect.Options{})
-		f := &feed{next: make(chan *corev1.Pod), odd: make(chan *listwatch.DecodeError)}
+		f := &feed{next: make(chan *corev1.Pod), odd: make(chan *informerobjects.DecodeError)}
 		inf := informer.NewSharedInformer(f, informer.Options[*corev1.Pod]{Resource: "pods"})
 		ctx, stop := context.WithCancel(i.Context(klog.NewContext(t.Context(), klog.NewKlogr().V(9))))
 		ended := make(chan error)
 		go func() { ended <- inf.Run(ctx) }()
 		f.next <- &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "11"}}
 		synctest.Wait()
-		f.odd <- &listwatch.DecodeError{What: "ns/a", Key: "ns/a", Version: "12", Err: errors.New("an odd field")}
+		f.odd <- &informerobjects.DecodeError{What: "ns/a", Key: "ns/a", Version: "12", Err: errors.New("an odd field")}
 		synctest.Wait()
 		var got []string
 		for _, e := range i.Timeline(inspect.Ref{Resource: "pods", Namespace: "ns", Name: "a"}).Steps {

@@ -122,7 +122,7 @@ func (cc *clusterController) attach(base context.Context) {
 
 // feed adds the handlers and waits until each has received the initial objects.
 func (cc *clusterController) feed(ctx context.Context, inputs []*watch) {
-	var added []*informer.Registration
+	var added []informer.Registration
 	for _, w := range inputs {
 		r, err := w.add(ctx, cc)
 		if err != nil {

@@ -27,13 +27,13 @@ type watch struct {
 
 	mu sync.Mutex
 	// registration is the handler's registration; nil while there is no handler.
-	registration *informer.Registration
+	registration informer.Registration
 }
 
 // anyInformer is an informer of any object type.
 type anyInformer interface {
-	add(h informer.Handler[informer.Object]) (*informer.Registration, error)
-	remove(r *informer.Registration)
+	add(h informer.Handler[informer.Object]) (informer.Registration, error)
+	remove(r informer.Registration)
 	health() informer.Health
 	stats() informer.Stats
 	release()
@@ -102,7 +102,7 @@ func (w *watch) stats() informer.Stats { return w.informer.stats() }
 func (w *watch) release() { w.informer.release() }
 
 // add adds a handler to the informer. The handler turns events into requests of the clusterController.
-func (w *watch) add(ctx context.Context, cc *clusterController) (*informer.Registration, error) {
+func (w *watch) add(ctx context.Context, cc *clusterController) (informer.Registration, error) {
 	namespaced := true
 	if w.ownersNamespaced != nil {
 		var err error
@@ -222,13 +222,13 @@ func (i *informerOf[T]) stats() informer.Stats { return i.Stats() }
 
 func (i *informerOf[T]) release() { informer.Release(i.Informer) }
 
-func (i *informerOf[T]) remove(r *informer.Registration) {
+func (i *informerOf[T]) remove(r informer.Registration) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = i.RemoveHandler(now, r) // The error only counts undelivered events.
 }
 
-func (i *informerOf[T]) add(h informer.Handler[informer.Object]) (*informer.Registration, error) {
+func (i *informerOf[T]) add(h informer.Handler[informer.Object]) (informer.Registration, error) {
 	var on informer.Handler[T]
 	if h.OnAdd != nil {
 		on.OnAdd = func(obj T, initial bool) { h.OnAdd(obj, initial) }

@@ -45,7 +45,7 @@ type monitor struct {
 	resource schema.GroupResource
 	kind     schema.GroupVersionKind
 	informer informer.Informer[*metav1.PartialObjectMetadata]
-	handler  *informer.Registration
+	handler  informer.Registration
 	stop     context.CancelFunc
 	ended    chan struct{} // closed when the informer has ended; nobody sends
 }

@@ -29,6 +29,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // What is the same as in client-go is asserted on both sides by the suite in peers/informer. Here is what only ours
@@ -73,7 +74,7 @@ func TestStream(t *testing.T) {
 	if _, err := s.Next(t.Context()); !apierrors.IsResourceExpired(err) {
 		t.Errorf("error event: %v", err)
 	}
-	if _, err := s.Next(t.Context()); !errors.As(err, new(*listwatch.DecodeError)) {
+	if _, err := s.Next(t.Context()); !errors.As(err, new(*objects.DecodeError)) {
 		t.Errorf("object of another type: %v", err)
 	}
 	if _, err := s.Next(t.Context()); err != io.EOF {

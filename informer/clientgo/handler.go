@@ -129,7 +129,7 @@ func (s *sharedInformer) RemoveEventHandler(handle ResourceEventHandlerRegistrat
 
 // registration is client-go's handle of a handler.
 type registration struct {
-	*informer.Registration
+	informer.Registration
 	of *sharedInformer
 }
 

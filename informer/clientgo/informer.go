@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/handler"
 )
 
 // sharedInformer is client-go's SharedIndexInformer over one of ours.
@@ -77,7 +78,7 @@ func newInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformer
 	s.inf = informer.NewSharedInformer[held](listerWatcher{peer.ToListerWatcherWithContext(lw), example},
 		informer.Options[held]{
 			Resource: o.ObjectDescription, Transform: s.transformed, OnError: s.failed, StreamLists: streamsLists(lw),
-			WatchTimeout: max(minWatch, 5*time.Minute), Panics: informer.CrashOnPanic,
+			WatchTimeout: max(minWatch, 5*time.Minute), Panics: handler.CrashOnPanic,
 		})
 	s.store = newFollowedStore(s.inf.Indexer(), o.Indexers)
 	s.reflector = peer.NewReflectorWithOptions(lw, example, s.store, peer.ReflectorOptions{

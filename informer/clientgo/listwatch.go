@@ -19,6 +19,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
@@ -41,7 +42,7 @@ func (lw listerWatcher) List(ctx context.Context, o listwatch.ListOptions,
 	}
 	m, err := meta.ListAccessor(list)
 	if err != nil {
-		return listwatch.ListResult{}, &listwatch.DecodeError{What: "list", Err: fmt.Errorf("a %T: %w", list, err)}
+		return listwatch.ListResult{}, &objects.DecodeError{What: "list", Err: fmt.Errorf("a %T: %w", list, err)}
 	}
 	// Alloc: else one object that is kept would keep the array of all.
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
@@ -108,7 +109,7 @@ func ofNoServer(err error) bool {
 func withMetadata(item runtime.Object) (informer.Object, error) {
 	obj, ok := item.(informer.Object)
 	if !ok {
-		return nil, &listwatch.DecodeError{What: "object", Err: fmt.Errorf("a %T has no metadata", item)}
+		return nil, &objects.DecodeError{What: "object", Err: fmt.Errorf("a %T has no metadata", item)}
 	}
 	return obj, nil
 }
@@ -120,7 +121,7 @@ func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
 		return obj, err
 	}
 	if reflect.TypeOf(item) != reflect.TypeOf(lw.example) {
-		return nil, &listwatch.DecodeError{
+		return nil, &objects.DecodeError{
 			What: "object " + informer.Key(obj),
 			Err:  fmt.Errorf("got a %T, expected a %T", item, lw.example),
 		}
@@ -128,7 +129,7 @@ func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
 	if _, tree := lw.example.(*unstructured.Unstructured); tree {
 		want := lw.example.GetObjectKind().GroupVersionKind()
 		if got := obj.GetObjectKind().GroupVersionKind(); !want.Empty() && got != want {
-			return nil, &listwatch.DecodeError{
+			return nil, &objects.DecodeError{
 				What: "object " + informer.Key(obj),
 				Err:  fmt.Errorf("got a %s, expected a %s", got, want),
 			}
@@ -175,7 +176,7 @@ func (s *stream) event(got watch.Event) (ev listwatch.Event[held], err error) {
 	case watch.Bookmark:
 		m, err := meta.Accessor(got.Object)
 		if err != nil {
-			return ev, &listwatch.DecodeError{What: "bookmark", Err: err}
+			return ev, &objects.DecodeError{What: "bookmark", Err: err}
 		}
 		ev.ResourceVersion = m.GetResourceVersion()
 		ev.InitialEventsEnd = m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"

@@ -1,6 +1,6 @@
 package deltafifo
 
-import "github.com/flyball-dev/flyball/informer/internal/objects"
+import "github.com/flyball-dev/flyball/informer/objects"
 
 // DeltaType is the kind of a [Delta].
 type DeltaType int

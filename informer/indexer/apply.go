@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/identity"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
@@ -90,7 +91,7 @@ func (tx *transaction[T]) prepare(batch []deltafifo.Delta[T]) error {
 	add := func(obj T, lives bool) error {
 		key, e, err := tx.lookup(obj)
 		if err != nil {
-			return fmt.Errorf("key of %s: %w", objects.Describe(obj), err)
+			return fmt.Errorf("key of %s: %w", identity.Describe(obj), err)
 		}
 		start := len(tx.pool) // The terms before stay valid, in an earlier array perhaps.
 		if lives {
@@ -175,7 +176,7 @@ func (tx *transaction[T]) upsert(d *deltafifo.Delta[T], p preparedObject[T]) {
 // renew gives an entry the state obj, if that is to be accepted.
 func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept deltafifo.Acceptance) {
 	if accept != deltafifo.AcceptAll {
-		had, got := objects.Identify(e.obj), objects.Identify(obj)
+		had, got := identity.Of(e.obj), identity.Of(obj)
 		switch {
 		case e.holds(obj, accept):
 			tx.Duplicates++
@@ -203,9 +204,9 @@ func (e *entry[T]) holds(obj T, accept deltafifo.Acceptance) bool {
 	case deltafifo.AcceptAll:
 		return false
 	case deltafifo.AcceptEarlier:
-		return objects.Identify(e.obj).SameState(objects.Identify(obj)) && reflect.DeepEqual(e.obj, obj)
+		return identity.Of(e.obj).SameState(identity.Of(obj)) && reflect.DeepEqual(e.obj, obj)
 	default:
-		return objects.Identify(e.obj).SameState(objects.Identify(obj))
+		return identity.Of(e.obj).SameState(identity.Of(obj))
 	}
 }
 
@@ -215,7 +216,7 @@ func (tx *transaction[T]) delete(d *deltafifo.Delta[T], p preparedObject[T]) {
 		tx.Duplicates++
 		return
 	}
-	had, got := objects.Identify(e.obj), objects.Identify(d.Object)
+	had, got := identity.Of(e.obj), identity.Of(d.Object)
 	switch {
 	case d.Accept == deltafifo.AcceptAll:
 		tx.drop(e, d.Object, false)
@@ -244,7 +245,7 @@ func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
 		if e == nil {
 			continue
 		}
-		had, got := objects.Identify(e.obj), objects.Identify(d.Objects[i])
+		had, got := identity.Of(e.obj), identity.Of(d.Objects[i])
 		if d.Accept == deltafifo.AcceptAll || had.SameObject(got) || versions.Earlier(got.Version, had.Version) {
 			e.mark = tx.marks
 		}
@@ -275,9 +276,9 @@ func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
 // stands reports whether e is an earlier state of the object that cannot be decoded. After history went back a later
 // one never was.
 func (e *entry[T]) stands(u *objects.DecodeError, accept deltafifo.Acceptance) bool {
-	had := objects.Identify(e.obj)
+	had := identity.Of(e.obj)
 	later := accept != deltafifo.AcceptEarlier || versions.Earlier(had.Version, u.Version)
-	return had.SameObject(objects.Identity{UID: u.UID}) && later
+	return had.SameObject(identity.Identity{UID: u.UID}) && later
 }
 
 // upsertUnreadable keeps the object in its last readable state; one that another took the place of is gone.
@@ -286,8 +287,8 @@ func (tx *transaction[T]) upsertUnreadable(u *objects.DecodeError) {
 	if e == nil {
 		return
 	}
-	had := objects.Identify(e.obj)
-	if !had.SameObject(objects.Identity{UID: u.UID}) && !versions.Earlier(u.Version, had.Version) {
+	had := identity.Of(e.obj)
+	if !had.SameObject(identity.Identity{UID: u.UID}) && !versions.Earlier(u.Version, had.Version) {
 		tx.drop(e, e.obj, true)
 	}
 }
@@ -298,7 +299,7 @@ func (tx *transaction[T]) deleteUnreadable(u *objects.DecodeError) {
 	switch {
 	case e == nil:
 		tx.Duplicates++
-	case versions.Earlier(u.Version, objects.Identify(e.obj).Version):
+	case versions.Earlier(u.Version, identity.Of(e.obj).Version):
 		tx.Outdated++
 	default:
 		tx.drop(e, e.obj, true)

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/identity"
 )
 
 // IndexFunc gives the values under which an index finds an object: none, one or many.
@@ -86,7 +86,7 @@ func terms[T any](dst []term[T], indexes []*index[T], obj T) (_ []term[T], err e
 		}
 		values, failed := ix.values(obj)
 		if failed != nil {
-			err = fmt.Errorf("index %s of %s: %w", ix.name, objects.Describe(obj), failed)
+			err = fmt.Errorf("index %s of %s: %w", ix.name, identity.Describe(obj), failed)
 			continue
 		}
 		dst = ix.append(dst, values)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/identity"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
@@ -166,7 +167,7 @@ func (x *Indexer[T]) Held(s objects.State) (obj T, found bool) {
 	if e == nil || len(s.ResourceVersion) == 0 {
 		return obj, false
 	}
-	had := objects.Identify(e.obj)
+	had := identity.Of(e.obj)
 	if had.Version != string(s.ResourceVersion) || string(had.UID) != string(s.UID) {
 		return obj, false
 	}

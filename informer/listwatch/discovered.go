@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/internal/wire"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // discovered is a ListerWatcher that knows a kind and asks the server for its resource, when it is first used. So an

@@ -1,5 +1,6 @@
-// Package listwatch speaks to the server: it lists the objects of a resource and watches them change.
+// Package listwatch talks to the server: it lists the objects of a resource and watches their changes.
 //
-// Read listerwatcher.go, the interface that a reflector needs; rest.go, the one for a Kubernetes API;
-// discovered.go, which finds out the resource of a kind first. How the bytes are decoded is package wire.
+// Read listerwatcher.go, the interface that a reflector needs; rest.go, its implementation for a Kubernetes API;
+// discovered.go, which first looks up the resource of a kind; requesterror.go, the error that users see when a list or
+// a watch fails. Package wire decodes the bytes.
 package listwatch

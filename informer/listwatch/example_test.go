@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // api serves one pod, without a word of what it may be asked else.
@@ -53,9 +54,9 @@ func ExampleNewDiscovered() {
 	defer stop()
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	pods := listwatch.NewDiscovered(client, nil, kind, listwatch.RESTOptions{
-		Kind: kind.Kind, New: func() listwatch.Object { return &corev1.Pod{} },
+		Kind: kind.Kind, New: func() objects.Object { return &corev1.Pod{} },
 	})
-	result, err := pods.List(context.Background(), listwatch.ListOptions{}, func(obj listwatch.Object) error {
+	result, err := pods.List(context.Background(), listwatch.ListOptions{}, func(obj objects.Object) error {
 		fmt.Println(obj.GetName())
 		return nil
 	})

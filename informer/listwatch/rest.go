@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/internal/wire"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
@@ -26,8 +26,8 @@ import (
 type RESTOptions struct {
 	// Resource is required.
 	Resource schema.GroupVersionResource
-	// Kind is the kind of one object. With it, an answer that holds another kind is a [DecodeError]; objects that
-	// say their kind (unstructured, metadata only) get it from here where the server leaves it out.
+	// Kind is the kind of one object. With it, an answer that holds another kind is a [objects.DecodeError]; objects
+	// that say their kind (unstructured, metadata only) get it from here where the server leaves it out.
 	Kind string
 	// Namespace restricts to one namespace; "" is all, or a cluster-scoped resource.
 	Namespace string

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Backoff says how long a reflector waits after failures. The zero value means the defaults.
+// Backoff configures how long a reflector waits after failures. The zero value means the defaults.
 //
-// The delay doubles from Min to Max. It starts over when no delay was needed for Reset: a server that accepts
-// requests and then breaks them off again does not count as recovered.
+// The delay doubles from Min to Max. It starts again at Min only when none was needed for the time Reset: a server that
+// accepts requests and breaks them off at once has not recovered.
 //
 // Source: the numbers are those of NewReflectorWithOptions in k8s.io/client-go/tools/cache v0.37.2.
 type Backoff struct {
 	// Min is the first delay; 0 means 800 ms.
 	Min time.Duration
-	// Max is the longest, before jitter; 0 means 30 s.
+	// Max is the longest delay before jitter; 0 means 30 s.
 	Max time.Duration
 	// Reset is the quiet time after which the next delay is Min again; 0 means 2 min.
 	Reset time.Duration
-	// Rand returns numbers in [0,1): each delay d, and each watch's timeout, becomes d*(1+Rand()), so that
-	// informers that lost one server at one moment do not come back at one moment. nil is the math/rand/v2 source.
+	// Rand returns numbers in [0,1). Each delay d, and each watch's timeout, becomes d*(1+Rand()), so that informers
+	// that lost a server together do not all return at once. nil means the source of math/rand/v2.
 	Rand func() float64
 }
 
-// delays is a Backoff in use by one reflector.
+// delays computes the delays of one reflector.
 type delays struct {
 	Backoff
 	next time.Duration
-	// until is when the last delay given out ends.
+	// until is when the last delay ends.
 	until time.Time
 }
 
@@ -47,7 +47,7 @@ func newDelays(b Backoff) *delays {
 	return &delays{Backoff: b}
 }
 
-// take returns the delay for a failure at now.
+// take returns the delay after a failure at now.
 func (d *delays) take(now time.Time) time.Duration {
 	if d.next == 0 || now.Sub(d.until) > d.Reset {
 		d.next = d.Min

@@ -8,19 +8,20 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
+	"github.com/flyball-dev/flyball/informer/internal/wording"
 )
 
-// recoveries is the table of what follows a failure, by the state that it ended. The first row that applies counts.
-// TestRecoveryTable writes the table into docs/informer-cases.md.
+// recoveries is the table of what follows a failure, by the state that failed. The first row that applies counts.
+// TestRecoveryTable copies the table into docs/informer-cases.md.
 var recoveries = map[kind][]recovery{
 	listing: {
 		on(failures{connection.Expired}, laterPage, listing, newest|unpaged, "one answer needs no history"),
 		on(failures{connection.Expired, connection.Ahead}, older, listing, newest,
 			"the newest list does not depend on a version"),
 		on(failures{connection.Ahead}, stale, listing, newest|rebuild,
-			"the history went back; the next list has what this process wrote before all were told"),
+			"the history went back; the next list has what this process wrote before it noticed"),
 		on(failures{connection.Refused}, always, listing, pause|report|streamAgain,
-			"then it was not the streaming that was refused"),
+			"so it was not the streaming that was refused"),
 		on(others, always, listing, pause|report, "there is nothing else to ask for"),
 	},
 	streaming: {
@@ -28,8 +29,9 @@ var recoveries = map[kind][]recovery{
 		on(failures{connection.Expired, connection.Ahead}, older, streaming, newest,
 			"the newest list does not depend on a version"),
 		on(failures{connection.Refused, connection.Endless}, always, listing, dontStream|note,
-			"it may be the streaming that is refused, or everything: a list tells"),
-		on(failures{connection.History}, always, streaming, newest|rebuild, "what came so far is of the last history"),
+			"either streaming is refused or everything is: a list tells which"),
+		on(failures{connection.History}, always, streaming, newest|rebuild,
+			"what arrived so far belongs to the last history"),
 		on(failures{connection.Closed}, always, listing, note, "a list may get further"),
 		on(others, wasOpen, listing, note, "a list may get further"),
 		on(others, always, streaming, pause|report, "there is nothing else to ask for"),
@@ -37,18 +39,18 @@ var recoveries = map[kind][]recovery{
 	verifying: {
 		on(failures{connection.Ahead}, stale, relisting, newest|rebuild, "the history went back"),
 		on(failures{connection.Refused, connection.Malformed}, always, watching, pause|report|lost,
-			"who may not list may still watch"),
-		on(others, always, verifying, pause|report|lost, "nobody knows yet which server will answer"),
+			"a client that may not list may still watch"),
+		on(others, always, verifying, pause|report|lost, "it is not known yet which server will answer"),
 	},
 	watching: {
-		on(failures{connection.Closed}, always, watching, 0, "that is how watches end"),
-		on(failures{connection.History}, always, watching, 0, "the interruption leads to a list before that"),
+		on(failures{connection.Closed}, always, watching, 0, "watches end like this"),
+		on(failures{connection.History}, always, watching, 0, "the interruption leads to a list first"),
 		on(failures{connection.Early}, always, verifying, lost, "the server may be going away"),
 		on(failures{connection.Silent}, always, verifying, report|lost,
 			"it took minutes to notice: there is nothing to wait for"),
 		on(failures{connection.Broken, connection.Ahead, connection.Past}, always, verifying, pause|report|lost,
 			"it may be another server now"),
-		on(failures{connection.Expired}, progress, relisting, note|lost, "only a list tells what was missed"),
+		on(failures{connection.Expired}, progress, relisting, note|lost, "only a list shows what was missed"),
 		on(failures{connection.Expired}, always, relisting, pause|note|lost,
 			"a server that compacts too fast would be listed in a loop"),
 		on(failures{connection.ServerError}, third, relisting, pause|report|lost,
@@ -56,7 +58,7 @@ var recoveries = map[kind][]recovery{
 		on(failures{connection.ServerError}, gateway, verifying, pause|report|lost,
 			"the gateway may have another server behind it now"),
 		on(failures{connection.ServerError, connection.Busy}, always, watching, pause|report|lost,
-			"the position is still good, and a list is what such a server needs least"),
+			"the position is still valid, and a list would only add to the load"),
 		on(failures{connection.Refused, connection.Unverifiable, connection.Endless, connection.Malformed}, always,
 			relisting, pause|report|lost, "only a list can help"),
 	},
@@ -66,7 +68,7 @@ var recoveries = map[kind][]recovery{
 type recovery struct {
 	on   failures
 	when condition
-	// next is the state that follows, and then is what comes with it.
+	// next is the state that follows; then is what comes with it.
 	next kind
 	then effect
 	why  string
@@ -78,54 +80,55 @@ func on(what failures, when condition, next kind, then effect, why string) recov
 
 type failures []connection.Failure
 
-// others are the failures that the state meets and no row before has.
+// others matches every failure that no row above it has.
 var others failures
 
-// condition is what has to be true beside the failure.
+// condition must be true, besides the failure, for a row to apply.
 type condition string
 
 const (
 	always condition = ""
-	// Of the request:
+	// About the request:
 	laterPage condition = "a later page of a paged list"
 	older     condition = "a list older than the newest was allowed"
 	wasOpen   condition = "the stream was open"
-	// Of the answer:
+	// About the answer:
 	stale   condition = "the answer is older than the position"
 	gateway condition = "a gateway may have answered"
-	// Of the watches so far:
-	progress condition = "something was learnt since the last list"
+	// About the watches so far:
+	progress condition = "something was received since the last list"
 	third    condition = "every third one in a row"
 )
 
-// facts are the conditions that are true.
+// facts has the conditions that are true.
 type facts map[condition]bool
 
-// effect is a set of what may come with a state.
+// effect is a set of actions and settings that may come with the next state.
 type effect int
 
 const (
 	// newest: the next list asks for the newest state, not for any that is new enough.
 	newest effect = 1 << iota
-	// unpaged: it asks for everything at once, because a continue token expired.
+	// unpaged: the next list asks for everything at once, because a continue token expired.
 	unpaged
-	// rebuild: it is believed over the cache whatever its versions are.
+	// rebuild: the next list replaces the cache even where its versions are earlier.
 	rebuild
-	// dontStream: lists are not streamed from now on. streamAgain: they may be.
+	// dontStream: lists are not streamed from now on. streamAgain undoes that.
 	dontStream
 	streamAgain
-	// pause: the state begins with a pause of the length that Backoff says, or the server if it asked for more.
+	// pause: the next state begins with a pause, as long as Backoff says, or longer if the server asks for it.
 	pause
-	// report: Health, the log and OnError tell of the failure. note: the log does, at V(2).
+	// report: the failure goes to Health, the log and OnError. note: it goes to the log only, at V(2).
 	report
 	note
-	// lost: another server may answer next, so it is asked who it is; see [connection.Server.Verify].
+	// lost: another server may answer next, so its identity is checked; see [connection.Server.Verify].
 	lost
 )
 
 func (e effect) has(one effect) bool { return e&one != 0 }
 
-// lookup returns the row that applies. There is one for every failure that the state can meet; see TestRecoveryTable.
+// lookup returns the row that applies. TestRecoveryTable checks that there is one for every failure that a state can
+// meet.
 func lookup(in kind, f connection.Failure, are facts) *recovery {
 	for i, row := range recoveries[in] {
 		if (row.on == nil || slices.Contains(row.on, f)) && (row.when == always || are[row.when]) {
@@ -135,26 +138,26 @@ func lookup(in kind, f connection.Failure, are facts) *recovery {
 	return nil
 }
 
-// recoverFrom does what the table says about a failure in s, and returns what comes next.
-func (r *Reflector[T]) recoverFrom(ctx context.Context, s state, f connection.Failure, err error, are facts) state {
+// recoverFrom applies the row of the table for a failure in s, and returns the next state.
+func (r *Reflector[T]) recoverFrom(ctx context.Context, s state, end ending, are facts) state {
 	if ctx.Err() != nil {
 		return s
 	}
-	row := lookup(s.kind, f, are)
+	row := lookup(s.kind, end.failure, are)
 	if row.then.has(lost) {
 		r.status.Server.Lost()
 	}
-	r.tell(ctx, s.kind, row.then, err)
-	r.unstreamed = r.unstreamed && !row.then.has(streamAgain) || row.then.has(dontStream)
-	next := state{kind: row.next, asks: s.asks | row.then&(newest|unpaged|rebuild), because: f}
+	r.report(ctx, s.kind, row.then, end.err)
+	r.noStreaming = r.noStreaming && !row.then.has(streamAgain) || row.then.has(dontStream)
+	next := state{kind: row.next, list: s.list | row.then&(newest|unpaged|rebuild), because: end.failure}
 	if row.then.has(pause) {
-		next.pause = max(connection.RetryAfter(err), r.delays.take(time.Now()))
+		next.pause = max(connection.RetryAfter(end.err), r.delays.take(time.Now()))
 	}
 	return next
 }
 
-// tell reports a failure as the table says.
-func (r *Reflector[T]) tell(ctx context.Context, in kind, as effect, err error) {
+// report reports a failure in the way that the table says.
+func (r *Reflector[T]) report(ctx context.Context, in kind, as effect, err error) {
 	log := klog.FromContext(ctx).V(2)
 	switch {
 	case as.has(report) && in == watching:
@@ -162,10 +165,10 @@ func (r *Reflector[T]) tell(ctx context.Context, in kind, as effect, err error) 
 	case as.has(report):
 		r.status.Failed(ctx, "list", err)
 	case as.has(dontStream):
-		log.Info("Server does not support streaming lists", "reason", connection.Reason(err))
+		log.Info("Server does not support streaming lists", "reason", wording.Reason(err))
 	case as.has(note) && in == watching:
 		log.Info("Watch expired", "resourceVersion", r.position, "reason", err.Error())
 	case as.has(note):
-		log.Info("Streaming list ended early", "reason", connection.Reason(err))
+		log.Info("Streaming list ended early", "reason", wording.Reason(err))
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/docblock"
 )
 
@@ -228,16 +228,16 @@ func before(in kind, are facts) state {
 	s := state{kind: in}
 	switch {
 	case in == listing && !are[older] && !are[laterPage], in == streaming && !are[older] && !are[stale]:
-		s.asks = newest
+		s.list = newest
 	}
 	return s
 }
 
 func expected(in kind, f connection.Failure, are facts, row *recovery) result {
-	want := result{next: state{kind: row.next, asks: before(in, are).asks, because: f}, unstreamed: in == listing}
+	want := result{next: state{kind: row.next, list: before(in, are).list, because: f}, unstreamed: in == listing}
 	for _, e := range []effect{newest, unpaged, rebuild} {
 		if row.then.has(e) {
-			want.next.asks |= e
+			want.next.list |= e
 		}
 	}
 	switch {
@@ -277,12 +277,12 @@ func outcome(t *testing.T, in kind, f connection.Failure, are facts) (got result
 	if f != connection.Endless {
 		r.o.Quiet = time.Hour
 	}
-	r.position, r.complete, r.progress, r.unstreamed = "5", true, are[progress], in == listing
+	r.position, r.listed, r.progress, r.noStreaming = "5", true, are[progress], in == listing
 	if are[third] {
 		r.serverErrors = maxServerErrors - 1
 	}
 	got.next = r.step(t.Context(), before(in, are))
-	got.unstreamed = r.unstreamed
+	got.unstreamed = r.noStreaming
 	server.Verify(t.Context())
 	return got
 }

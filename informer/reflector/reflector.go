@@ -10,16 +10,17 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/identity"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/trace"
 )
 
-// Reflector follows one resource: it lists it, watches it, and appends what it learns to a [deltafifo.DeltaFIFO], for
-// as long as its context lives and whatever the server does.
+// Reflector follows one resource: it lists it, watches it, and appends everything it learns to a
+// [deltafifo.DeltaFIFO]. It keeps going until its context ends, whatever the server does.
 //
-// It is a state machine. Run calls step, and step does what the state says and returns the next:
+// It is a state machine. Run calls step; step does what the state says and returns the next state:
 //
 //	          ┌──────── the history is gone, or makes no sense ────────┐
 //	          ▼                                                        │
@@ -29,122 +30,132 @@ import (
 //	          │                                                    ▼  │
 //	          └───────────── the history went back ──────────────verifying
 //
-// What follows a failure is a table, recoveries; docs/informer-cases.md shows it. A state that follows a failure may
-// begin with a pause. Nothing stops the machine but its context. An interruption (see [connection.Interrupter]) ends a
-// watch or a pause; whatever the state, what comes next is then a list that asks for the newest.
+// The table recoveries says which state follows a failure; docs/informer-cases.md shows it. A state that follows a
+// failure may begin with a pause. Nothing stops the machine but its context. An interruption (see
+// [connection.Interrupter]) ends a watch or a pause, and is always followed by a list of the newest state.
 type Reflector[T any] struct {
 	lw     listwatch.ListerWatcher[T]
 	fifo   *deltafifo.DeltaFIFO[T]
 	o      Options[T]
 	status *connection.Status
 
-	// position is the resource version of the last delta appended: where the next watch begins. Invariant:
-	// everything up to it is in the log, if only as an object that could not be decoded. One that could not be
-	// transformed keeps it where it is.
+	// position is the resource version of the last delta appended; the next watch begins there. Invariant: the log
+	// has everything up to it. Objects that cannot be decoded count as in the log; an object that cannot be
+	// transformed keeps the position where it is.
 	position string
-	// complete reports whether a list has been appended.
-	complete bool
-	// seen is the number of the server's history that the position is in.
-	seen int64
-	// unstreamed reports whether the server was found not to stream lists.
-	unstreamed bool
-	// progress reports whether the position moved, or a watch lasted, since the last list.
+	// listed is true once a list was appended.
+	listed bool
+	// history is the number of the server's history that position belongs to.
+	history int64
+	// noStreaming is true if the server turned out not to stream lists.
+	noStreaming bool
+	// progress is true if, since the last list, the position moved or a watch lasted.
 	progress bool
-	// serverErrors counts the watches that ended in ServerError since one moved the position, or lasted.
+	// serverErrors counts the watches that ended in ServerError since the last one that made progress.
 	serverErrors int
 
 	delays *delays
-	// trace is nil if nobody wants to know.
+	// trace is nil if tracing is off.
 	trace *trace.Recorder
 }
 
 // Options configure a [Reflector]. The zero value works.
 type Options[T any] struct {
-	// Resource and Namespace stand in errors and logs, and in informer.Health.
+	// Resource and Namespace appear in errors and logs, and in informer.Health.
 	Resource, Namespace string
-	// Scope is put into every delta.
+	// Scope is copied into every delta.
 	Scope int
-	// Transform sees every object once, before anything else does, and returns what to keep. It may change it in
-	// place.
+	// Transform is called once for every object, before anything else sees it, and returns what to keep. It may modify
+	// the object in place.
 	//
-	// Errors: the list fails, or the watch falls back to a list, until it succeeds. A panic
-	// counts as an error, and so does nil for an object: to leave objects out is the business of selectors.
+	// Errors: the list fails, or the watch falls back to a list, until Transform succeeds. A panic counts as an error,
+	// and so does a nil object: use selectors to leave objects out.
 	Transform func(T) (T, error)
-	// PageSize is the number of objects to list at once; 0 means 500, negative all.
+	// PageSize is the number of objects in a page of a list; 0 means 500, negative means no limit.
 	PageSize int64
-	// StreamLists asks the server to send lists as the beginning of a watch: it then need not hold the whole list
-	// in memory, nor the client its encoding. Servers that cannot are asked for lists.
+	// StreamLists asks the server to send lists as the beginning of a watch. The server then need not hold the whole
+	// list in memory, nor the client its encoding. Servers that cannot do this are asked for lists.
 	StreamLists bool
-	// Quiet is how long a streamed list may pause between two objects, or before the first, before it is taken to
-	// never end; 0 means 10 s.
+	// Quiet is how long a streamed list may pause, before its first object or between two, until the reflector gives
+	// it up; 0 means 10 s.
 	Quiet time.Duration
 	// ListTimeout is how long one page of a list may take; 0 means 5 min.
 	ListTimeout time.Duration
-	// WatchTimeout is how long the server is asked to keep a watch; the reflector asks for a random time between it
-	// and twice that. 0 means 5 min.
+	// WatchTimeout is how long the server is asked to keep a watch open. The reflector asks for a random time between
+	// it and twice that. 0 means 5 min.
 	WatchTimeout time.Duration
-	// Grace is how much longer than asked for a watch may be silent before the connection is given up; 0 means 30 s.
+	// Grace is how long after its timeout a watch may stay open and silent before the reflector gives up the
+	// connection; 0 means 30 s.
 	Grace time.Duration
-	// Backoff is how long to wait after failures.
+	// Backoff configures the delays after failures.
 	Backoff Backoff
-	// Cache is the cache that the log fills; nil is one that is not known.
+	// Cache is the cache that the log fills. nil means unknown.
 	Cache Cache[T]
-	// Status is where the reflector notes how it goes; nil is a status of its own, with OnError.
+	// Status records the state of the connection. nil means a status of the reflector's own, with OnError.
 	Status *connection.Status
-	// OnError is told of every failed list and watch, by the reflector's goroutine, which waits. nil is ignored;
-	// Health and the log tell in any case.
+	// OnError is called for every failed list and watch, by the reflector's goroutine, which waits for it. It may be
+	// nil: Health and the log report failures in any case.
 	OnError func(ctx context.Context, err error)
 }
 
-// Cache is what a reflector may ask of the cache that its deltas go to. The indexer is one.
+// Cache is what a reflector asks of the cache that its deltas go to. An indexer implements it.
 type Cache[T any] interface {
-	// Held returns the cached object if it is in exactly that state. What the cache holds is not decoded, or
-	// dropped at once, in favour of the cached object: listing again then costs little time and memory.
+	// Held returns the cached object if it is in exactly the state s. The reflector then skips decoding, or drops what
+	// was decoded, and uses the cached object instead, so a relist costs little time and memory.
 	Held(s objects.State) (T, bool)
 	// Known reports whether the cache holds the object, in any state.
 	Known(s objects.State) bool
 }
 
-// state is what a reflector does next, with the data that this takes.
+// state is what a reflector does next, with the data for it.
 type state struct {
 	kind kind
-	// pause is how long to wait before.
+	// pause is how long to wait first.
 	pause time.Duration
-	// asks has those of newest, unpaged and rebuild that hold for the next list, and because is what it is for, if
-	// it is not the first. Invariant: asks is empty in verifying and watching.
-	asks    effect
+	// list is how the next list differs from an ordinary one: any of newest, unpaged and rebuild. Invariant: it is 0 in
+	// verifying and watching.
+	list effect
+	// because is the failure that the next list is the answer to. The first list has none.
 	because connection.Failure
 }
 
-// kind tells states apart.
+// kind is the name of a state.
 type kind int
 
 const (
-	// listing fetches a complete list, page by page, and appends it as one Replace.
-	listing kind = iota
-	// streaming opens a watch that begins with the objects there are (a streaming list), appends these as one
-	// Replace when the server says that was all, and goes on as watching does. What came before a failure is
-	// forgotten.
-	streaming
-	// verifying asks for one object of the newest list, and compares the list's version with the position: a server
-	// that was restored from a backup has not got so far, and would keep a watch from there open for hours without
-	// an event.
+	// listing fetches a complete list, page by page, appends it as one Replace, and goes on to watching.
 	//
-	// Then the server is asked whether it is another one, once for all informers that lost it: see
-	// [connection.Server].
+	// On failure: listing again, after a pause or with other parameters.
+	listing kind = iota
+	// streaming opens a watch that begins with the existing objects (a streaming list). When the server marks their
+	// end, it appends them as one Replace and goes on as watching does.
+	//
+	// On failure before that mark, what was received is dropped: listing if the server may be unable to stream, else
+	// streaming again. On failure after it: as watching.
+	streaming
+	// verifying checks after a broken connection that the server still has the history of position. It asks for one
+	// object of the newest list, and compares the list's version with position: a server that was restored from a
+	// backup is behind it, and would keep a watch from there open for hours without an event. Then it asks the server
+	// for its identity, once for all informers that lost it; see [connection.Server]. If all is well it goes on to
+	// watching.
+	//
+	// On failure: relisting if the history went back; watching if the server forbids lists; else verifying again.
 	verifying
-	// watching opens a watch at the position and appends its events until it ends.
+	// watching opens a watch at position and appends its events until it ends.
+	//
+	// On failure: watching again if it ended in good order, or the server is merely overloaded; verifying if the
+	// connection broke; relisting if the history is gone or makes no sense.
 	watching
-	// relisting is streaming if Options.StreamLists is set and the server does it, else listing.
+	// relisting is streaming if Options.StreamLists is set and the server supports it, else listing.
 	relisting
 )
 
 func (k kind) String() string { return [...]string{"list", "stream", "verify", "watch", "relist"}[k] }
 
-// maxServerErrors is how many watches in a row a server may fail before a list is tried.
+// maxServerErrors is how many watches in a row a server may fail before the reflector lists instead.
 const maxServerErrors = 3
 
-// shortWatch is the time within which a watch without events is taken for a failure, not for a timeout.
+// shortWatch is the shortest time that a watch without events may last and still count as timed out, not failed.
 const shortWatch = time.Second
 
 // New returns a reflector that appends to fifo.
@@ -176,26 +187,21 @@ func New[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o O
 	return &Reflector[T]{lw: lw, fifo: fifo, o: o, delays: newDelays(o.Backoff), status: o.Status}
 }
 
-// Run follows the resource until ctx is done, and returns nil then.
+// Run follows the resource until ctx is done. It then returns nil.
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("resource", r.o.Resource, "namespace", r.o.Namespace))
 	defer r.status.Follow()()
 	r.trace = trace.From(ctx)
 	for s := (state{kind: relisting}); ctx.Err() == nil; {
-		s = r.step(ctx, r.turn(s))
+		if r.status.TakeInterrupt() {
+			s = state{kind: relisting, list: s.list | newest | rebuild, because: connection.History}
+		}
+		s = r.step(ctx, s)
 	}
 	return nil
 }
 
-// turn returns s, or the state that fetches everything when the machine was interrupted.
-func (r *Reflector[T]) turn(s state) state {
-	if !r.status.Take() {
-		return s
-	}
-	return state{kind: relisting, asks: s.asks | newest | rebuild, because: connection.History}
-}
-
-// step does what s says, and returns what comes next.
+// step does what s says, and returns the next state.
 func (r *Reflector[T]) step(ctx context.Context, s state) state {
 	if s.pause > 0 {
 		r.wait(ctx, s.pause)
@@ -204,7 +210,7 @@ func (r *Reflector[T]) step(ctx context.Context, s state) state {
 	}
 	if s.kind == relisting {
 		s.kind = listing
-		if r.o.StreamLists && !r.unstreamed {
+		if r.o.StreamLists && !r.noStreaming {
 			s.kind = streaming
 		}
 	}
@@ -225,29 +231,29 @@ func (r *Reflector[T]) wait(ctx context.Context, d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-r.status.Woken:
-		r.status.Interrupt() // For turn.
+	case <-r.status.Interrupted:
+		r.status.Interrupt() // Put it back: Run takes it.
 	case <-ctx.Done():
 	}
 }
 
-// listed returns what to keep of an object of a list.
-func (r *Reflector[T]) listed(asks effect, obj T) (T, error) {
-	if objects.Missing(obj) {
+// keep returns what to keep for an object of a list.
+func (r *Reflector[T]) keep(how effect, obj T) (T, error) {
+	if identity.Missing(obj) {
 		return obj, connection.ErrNil
 	}
 	if r.position != "" { // Before the first list the cache is empty.
-		if held, found := r.held(asks, objects.StateOf(obj)); found {
+		if held, found := r.held(how, identity.State(obj)); found {
 			return held, nil
 		}
 	}
 	return r.transform(obj)
 }
 
-// held returns what the cache holds in that state. After history went back the newest list is asked for. A version in
-// it may say nothing: the server may have given it to another state before.
-func (r *Reflector[T]) held(asks effect, s objects.State) (obj T, found bool) {
-	if r.o.Cache == nil || asks.has(newest) {
+// held returns the cached object if it is in the state s. It finds nothing for a list of the newest state, which may
+// follow a restore from backup: the server may then have given the same version to two different states.
+func (r *Reflector[T]) held(how effect, s objects.State) (obj T, found bool) {
+	if r.o.Cache == nil || how.has(newest) {
 		return obj, false
 	}
 	return r.o.Cache.Held(s)
@@ -258,11 +264,11 @@ func (r *Reflector[T]) transform(obj T) (kept T, err error) {
 	if r.o.Transform == nil {
 		return obj, nil
 	}
-	name := objects.Describe(obj)
+	name := identity.Describe(obj)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-		} else if err == nil && objects.Missing(kept) {
+		} else if err == nil && identity.Missing(kept) {
 			err = errors.New("it returned nil")
 		}
 		if err != nil {

@@ -18,7 +18,7 @@ func TestListedNil(t *testing.T) {
 		listwatch.ListerWatcher[object]
 	}{}
 	r := New[object](lw, deltafifo.New[object](), Options[object]{})
-	if _, err := r.listed(0, nil); !errors.Is(err, connection.ErrNil) {
+	if _, err := r.keep(0, nil); !errors.Is(err, connection.ErrNil) {
 		t.Errorf("in a list: %v", err)
 	}
 }

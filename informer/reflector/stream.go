@@ -9,96 +9,98 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/identity"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// stream does what streaming says.
+// stream runs the state streaming, and then, on the same connection, the state watching.
 func (r *Reflector[T]) stream(ctx context.Context, s state) state {
 	o := listwatch.WatchOptions{SendInitialEvents: true}
-	if !s.asks.has(newest) {
-		// "" at first: a streamed list costs the server little even when it is the newest.
+	if !s.list.has(newest) {
+		// At first this is "", the newest: a streamed list of it costs the server little.
 		o.ResourceVersion = r.position
 	}
-	list := newStreamedList[T](s.asks, r.begin(ctx, s.because))
-	open, complete := false, false
-	o.Held = func(o objects.State) (found bool) {
-		if !complete {
-			list.held, found = r.held(s.asks, o)
+	list := newStreamedList[T](s.list, r.begin(ctx, s.because))
+	o.Held = func(os objects.State) (found bool) {
+		if !list.appended {
+			list.held, found = r.held(s.list, os)
 		}
 		return found
 	}
-	why, err := r.session(ctx, o,
-		func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
-			open = true
-			if err := r.initial(ctx, w, list, giveUp); err != nil {
-				return false, err
-			}
-			complete = true
-			return r.follow(ctx, w)
-		})
-	if complete {
-		return r.watchEnded(ctx, why, err)
+	live, w := r.newSession(ctx, o)
+	err := r.open(live, w)
+	if err == nil {
+		err = r.initial(live, w, list)
 	}
-	return r.recoverFrom(ctx, s, why, err,
-		facts{older: !s.asks.has(newest), wasOpen: open, stale: errors.Is(err, connection.ErrStale)})
+	if list.appended {
+		err = r.follow(live, w)
+	}
+	end := r.close(live, w, err)
+	if list.appended {
+		return r.afterWatch(ctx, end)
+	}
+	return r.recoverFrom(ctx, s, end,
+		facts{older: !s.list.has(newest), wasOpen: w.watch != nil, stale: errors.Is(end.err, connection.ErrStale)})
 }
 
-// initial collects the objects of a streamed list and appends them as one Replace. Nothing is appended before the
-// server said that it was all.
-func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], list *streamedList[T],
-	giveUp context.CancelCauseFunc,
-) error {
-	quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(connection.ErrEndless) })
+// initial collects the objects of a streamed list, and appends them as one Replace when the server marks their end.
+// Nothing is appended before that.
+func (r *Reflector[T]) initial(ctx context.Context, w *session[T], list *streamedList[T]) error {
+	quiet := time.AfterFunc(r.o.Quiet, func() { w.abort(connection.ErrEndless) })
 	defer quiet.Stop()
 	for {
-		ev, err := w.Next(ctx)
+		ev, err := w.watch.Next(ctx)
 		if err != nil {
 			return err
 		}
 		quiet.Reset(r.o.Quiet)
-		r.status.Heard()
+		r.status.Received()
 		if ev.Type == listwatch.Bookmark && ev.InitialEventsEnd {
 			quiet.Stop()
-			return r.replace(ctx, list.asks, list.complete(ev.ResourceVersion))
+			err := r.replace(ctx, list.how, list.complete(ev.ResourceVersion))
+			list.appended = err == nil
+			return err
 		}
 		switch {
 		case ev.Held:
 			ev.Object = list.held
 		case ev.Type != listwatch.Bookmark && ev.Unreadable == nil:
-			if ev.Object, err = r.listed(list.asks, ev.Object); err != nil {
+			if ev.Object, err = r.keep(list.how, ev.Object); err != nil {
 				return err
 			}
 		}
-		if err := list.take(ev); err != nil {
+		if err := list.add(ev); err != nil {
 			return err
 		}
 	}
 }
 
-// streamedList is a list as it comes in a watch: changes may be mixed with the objects.
+// streamedList is a list that arrives as watch events. Changes may come among the initial objects.
 type streamedList[T any] struct {
-	asks    effect // as in state
+	how     effect // state.list
 	history int64  // as in completeList
-	// held is the object of the event under way, when that is marked Held.
+	// appended is true once the list is in the log.
+	appended bool
+	// held is the cached object for the current event, if the event is marked Held.
 	held    T
 	objects []T
 	// at has the position of each key in objects.
 	at map[string]int
-	// gone marks positions whose object was deleted while the list was under way, or became unreadable.
+	// gone marks positions whose object was deleted, or became unreadable, while the list arrived.
 	gone map[int]bool
-	// unreadable has the objects whose last state so far could not be decoded.
+	// unreadable has the objects whose latest state could not be decoded.
 	unreadable map[string]*objects.DecodeError
 }
 
-func newStreamedList[T any](asks effect, history int64) *streamedList[T] {
+func newStreamedList[T any](how effect, history int64) *streamedList[T] {
 	return &streamedList[T]{
-		asks: asks, history: history,
+		how: how, history: history,
 		at: map[string]int{}, gone: map[int]bool{}, unreadable: map[string]*objects.DecodeError{},
 	}
 }
 
-func (l *streamedList[T]) take(ev listwatch.Event[T]) error {
+func (l *streamedList[T]) add(ev listwatch.Event[T]) error {
 	if ev.Type == listwatch.Bookmark {
 		return nil
 	}
@@ -106,7 +108,7 @@ func (l *streamedList[T]) take(ev listwatch.Event[T]) error {
 	if u := ev.Unreadable; u != nil {
 		key = u.Key
 	} else {
-		key = objects.Describe(ev.Object)
+		key = identity.Describe(ev.Object)
 	}
 	delete(l.unreadable, key)
 	i, known := l.at[key]
@@ -136,21 +138,16 @@ func (l *streamedList[T]) take(ev listwatch.Event[T]) error {
 	return nil
 }
 
-// complete returns what there is at version. The list is not used after that.
+// complete returns the list as it is at version. l must not be used afterwards.
 func (l *streamedList[T]) complete(version string) completeList[T] {
-	return completeList[T]{l.there(), slices.Collect(maps.Values(l.unreadable)), version, l.history}
-}
-
-// there returns the objects that are there.
-func (l *streamedList[T]) there() []T {
-	if len(l.gone) == 0 {
-		return l.objects
-	}
-	kept := l.objects[:0]
-	for i, obj := range l.objects {
-		if !l.gone[i] {
-			kept = append(kept, obj)
+	kept := l.objects
+	if len(l.gone) > 0 {
+		kept = l.objects[:0]
+		for i, obj := range l.objects {
+			if !l.gone[i] {
+				kept = append(kept, obj)
+			}
 		}
 	}
-	return kept
+	return completeList[T]{kept, slices.Collect(maps.Values(l.unreadable)), version, l.history}
 }

@@ -9,154 +9,147 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/identity"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
-// watch does what watching says.
+// watch runs the state watching.
 func (r *Reflector[T]) watch(ctx context.Context) state {
-	why, err := r.session(ctx, listwatch.WatchOptions{ResourceVersion: r.position},
-		func(ctx context.Context, w listwatch.Watch[T], _ context.CancelCauseFunc) (bool, error) {
-			return r.follow(ctx, w)
-		})
-	return r.watchEnded(ctx, why, err)
+	live, w := r.newSession(ctx, listwatch.WatchOptions{ResourceVersion: r.position})
+	err := r.open(live, w)
+	if err == nil {
+		err = r.follow(live, w)
+	}
+	return r.afterWatch(ctx, r.close(live, w, err))
 }
 
-// watchEnded decides what comes after a watch, or what had become one.
-func (r *Reflector[T]) watchEnded(ctx context.Context, why connection.Failure, err error) state {
-	switch why {
+// afterWatch returns the state after a watch, or after a streamed list that had become one.
+func (r *Reflector[T]) afterWatch(ctx context.Context, end ending) state {
+	switch end.failure {
 	case connection.Silent:
-		err = connection.ErrSilent
+		end.err = connection.ErrSilent
 	case connection.ServerError:
 		r.serverErrors++
 	}
-	return r.recoverFrom(ctx, state{kind: watching}, why, err, facts{
-		progress: r.progress, third: r.serverErrors%maxServerErrors == 0, gateway: connection.FromGateway(err),
+	return r.recoverFrom(ctx, state{kind: watching}, end, facts{
+		progress: r.progress, third: r.serverErrors%maxServerErrors == 0, gateway: connection.FromGateway(end.err),
 	})
 }
 
-// sessionReader reads the events of a watch session until it ends, and returns whether the position moved and why
-// it ended. It may end the watch from elsewhere, too, by giveUp.
-type sessionReader[T any] func(ctx context.Context, w listwatch.Watch[T],
-	giveUp context.CancelCauseFunc) (moved bool, err error)
+// session is one watch, from the request to its end.
+type session[T any] struct {
+	o listwatch.WatchOptions
+	// watch is nil until the server has answered.
+	watch  listwatch.Watch[T]
+	opened time.Time
+	// moved is true if an event or a bookmark moved the position.
+	moved bool
+	// abort ends the session from outside, with the reason as its cause.
+	abort context.CancelCauseFunc
+	// release frees the session's contexts, and keeps interruptions from it.
+	release func()
+}
 
-// session opens a watch and gives it to f.
-func (r *Reflector[T]) session(ctx context.Context, o listwatch.WatchOptions,
-	f sessionReader[T],
-) (connection.Failure, error) {
+// ending is how a request or session ended: its error, and what that means to the reflector.
+type ending struct {
+	failure connection.Failure
+	err     error
+}
+
+// newSession prepares a watch. All that the session does is bounded by the context returned with it.
+func (r *Reflector[T]) newSession(ctx context.Context, o listwatch.WatchOptions) (context.Context, *session[T]) {
 	o.Timeout = time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
 	o.Exclusive = r.o.Transform != nil
-	// A half-open connection says nothing for ever. The server promised to end the watch after the timeout.
+	// The server promised to end the watch after the timeout. On a half-open connection nothing would ever come.
 	timed, cancel := context.WithTimeoutCause(ctx, o.Timeout+r.o.Grace, connection.ErrSilent)
-	defer cancel()
-	live, giveUp := context.WithCancelCause(timed)
-	defer giveUp(nil)
-	defer r.status.During(giveUp)()
-
-	r.status.Watches.Add(1)
-	opened := time.Now()
-	w, err := r.open(live, o, giveUp)
-	if err != nil {
-		why := connection.Classify(live, err)
-		if why == connection.Closed && !o.SendInitialEvents {
-			why = connection.Broken // No answer at all is not the good order in which a watch ends.
-		}
-		return why, err
-	}
-	defer w.Close()
-
-	moved, err := f(live, w, giveUp)
-	why := connection.Classify(live, err)
-	lasted := time.Since(opened)
-	if moved || lasted >= shortWatch {
-		r.progress, r.serverErrors = true, 0
-	} else if why == connection.Closed {
-		return connection.Broken, connection.ErrAtOnce
-	}
-	if why == connection.Closed && lasted < o.Timeout {
-		why = connection.Early
-	}
-	return why, err
+	live, abort := context.WithCancelCause(timed)
+	unsubscribe := r.status.OnInterrupt(abort)
+	return live, &session[T]{o: o, abort: abort, release: func() {
+		unsubscribe()
+		abort(nil)
+		cancel()
+	}}
 }
 
-// open opens a watch. One that is to begin with a list must not take longer for its first word than for any other
-// of the list.
-func (r *Reflector[T]) open(ctx context.Context, o listwatch.WatchOptions,
-	giveUp context.CancelCauseFunc,
-) (listwatch.Watch[T], error) {
-	if o.SendInitialEvents {
-		quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(connection.ErrEndless) })
+// open sends the request. If the watch is to begin with a list, the server must answer within Options.Quiet.
+func (r *Reflector[T]) open(live context.Context, s *session[T]) error {
+	if s.o.SendInitialEvents {
+		quiet := time.AfterFunc(r.o.Quiet, func() { s.abort(connection.ErrEndless) })
 		defer quiet.Stop()
 	}
-	return r.lw.Watch(ctx, o)
+	r.status.Watches.Add(1)
+	s.opened = time.Now()
+	w, err := r.lw.Watch(live, s.o)
+	if err != nil {
+		return err
+	}
+	s.watch = w
+	return nil
 }
 
-// follow appends the events of w until it ends, and returns whether they moved the position and why it ended.
-func (r *Reflector[T]) follow(ctx context.Context, w listwatch.Watch[T]) (moved bool, err error) {
+// close ends the session, and finds out what err, with which it ended, means. It also notes whether the session made
+// progress.
+func (r *Reflector[T]) close(live context.Context, s *session[T], err error) ending {
+	end := ending{connection.Classify(live, err), err}
+	lasted := time.Since(s.opened)
+	if s.watch != nil {
+		_ = s.watch.Close() // The stream has ended already, or is not wanted any more.
+	}
+	s.release()
+	switch {
+	case s.watch == nil:
+		if end.failure == connection.Closed && !s.o.SendInitialEvents {
+			end.failure = connection.Broken // The server hung up without an answer.
+		}
+	case s.moved || lasted >= shortWatch:
+		r.progress, r.serverErrors = true, 0
+		if end.failure == connection.Closed && lasted < s.o.Timeout {
+			end.failure = connection.Early
+		}
+	case end.failure == connection.Closed:
+		return ending{connection.Broken, connection.ErrAtOnce}
+	}
+	return end
+}
+
+// follow appends the events of a watch until it ends, and returns why it ended.
+func (r *Reflector[T]) follow(ctx context.Context, s *session[T]) error {
 	r.status.Watching(ctx)
 	for {
-		ev, err := w.Next(ctx)
+		ev, err := s.watch.Next(ctx)
 		if err != nil {
-			return moved, err
+			return err
 		}
-		r.status.Heard()
+		r.status.Received()
 		if r.trace != nil && ev.Type != listwatch.Bookmark {
 			r.record(&ev)
 		}
 		back := versions.Earlier(ev.ResourceVersion, r.position)
 		if back && r.unverifiable(ev) {
-			return moved, fmt.Errorf("%w: %s after %s", connection.ErrUnverifiable, ev.ResourceVersion, r.position)
+			return fmt.Errorf("%w: %s after %s", connection.ErrUnverifiable, ev.ResourceVersion, r.position)
 		}
 		d, err := r.delta(ctx, ev)
 		if err != nil {
-			return moved, err
+			return err
 		}
 		if err := r.fifo.Push(ctx, d); err != nil {
-			return moved, err
+			return err
 		}
 		if back {
-			// The cache knows what to do with it. The question is what the server is doing.
-			return moved, fmt.Errorf("%w: %s after %s", connection.ErrPast, ev.ResourceVersion, r.position)
+			// The cache can deal with this event. But a server that goes back may have lost its history.
+			return fmt.Errorf("%w: %s after %s", connection.ErrPast, ev.ResourceVersion, r.position)
 		}
 		if ev.ResourceVersion != "" {
-			moved = moved || ev.ResourceVersion != r.position
+			s.moved = s.moved || ev.ResourceVersion != r.position
 			r.position = ev.ResourceVersion
 		}
 	}
 }
 
-// record tells the Recorder of an event about an object whose name is known.
-func (r *Reflector[T]) record(ev *listwatch.Event[T]) {
-	s, err := trace.Subject{Resource: r.o.Resource}, error(nil)
-	if u := ev.Unreadable; u != nil {
-		s, err = trace.SubjectOf(r.o.Resource, u.Key), u
-	} else if m, ok := any(ev.Object).(metav1.Object); ok && !objects.Missing(ev.Object) {
-		s.Namespace, s.Name = m.GetNamespace(), m.GetName()
-	}
-	if s.Name != "" {
-		r.trace.Received(s, string(ev.Type), ev.ResourceVersion, trace.FormOf[T](), err)
-	}
-}
-
-// unverifiable reports whether the cache could not tell what an event from the past is worth.
-func (r *Reflector[T]) unverifiable(ev listwatch.Event[T]) bool {
-	switch ev.Type {
-	case listwatch.Added, listwatch.Modified:
-		return ev.Unreadable != nil || !objects.Missing(ev.Object) && !r.known(ev.Object)
-	default:
-		return false
-	}
-}
-
-// known reports whether the cache holds the object in some state, and everything appended is in the cache: the
-// object's deletion may be on the way.
-func (r *Reflector[T]) known(obj T) bool {
-	return r.o.Cache == nil || r.fifo.Pending() == 0 && r.o.Cache.Known(objects.StateOf(obj))
-}
-
-// delta makes of an event what goes into the log.
+// delta converts a watch event into a log entry.
 func (r *Reflector[T]) delta(ctx context.Context, ev listwatch.Event[T]) (deltafifo.Delta[T], error) {
 	d := deltafifo.Delta[T]{ResourceVersion: ev.ResourceVersion, Scope: r.o.Scope}
 	switch ev.Type {
@@ -181,13 +174,43 @@ func (r *Reflector[T]) delta(ctx context.Context, ev listwatch.Event[T]) (deltaf
 		}
 		return d, nil
 	}
-	if objects.Missing(ev.Object) {
+	if identity.Missing(ev.Object) {
 		return d, connection.ErrNil
 	}
-	if r.status.AnyUnreadable() { // Only this goroutine writes it.
-		r.status.Readable(objects.Describe(ev.Object), ev.ResourceVersion)
+	if r.status.AnyUnreadable() {
+		r.status.Readable(identity.Describe(ev.Object), ev.ResourceVersion)
 	}
 	var err error
 	d.Object, err = r.transform(ev.Object)
 	return d, err
+}
+
+// unverifiable reports whether the cache could not decide what to do with an event from before the position. If it
+// does not hold the object, the object may have been deleted since, or the server may have left it out.
+func (r *Reflector[T]) unverifiable(ev listwatch.Event[T]) bool {
+	switch ev.Type {
+	case listwatch.Added, listwatch.Modified:
+		return ev.Unreadable != nil || !identity.Missing(ev.Object) && !r.known(ev.Object)
+	default:
+		return false
+	}
+}
+
+// known reports whether the cache holds the object in some state. While deltas are pending it returns false: one of
+// them may be the object's deletion.
+func (r *Reflector[T]) known(obj T) bool {
+	return r.o.Cache == nil || r.fifo.Pending() == 0 && r.o.Cache.Known(identity.State(obj))
+}
+
+// record traces an event, if the name of its object is known.
+func (r *Reflector[T]) record(ev *listwatch.Event[T]) {
+	s, err := trace.Subject{Resource: r.o.Resource}, error(nil)
+	if u := ev.Unreadable; u != nil {
+		s, err = trace.SubjectOf(r.o.Resource, u.Key), u
+	} else if m, ok := any(ev.Object).(metav1.Object); ok && !identity.Missing(ev.Object) {
+		s.Namespace, s.Name = m.GetNamespace(), m.GetName()
+	}
+	if s.Name != "" {
+		r.trace.Received(s, string(ev.Type), ev.ResourceVersion, trace.FormOf[T](), err)
+	}
 }

@@ -12,7 +12,8 @@ import (
 var learningPath = []string{
 	"workqueue",
 	"informer", "informer/listwatch", "informer/reflector", "informer/deltafifo", "informer/indexer",
-	"informer/internal/connection", "informer/internal/fanout", "informer/internal/objects", "informer/internal/wire",
+	"informer/handler", "informer/objects", "informer/internal/connection", "informer/internal/fanout",
+	"informer/internal/wire",
 	"client", "client/controllerutil", "client/internal/cached", "client/internal/kinds",
 	"client/internal/live", "client/internal/patches",
 	"internal/ownwrites", "internal/ownwrites/wire", "internal/versions", "reconcile", "reconcile/source",
@@ -58,23 +59,28 @@ func TestLearningPath(t *testing.T) {
 // stages are the folders of the informer, and what each may import of the others. The pipeline has one direction: the
 // cache does not know the reflector, nor the reflector the cache.
 var stages = map[string][]string{
+	"informer/handler":            {},
+	"informer/objects":            {},
 	"informer/internal/broadcast": {},
-	"informer/internal/objects":   {},
+	"informer/internal/identity":  {"informer/objects"},
 	"informer/internal/lean":      {},
-	"informer/internal/wire":      {"informer/internal/objects", "informer/internal/lean"},
-	"informer/listwatch":          {"informer/internal/objects", "informer/internal/wire", "informer/internal/lean"},
-	"informer/deltafifo":          {"informer/internal/objects"},
-	"informer/indexer":            {"informer/deltafifo", "informer/internal/objects", "informer/internal/broadcast"},
-	"informer/internal/fanout":    {"informer/indexer", "informer/internal/objects"},
-	"informer/internal/mutation": {
-		"informer/indexer", "informer/internal/fanout", "informer/internal/objects",
+	"informer/internal/wire":      {"informer/objects", "informer/internal/lean"},
+	"informer/internal/wording":   {},
+	"informer/listwatch": {
+		"informer/objects", "informer/internal/wire", "informer/internal/lean", "informer/internal/wording",
 	},
+	"informer/deltafifo": {"informer/objects"},
+	"informer/indexer": {
+		"informer/deltafifo", "informer/objects", "informer/internal/broadcast", "informer/internal/identity",
+	},
+	"informer/internal/fanout":   {"informer/handler", "informer/indexer", "informer/internal/identity"},
+	"informer/internal/mutation": {"informer/handler", "informer/indexer", "informer/objects"},
 	"informer/internal/connection": {
-		"informer/listwatch", "informer/internal/objects", "informer/internal/broadcast",
-		"informer/internal/wire",
+		"informer/listwatch", "informer/objects", "informer/internal/broadcast", "informer/internal/wire",
 	},
 	"informer/reflector": {
-		"informer/listwatch", "informer/deltafifo", "informer/internal/connection", "informer/internal/objects",
+		"informer/listwatch", "informer/deltafifo", "informer/objects", "informer/internal/connection",
+		"informer/internal/identity", "informer/internal/wording",
 	},
 }
 

@@ -21,6 +21,7 @@ import (
 
 	own "github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/handler"
 )
 
 // Cache implements controller-runtime's Cache with Flyball's informers. [NewCache] makes it.
@@ -127,7 +128,7 @@ func withDefaults(config *rest.Config, o cache.Options) (cache.Options, error) {
 // controller-runtime would.
 func informers(o cache.Options) informer.FactoryOptions {
 	return informer.FactoryOptions{
-		Scheme: o.Scheme, Mapper: o.Mapper, StandardDecoding: true, Panics: informer.CrashOnPanic,
+		Scheme: o.Scheme, Mapper: o.Mapper, StandardDecoding: true, Panics: handler.CrashOnPanic,
 		OnError: watchError(o.DefaultWatchErrorHandler),
 	}
 }

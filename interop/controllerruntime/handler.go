@@ -225,7 +225,7 @@ func (h *handlers) HasSyncedChecker() toolscache.DoneChecker { return h.entry.sy
 // registration is a handler in all parts of an entry.
 type registration struct {
 	of     *entry
-	all    []*informer.Registration
+	all    []informer.Registration
 	synced *allDone
 }
 
@@ -240,8 +240,8 @@ type source interface {
 	list(namespace string, sel labels.Selector) []client.Object
 	byIndex(name, value string) ([]client.Object, error)
 	addIndex(name string, f func(client.Object) ([]string, error)) error
-	addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (*informer.Registration, error)
-	removeHandler(ctx context.Context, r *informer.Registration) error
+	addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (informer.Registration, error)
+	removeHandler(ctx context.Context, r informer.Registration) error
 	synced() <-chan struct{}
 	waitForSync(ctx context.Context) error
 	health() informer.Health
@@ -282,7 +282,7 @@ func (t typed[T]) release()                              { informer.Release(t.in
 
 // addHandler adds one of client-go's handlers. The handler gets every state: controller-runtime's predicates see the
 // old and new object of each change, and must not miss a change that a later one reverts.
-func (t typed[T]) addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (*informer.Registration, error) {
+func (t typed[T]) addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (informer.Registration, error) {
 	return t.inf.AddHandler(informer.Handler[T]{
 		OnAdd: func(obj T, initial bool) {
 			defer utilruntime.HandleCrash()
@@ -303,7 +303,7 @@ func (t typed[T]) addHandler(h toolscache.ResourceEventHandler, resync time.Dura
 	}, informer.HandlerOptions{MaxLag: -1, Resync: resync})
 }
 
-func (t typed[T]) removeHandler(ctx context.Context, r *informer.Registration) error {
+func (t typed[T]) removeHandler(ctx context.Context, r informer.Registration) error {
 	return t.inf.RemoveHandler(ctx, r)
 }
 

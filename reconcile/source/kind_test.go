@@ -151,7 +151,7 @@ type resyncing struct {
 }
 
 func (r resyncing) AddHandler(h informer.Handler[*corev1.Pod], o informer.HandlerOptions,
-) (*informer.Registration, error) {
+) (informer.Registration, error) {
 	o.Resync = 2 * time.Minute
 	return r.Informer.AddHandler(h, o)
 }

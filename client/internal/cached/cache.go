@@ -79,7 +79,7 @@ func (c *Cache) WentBack() (back bool) {
 
 // WaitForSync waits until the first list is in the cache.
 //
-// Errors: [informer.ErrRefused] when the server refuses the list.
+// Errors: [informer.ErrForbidden] when the server refuses the list.
 func (c *Cache) WaitForSync(ctx context.Context) error {
 	if err := c.waitForSync(ctx); err != nil {
 		return fmt.Errorf("fill the cache of %s: %w", c.Writes.Name, err)

@@ -67,7 +67,7 @@ func (s stored[T]) waitForSync(ctx context.Context) error {
 	if s.informer.HasSynced() {
 		return nil
 	}
-	return s.informer.WaitForSyncOrRefusal(ctx)
+	return s.informer.WaitForSyncFailFast(ctx)
 }
 
 func (s stored[T]) release() { informer.Release(s.informer) }

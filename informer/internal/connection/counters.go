@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Counts counts what a reflector did. The names are those of informer.Stats.
+// Counts is a copy of a reflector's counters. Its fields are those of informer.Stats.
 type Counts struct {
 	Lists, Relists, Rebuilds, Watches, Events, Bookmarks, Errors int64
 
@@ -13,7 +13,7 @@ type Counts struct {
 	LastEvent     time.Time
 }
 
-// Counters is Counts, live.
+// Counters are the live counters of a reflector.
 type Counters struct {
 	Lists, Relists, Rebuilds, Watches atomic.Int64
 	Events, Bookmarks                 atomic.Int64
@@ -22,10 +22,10 @@ type Counters struct {
 	Reasons                           [Failures]atomic.Int64
 }
 
-// Heard notes that the server was heard of.
-func (c *Counters) Heard() { c.LastEvent.Store(time.Now().UnixNano()) }
+// Received records the time at which something came from the server.
+func (c *Counters) Received() { c.LastEvent.Store(time.Now().UnixNano()) }
 
-// Counts returns the counts of now.
+// Counts returns the current counts.
 func (c *Counters) Counts() Counts {
 	s := Counts{
 		Lists: c.Lists.Load(), Relists: c.Relists.Load(), Rebuilds: c.Rebuilds.Load(), Watches: c.Watches.Load(),

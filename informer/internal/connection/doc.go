@@ -1,8 +1,7 @@
-// Package connection is what informers know of the server that they follow: whether it is reachable, and whether it
-// is still the same.
+// Package connection tracks what informers know about the server that they follow: whether it is reachable, and whether
+// it is still the same server.
 //
-// Read failure.go, what a failed request means; status.go, how one reflector stands with the server;
-// requesterror.go and counters.go, what Health and Stats show of that. history.go and identity.go are what all
-// informers of one server know together: when its history ends, and who it is. outage.go joins the failures of all
-// of them to one line of the log.
+// Read failure.go, which classifies failed requests; status.go and counters.go, the state of one reflector's
+// connection, which Health and Stats report; history.go and identity.go, what all informers of a server share: when its
+// history ends, and its identity; outage.go, which merges the failures of all informers into one line of the log.
 package connection

@@ -10,47 +10,48 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// Failure is what a failed list or watch means to a reflector. The server says one thing in many forms; this is the
-// one place that knows them.
+// Failure is what a failed list or watch means to a reflector. Servers report one condition in many forms; Classify is
+// the only function that knows them.
 type Failure int
 
 const (
-	// Closed: the server ended the stream in good order, when it had lasted as long as it was asked for.
+	// Closed: the server ended the watch in good order, at its timeout.
 	Closed Failure = iota
-	// Early: the server ended the stream in good order, but earlier. It may be going away, and what answers the
-	// next request, be it through the same load balancer, may have another history.
+	// Early: the server ended the watch in good order, but before its timeout. It may be shutting down, and the server
+	// that answers next, even behind the same load balancer, may have another history.
 	Early
-	// Silent: nothing was heard for longer than the server may be silent. The connection is half open.
+	// Silent: the server sent nothing for longer than it may. The connection is half open.
 	Silent
-	// Broken: no connection, or it broke, or whatever is not recognised.
+	// Broken: there is no connection, or it broke. Unrecognised errors count as this.
 	Broken
-	// Expired: the server does not have that much history any more (410, in any of its forms).
+	// Expired: the server no longer has that much history (410, in any of its forms).
 	Expired
-	// Ahead: the server has not got so far yet: a replica that lags, or history that went back.
+	// Ahead: the client has seen a later version than the server. The server is a lagging replica, or its history went
+	// back.
 	Ahead
-	// ServerError: the server is there and cannot do it now (500, 503, 504).
+	// ServerError: the server cannot answer now (500, 503, 504).
 	ServerError
-	// Busy: the server wants to be asked less (429).
+	// Busy: the server wants fewer requests (429).
 	Busy
-	// Refused: the server will not do it: 401, 403, 404, 405, 406, 415, 422. Asking the same way again only helps
-	// when somebody changes something.
+	// Refused: the server rejects the request (401, 403, 404, 405, 406, 415, 422). Repeating it helps only after
+	// something was changed: a permission, for example.
 	Refused
 	// Past: the server sent an event or a bookmark from before the position.
 	Past
-	// Unverifiable: the server sent, from before the position, an object that the cache does not hold, or that
-	// cannot be decoded. It may have been deleted or changed since, or the server had left it out: both have
-	// happened. Only a list tells.
+	// Unverifiable: the server sent, from before the position, an object that the cache does not hold, or that cannot
+	// be decoded. The object may have been deleted or changed since, or the server may have left it out before; both
+	// have been seen. Only a list can tell.
 	Unverifiable
-	// Endless: the server does not end the objects of a streamed list.
+	// Endless: the server does not mark the end of a streamed list.
 	Endless
-	// History: the server's history has ended, as another informer has noticed.
+	// History: another informer has noticed that the server's history ended.
 	History
-	// Malformed: the answer made no sense, or a transform failed on it.
+	// Malformed: the answer is not valid, or a transform failed on it.
 	Malformed
-	// Failures is their number.
+	// Failures is the number of failures.
 	Failures
 )
 
@@ -61,7 +62,7 @@ func (f Failure) String() string {
 	}[f]
 }
 
-// The errors that a reflector finds by itself.
+// The errors that a reflector detects itself.
 var (
 	ErrSilent       = errors.New("the connection was silent for too long")
 	ErrEndless      = errors.New("the server did not complete the streaming list")
@@ -73,7 +74,7 @@ var (
 	ErrStale        = errors.New("the server answered with an earlier resource version than requested")
 )
 
-// TransformError says that Options.Transform failed on an object.
+// TransformError reports that Options.Transform failed on an object.
 type TransformError struct {
 	Object string
 	Err    error
@@ -83,7 +84,7 @@ func (e *TransformError) Error() string { return fmt.Sprintf("transform %s: %v",
 
 func (e *TransformError) Unwrap() error { return e.Err }
 
-// Classify finds out what err means; ctx is that of the request.
+// Classify returns what err means. ctx is the context of the request.
 func Classify(ctx context.Context, err error) Failure {
 	var (
 		decode    *objects.DecodeError
@@ -122,21 +123,25 @@ func Classify(ctx context.Context, err error) Failure {
 	}
 }
 
-// FromGateway reports whether it may have been a gateway or a load balancer that answered, for want of a server
-// (502, 503, 504).
+// FromGateway reports whether a gateway or a load balancer may have answered in place of the server (502, 503, 504).
 func FromGateway(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 502 && status.Status().Code <= 504
 }
 
-// mostRetryAfter bounds how long a server is not asked because it said so. It may have meant another unit, and a cache
-// that stands still for a day is worse than a request too early.
+// mostRetryAfter limits the Retry-After of a server. The server may have used another unit, and a cache that stands
+// still for a day is worse than a request too early.
 const mostRetryAfter = 5 * time.Minute
 
-// RetryAfter is how long the server asked not to be asked again, at most five minutes.
+// RetryAfter returns how long the server asked the client to wait, at most five minutes.
 func RetryAfter(err error) time.Duration {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		return min(time.Duration(seconds)*time.Second, mostRetryAfter)
 	}
 	return 0
 }
+
+// Forbids reports whether the server will repeat its answer until a permission is granted or the credentials are
+// changed. It does not report a kind that is not defined. That error is a NotFound, which the reader of one object
+// would take for the object's.
+func Forbids(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }

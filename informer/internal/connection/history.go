@@ -10,21 +10,20 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Server is what all informers of one server know together of the server, and of its history. The history ends when
-// a server is restored from a backup, or another server, an empty one perhaps, takes its place. Resource versions
-// of the next history mean nothing to a cache of the last one, and the next may have passed them before an informer
-// is connected again. So the first informer that notices tells all others, and each of them lists anew.
+// Server is what all informers of one server share: what they know about its identity and its history. The history ends
+// when the server is restored from a backup, or replaced by another server, perhaps an empty one. Resource versions of
+// the next history mean nothing to a cache of the last one, and the next history may have passed them before an
+// informer reconnects. So the first informer that notices interrupts all others, and each of them lists anew.
 //
-// Two things tell that a history ended: a list that may not be old (the newest, as etcd has it) is at a version
-// below one that was seen; and the server is another one: see identify. The first can be wrong about the others
-// where an API server serves several storages, as an aggregated API has one of its own: see uncertain.
+// A history has ended if the newest list (the state in etcd) has an earlier version than one that was seen, or if the
+// server has another identity; see identify. The first sign can mislead where an API server serves several storages:
+// an aggregated API has a storage of its own. See uncertain.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Server struct {
-	// identify asks the server who it is. It is called once for each outage. nil: nobody knows how to ask.
+	// identify asks the server for its identity, once per outage. nil if there is no way to ask.
 	identify func(ctx context.Context) (string, error)
-	// asking has an element while somebody asks. Sent to and received from by verify; capacity 1. It is a mutex
-	// that a context ends.
+	// asking is a mutex that gives up when a context ends: Verify sends to lock and receives to unlock. Capacity 1.
 	asking chan struct{}
 
 	outage outage
@@ -33,37 +32,38 @@ type Server struct {
 	number atomic.Int64
 
 	mu sync.Mutex
-	// identity is the server's last answer, "" if there was none.
+	// identity is the server's last answer; "" before the first.
 	identity string
-	// losses counts connections that broke; answered is their number when the last question began that was
-	// answered, negative before the first.
-	losses, answered int64
-	// uncertain has the API groups that reported an end that no other group has confirmed, and when.
+	// losses counts connections that broke. verified is the value it had when the last question that was answered
+	// began; negative before the first.
+	losses, verified int64
+	// uncertain has the API groups that reported an end which no other group has confirmed, and when they did.
 	uncertain map[string]time.Time
-	members   map[*Interrupter]struct{}
+	// reflectors are interrupted when the history ends.
+	reflectors map[*Interrupter]struct{}
 }
 
-// trustAgain is after how long an API group whose last report nobody confirmed is believed again.
+// trustAgain is how long the reports of an API group are ignored after one that no other group confirmed.
 const trustAgain = time.Hour
 
-// identifyTimeout is how long the server may take to say who it is.
+// identifyTimeout is how long the server may take to answer who it is.
 const identifyTimeout = 5 * time.Second
 
-// NewServer returns a Server whose identity is told by identify; nil: nobody knows how to ask.
+// NewServer returns a Server that calls identify for its identity. identify may be nil.
 func NewServer(identify func(ctx context.Context) (string, error)) *Server {
 	return &Server{
-		identify: identify, asking: make(chan struct{}, 1), answered: -1,
-		uncertain: map[string]time.Time{}, members: map[*Interrupter]struct{}{},
+		identify: identify, asking: make(chan struct{}, 1), verified: -1,
+		uncertain: map[string]time.Time{}, reflectors: map[*Interrupter]struct{}{},
 	}
 }
 
-// Current is the number of the history that the server is in, as far as is known.
+// Current returns the number of the server's current history.
 func (h *Server) Current() int64 { return h.number.Load() }
 
-// Ended notes that an informer of the resource was given a newest list of a version below its position, and reports
-// whether all informers are to list anew. They are not when the last such report of the resource's API group, an
-// hour ago or less, was confirmed by no other group: the group has a storage of its own, and perhaps several that
-// do not agree.
+// Ended is called by an informer of the resource that received a newest list with a version below its position. Ended
+// interrupts all informers and returns true. It does nothing and returns false if the resource's API group made the
+// same report within the last hour and no other group confirmed it: then the group has a storage of its own, perhaps
+// several that disagree.
 func (h *Server) Ended(ctx context.Context, resource, position, version string) bool {
 	group := groupOf(resource)
 	h.mu.Lock()
@@ -72,15 +72,15 @@ func (h *Server) Ended(ctx context.Context, resource, position, version string) 
 		return false
 	}
 	h.uncertain = map[string]time.Time{group: time.Now()}
-	members := h.nextLocked()
+	reflectors := h.nextLocked()
 	h.mu.Unlock()
 	klog.FromContext(ctx).Info("Server's resource versions went back; relisting all caches", "position", position,
 		"resourceVersion", version)
-	interruptAll(members)
+	interruptAll(reflectors)
 	return true
 }
 
-// Confirm notes that an informer that was told of an end saw it, too.
+// Confirm is called by an interrupted informer of the resource that saw the end of the history, too.
 func (h *Server) Confirm(resource string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,22 +91,22 @@ func (h *Server) Confirm(resource string) {
 	}
 }
 
-// groupOf returns the API group of a resource as informer.Health names it.
+// groupOf returns the API group of a resource such as "deployments.apps".
 func groupOf(resource string) string {
 	_, group, _ := strings.Cut(resource, ".")
 	return group
 }
 
-// Lost notes that a connection broke: what answers next may be another server.
+// Lost records that a connection broke. Another server may answer next, so Verify has to ask again.
 func (h *Server) Lost() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.losses++
 }
 
-// Verify asks the server who it is, unless it has said so since the last connection broke, and notes an end when it
-// is another one: so the first informer that is connected again learns for all whether the same server is back,
-// also when the new one is past all positions. A server that does not say is taken for the same.
+// Verify asks the server for its identity, unless it has answered since the last connection broke. If another server
+// has taken its place, Verify interrupts all informers. So the first informer that reconnects finds this out for all of
+// them, even if the new server is ahead of every position. A server that refuses to answer counts as the same one.
 func (h *Server) Verify(ctx context.Context) {
 	if h.identify == nil {
 		return
@@ -118,7 +118,7 @@ func (h *Server) Verify(ctx context.Context) {
 	}
 	defer func() { <-h.asking }()
 	h.mu.Lock()
-	losses, known := h.losses, h.answered == h.losses
+	losses, known := h.losses, h.verified == h.losses
 	h.mu.Unlock()
 	if known {
 		return
@@ -131,110 +131,110 @@ func (h *Server) Verify(ctx context.Context) {
 	}
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Failed to identify the server", "reason", err.Error())
-		if !Refuses(err) {
-			return // The next one asks: the server may be away again.
+		if !Forbids(err) {
+			return // The next informer asks again: the server may be away once more.
 		}
 	}
-	last, members := h.identified(identity, losses)
-	if members != nil {
+	last, reflectors := h.identified(identity, losses)
+	if reflectors != nil {
 		klog.FromContext(ctx).Info("Server was replaced by another; relisting all caches",
 			"identity", identity, "lastIdentity", last)
-		interruptAll(members)
+		interruptAll(reflectors)
 	}
 }
 
-// identified notes an answer, "" if the server refused one, to a question that began after so many losses. It
-// returns the one before, and who is to be told if the history ended.
-func (h *Server) identified(identity string, losses int64) (last string, members []*Interrupter) {
+// identified records an answer, or "" if the server refused to give one. losses is the count when the question began.
+// identified returns the last identity, and the reflectors to interrupt if the history has ended.
+func (h *Server) identified(identity string, losses int64) (last string, reflectors []*Interrupter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.answered = losses
+	h.verified = losses
 	last = h.identity
 	if identity == "" || identity == last {
 		return last, nil
 	}
 	h.identity = identity
 	if last == "" || last == absent {
-		return last, nil // Known now: a server makes its namespaces a little after it begins to answer.
+		return last, nil // It is the first identity: a new server answers before it has created its namespaces.
 	}
 	clear(h.uncertain)
 	return last, h.nextLocked()
 }
 
-// nextLocked begins the next history and returns who is to be told.
+// nextLocked begins the next history and returns the reflectors to interrupt.
 func (h *Server) nextLocked() []*Interrupter {
 	h.number.Add(1)
-	members := make([]*Interrupter, 0, len(h.members))
-	for m := range h.members {
-		members = append(members, m)
+	reflectors := make([]*Interrupter, 0, len(h.reflectors))
+	for i := range h.reflectors {
+		reflectors = append(reflectors, i)
 	}
-	return members
+	return reflectors
 }
 
-func interruptAll(members []*Interrupter) {
-	for _, m := range members {
-		m.Interrupt()
+func interruptAll(reflectors []*Interrupter) {
+	for _, i := range reflectors {
+		i.Interrupt()
 	}
 }
 
-// join has m interrupted when a history ends. leave ends that.
-func (h *Server) join(m *Interrupter) (leave func()) {
+// join registers a reflector to be interrupted when a history ends, until leave is called.
+func (h *Server) join(i *Interrupter) (leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.members[m] = struct{}{}
+	h.reflectors[i] = struct{}{}
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.members, m)
+		delete(h.reflectors, i)
 	}
 }
 
-// Interrupter ends what a reflector is doing, because its cache is not to be believed.
+// Interrupter makes a reflector drop what it is doing and list anew.
 type Interrupter struct {
-	// Woken has an element after an interruption that the reflector has not taken. Sent to by interrupt, never
-	// closed; capacity 1.
-	Woken chan struct{}
+	// Interrupted has an element after an interruption that the reflector has not taken yet. Sent to by Interrupt,
+	// never closed; capacity 1.
+	Interrupted chan struct{}
 
 	mu sync.Mutex
-	// giveUp ends the watch session under way; nil when there is none.
-	giveUp context.CancelCauseFunc
+	// abort ends the current watch session; nil if there is none.
+	abort context.CancelCauseFunc
 }
 
-func newInterrupter() *Interrupter { return &Interrupter{Woken: make(chan struct{}, 1)} }
+func newInterrupter() *Interrupter { return &Interrupter{Interrupted: make(chan struct{}, 1)} }
 
 // Interrupt makes the reflector list anew.
 func (i *Interrupter) Interrupt() {
 	select {
-	case i.Woken <- struct{}{}:
+	case i.Interrupted <- struct{}{}:
 	default:
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.giveUp != nil {
-		i.giveUp(ErrHistory)
+	if i.abort != nil {
+		i.abort(ErrHistory)
 	}
 }
 
-// During has an interruption call giveUp, until the returned function is called. One that has not been taken calls
-// it at once.
-func (i *Interrupter) During(giveUp context.CancelCauseFunc) (over func()) {
+// OnInterrupt registers abort, to be called by an interruption, until the returned function is called. If an
+// interruption has not been taken yet, abort is called at once.
+func (i *Interrupter) OnInterrupt(abort context.CancelCauseFunc) (unregister func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.giveUp = giveUp
-	if len(i.Woken) > 0 {
-		giveUp(ErrHistory)
+	i.abort = abort
+	if len(i.Interrupted) > 0 {
+		abort(ErrHistory)
 	}
 	return func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		i.giveUp = nil
+		i.abort = nil
 	}
 }
 
-// Take reports whether there was an interruption since it was last asked.
-func (i *Interrupter) Take() bool {
+// TakeInterrupt reports whether there was an interruption since the last call.
+func (i *Interrupter) TakeInterrupt() bool {
 	select {
-	case <-i.Woken:
+	case <-i.Interrupted:
 		return true
 	default:
 		return false

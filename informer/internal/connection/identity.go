@@ -8,20 +8,20 @@ import (
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/internal/wire"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// absent is the identity of a server without a kube-system namespace.
+// absent is the identity of a server that has no kube-system namespace.
 const absent = "none"
 
-// Identity returns the UID of the namespace kube-system, which exists for as long as the cluster does: nobody can
-// delete it. Every API server makes it when it finds none in its storage.
+// Identity returns the UID of the namespace kube-system. The namespace cannot be deleted, so it lives as long as the
+// cluster. An API server that finds none in its storage creates it.
 //
-// Errors: as the server's: reading it may be forbidden.
+// Errors: those of the request, which may be forbidden.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controlplane/controller/systemnamespaces; the UID is what is used for a
-// cluster's identity, as by OpenTelemetry's k8s.cluster.uid.
+// Source: k8s.io/kubernetes v1.37.1 pkg/controlplane/controller/systemnamespaces. OpenTelemetry's k8s.cluster.uid
+// identifies a cluster by the same UID.
 func Identity(ctx context.Context, client rest.Interface) (string, error) {
 	const partial = wire.JSONMedia + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + wire.JSONMedia
 	data, err := client.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem).SetHeader("Accept", partial).

@@ -5,47 +5,47 @@ import (
 	"time"
 )
 
-// outage joins the failures of all informers of one server to one: when the server goes away, every connection
-// breaks, and the log has one line for all of them. It has another when all follow again.
+// outage merges the failures of all informers of one server. When the server goes away, every connection breaks; the
+// log then has one line for all of them, and another when all are connected again.
 //
-// A connection can also fail alone, because an aggregated API is down, for example. Then others go on. So a failure
-// belongs to the outage only if no informer has opened a watch since the outage began; otherwise it begins the next
-// one. A connection that breaks once and is open again at the next attempt is no outage: load balancers do that all
-// day.
+// A connection can also fail alone, for example because an aggregated API is down, while others go on. So a failure
+// belongs to the current outage only if no informer has opened a watch since that outage began; otherwise it begins the
+// next outage. A connection that breaks once and is open again at the next attempt is not an outage: behind load
+// balancers that happens all day.
 //
 // Concurrency: all methods may be called from any goroutine.
 type outage struct {
 	mu sync.Mutex
-	// failing has the connections that fail, and when the log last had a line about each.
+	// failing has the connections that are failing.
 	failing map[*Status]*failing
-	// number counts outages. members is how many connections of the last one still fail; 0 when it is over.
+	// number counts outages. members is how many connections of the latest one still fail; 0 when it is over.
 	number, members int
-	// began is when the last outage began, and logged what was logged of it.
+	// began is when the latest outage began. logged is what was logged about it.
 	began  time.Time
 	logged logDedup
-	// answered reports whether a watch was opened since the last outage began.
+	// answered is true if a watch was opened since the latest outage began.
 	answered bool
 }
 
-// failing is a connection that fails.
+// failing is a connection that is failing.
 type failing struct {
 	// outage is the number of the outage that it belongs to.
 	outage int
-	// logged is, once the next outage has begun, when it did, or when the log had the last line about this
-	// connection. alone reports whether it had one.
+	// logged is zero until the next outage begins. Then it is that time, or the time of the last line about this
+	// connection alone. alone is true if there was such a line.
 	logged time.Time
 	alone  bool
 }
 
-// news is what the log is to be told.
-type news int
+// logLine is the line that the log should get.
+type logLine int
 
 const (
-	noNews news = iota
-	// serverNews is about the server.
-	serverNews
-	// resourceNews is about one resource.
-	resourceNews
+	logNothing logLine = iota
+	// logServer is a line about the server.
+	logServer
+	// logResource is a line about one resource.
+	logResource
 )
 
 // unreachable reports whether a failure may be an outage of the whole server.
@@ -53,64 +53,64 @@ func (f Failure) unreachable() bool {
 	return f == Silent || f == Broken || f == ServerError || f == Busy
 }
 
-// failed records that a connection failed with these words. It returns what is worth a line in the log.
-func (o *outage) failed(l *Status, words string, now time.Time) news {
+// failed records a failure of a connection, and returns the line that the log should get.
+func (o *outage) failed(s *Status, text string, now time.Time) logLine {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	f := o.failing[l]
+	f := o.failing[s]
 	switch {
 	case f == nil && o.members > 0 && !o.answered:
-		o.failing[l] = &failing{outage: o.number}
+		o.failing[s] = &failing{outage: o.number}
 		o.members++
-		return noNews
+		return logNothing
 	case f == nil:
 		o.number, o.members, o.answered, o.began = o.number+1, 1, false, now
 		if o.failing == nil {
 			o.failing = map[*Status]*failing{}
 		}
-		o.failing[l] = &failing{outage: o.number}
+		o.failing[s] = &failing{outage: o.number}
 		for _, f := range o.failing {
-			f.logged = now // Those of before have lines of their own only if they fail on for long.
+			f.logged = now // Those of earlier outages get lines of their own only if they go on failing for long.
 		}
 		clear(o.logged.kinds)
-		return noNews
-	case f.outage != o.number: // The others are back, or have begun another outage.
+		return logNothing
+	case f.outage != o.number: // The others are connected again, or have begun another outage.
 		if now.Sub(f.logged) < repeatLog {
-			return noNews
+			return logNothing
 		}
 		f.logged, f.alone = now, true
-		return resourceNews
+		return logResource
 	}
-	if o.logged.isNews(failureKind{}, words, now) {
-		return serverNews
+	if o.logged.shouldLog(failureKind{}, text, now) {
+		return logServer
 	}
-	return noNews
+	return logNothing
 }
 
-// recovered notes that a connection that may have failed follows again, or is given up. It returns what is worth a
-// line, and when the failure that is over began.
-func (o *outage) recovered(l *Status, answered bool) (news, time.Time) {
+// recovered records that a connection, which may have been failing, is open again or was given up. It returns the line
+// that the log should get, and when the failure began. answered is true if the server has answered.
+func (o *outage) recovered(s *Status, answered bool) (logLine, time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.answered = o.answered || answered
-	f := o.failing[l]
-	delete(o.failing, l)
+	f := o.failing[s]
+	delete(o.failing, s)
 	switch {
 	case f == nil:
-		return noNews, time.Time{}
+		return logNothing, time.Time{}
 	case f.outage != o.number:
 		if f.alone {
-			return resourceNews, f.logged
+			return logResource, f.logged
 		}
-		return noNews, time.Time{}
+		return logNothing, time.Time{}
 	}
 	if o.members--; o.members > 0 {
-		return noNews, time.Time{}
+		return logNothing, time.Time{}
 	}
 	clear(o.logged.kinds)
 	if o.logged.begun.IsZero() {
-		return noNews, time.Time{}
+		return logNothing, time.Time{}
 	}
 	o.logged.begun = time.Time{}
-	return serverNews, o.began
+	return logServer, o.began
 }

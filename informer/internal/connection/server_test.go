@@ -15,7 +15,7 @@ import (
 func interruptedOf(h *Server) func() bool {
 	i := newInterrupter()
 	h.join(i)
-	return i.Take
+	return i.TakeInterrupt
 }
 
 // TestHistoryOfAnotherStorage: what an API group reports is believed once. If no other group sees the same then

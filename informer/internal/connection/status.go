@@ -13,52 +13,51 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
 const (
-	// repeatLog is how often a failure that goes on is logged again.
+	// repeatLog is how often a lasting failure is logged again.
 	repeatLog = 5 * time.Minute
-	// flapLog is how long a failure that was logged, has ended, and is back with the same words is not logged again.
+	// flapLog is how long a failure that ended and came back with the same text is not logged again.
 	flapLog = time.Minute
 )
 
-// Status is the state of one reflector's connection to the server: what informer.Health and
-// informer.Stats report, and what is worth a line in the log.
+// Status is the state of one reflector's connection to the server. informer.Health and informer.Stats report it, and it
+// decides what goes into the log.
 type Status struct {
 	Counters
 	resource, namespace string
 	onError             func(context.Context, error)
-	// news is announced after each failure; nil when nobody listens.
-	news *broadcast.Broadcast
+	// failed is announced after each failure; may be nil.
+	failed *broadcast.Broadcast
 	// Server is shared by all informers of the server.
 	Server *Server
-	// Interrupter ends what the reflector is doing when the cache is not to be believed.
+	// Interrupter makes the reflector list anew when its cache cannot be trusted.
 	*Interrupter
 
 	mu sync.Mutex
-	// err is the last failure since both a list and a watch succeeded; nil when all is well.
-	err *RequestError
-	// since is when the run of failures began, or, when err is nil, when it ended; zero before the first attempt
-	// ended.
+	// err is the last failure; nil once both a list and a watch have succeeded after it.
+	err *listwatch.RequestError
+	// since is when the current run of failures began or, if err is nil, when the last one ended. Zero before the first
+	// attempt.
 	since  time.Time
 	logged logDedup
-	// unread has, by key, the objects that are there in a state that could not be decoded. Written by the reflector
-	// only.
+	// unread has, by key, the existing objects whose state could not be decoded. Only the reflector writes it.
 	unread map[string]*objects.DecodeError
 }
 
 // StatusOptions configure a [Status]. The zero value works.
 type StatusOptions struct {
-	// Resource and Namespace stand in errors and logs.
+	// Resource and Namespace appear in errors and logs.
 	Resource, Namespace string
-	// Server is what is known of the server; nil is nothing.
+	// Server is shared by all informers of the server; nil means a Server of its own.
 	Server *Server
-	// Failed is announced after each failure; nil when nobody listens.
+	// Failed is announced after each failure; may be nil.
 	Failed *broadcast.Broadcast
-	// OnError is told of every failure; may be nil.
+	// OnError is called after each failure; may be nil.
 	OnError func(context.Context, error)
 }
 
@@ -68,89 +67,89 @@ func NewStatus(o StatusOptions) *Status {
 		o.Server = NewServer(nil)
 	}
 	return &Status{
-		resource: o.Resource, namespace: o.Namespace, onError: o.OnError, news: o.Failed, Server: o.Server,
+		resource: o.Resource, namespace: o.Namespace, onError: o.OnError, failed: o.Failed, Server: o.Server,
 		Interrupter: newInterrupter(),
 	}
 }
 
-// Follow has the status take part in what is known of the server, until the returned function is called.
-func (l *Status) Follow() (leave func()) {
-	leaveServer := l.Server.join(l.Interrupter)
+// Follow registers the reflector with the Server, until the returned function is called.
+func (s *Status) Follow() (leave func()) {
+	leaveServer := s.Server.join(s.Interrupter)
 	return func() {
 		leaveServer()
-		l.Server.outage.recovered(l, false)
+		s.Server.outage.recovered(s, false)
 	}
 }
 
-// AnyUnreadable reports whether an object cannot be decoded. Only the reflector may ask, which alone changes the
-// answer.
-func (l *Status) AnyUnreadable() bool { return len(l.unread) > 0 }
+// AnyUnreadable reports whether there are objects that cannot be decoded. It takes no lock, so only the reflector,
+// which alone writes unread, may call it.
+func (s *Status) AnyUnreadable() bool { return len(s.unread) > 0 }
 
-// Failed notes a failure. The first of its kind is logged, repetitions only now and then: an outage of an hour is a
-// few lines, not thousands, however many informers the server has; see outage. What is refused is one line: it
-// stays so until somebody changes something, and Health says it.
-func (l *Status) Failed(ctx context.Context, verb string, err error) {
-	l.Errors.Add(1)
-	e := &RequestError{Verb: verb, Resource: l.resource, Namespace: l.namespace, Err: err}
+// Failed records a failure, and logs it if it is new. Repetitions are logged only now and then, so an outage of an hour
+// is a few lines, not thousands, however many informers the server has; see outage. A rejected request is logged once:
+// it will be rejected until something is changed, and Health shows it.
+func (s *Status) Failed(ctx context.Context, verb string, err error) {
+	s.Errors.Add(1)
+	e := &listwatch.RequestError{Verb: verb, Resource: s.resource, Namespace: s.namespace, Err: err}
 	text, now := e.Error(), time.Now()
 	kind := failureKind{
 		Classify(ctx, err), apierrors.ReasonForError(err),
 		errors.As(err, new(*listwatch.UnknownKindError)),
 	}
-	n := noNews
+	log := logNothing
 	if kind.failure.unreachable() {
-		n = l.Server.outage.failed(l, err.Error(), now)
+		log = s.Server.outage.failed(s, err.Error(), now)
 	} else {
-		l.Answered(ctx) // With a refusal, for example.
+		s.Answered(ctx) // The server did answer, if only to reject the request.
 	}
 
-	l.mu.Lock()
-	if l.err == nil {
-		l.since = now
+	s.mu.Lock()
+	if s.err == nil {
+		s.since = now
 	}
-	l.err = e
-	if !kind.failure.unreachable() && l.logged.isNews(kind, text, now) {
-		n = resourceNews
+	s.err = e
+	if !kind.failure.unreachable() && s.logged.shouldLog(kind, text, now) {
+		log = logResource
 	}
-	since := l.since
-	l.mu.Unlock()
+	since := s.since
+	s.mu.Unlock()
 
-	if l.news != nil {
-		l.news.Announce()
+	if s.failed != nil {
+		s.failed.Announce()
 	}
-	if l.onError != nil {
-		l.onError(ctx, e)
+	if s.onError != nil {
+		s.onError(ctx, e)
 	}
-	log := klog.FromContext(ctx)
-	switch n {
-	case serverNews:
-		log.Info("API server is unavailable", "reason", text, "duration", now.Sub(since))
-	case resourceNews:
-		log.Info("Failed to list or watch resource", "reason", text, "duration", now.Sub(since))
+	logger := klog.FromContext(ctx)
+	switch log {
+	case logServer:
+		logger.Info("API server is unavailable", "reason", text, "duration", now.Sub(since))
+	case logResource:
+		logger.Info("Failed to list or watch resource", "reason", text, "duration", now.Sub(since))
 	default:
-		log.V(4).Info("Still failing to list or watch resource", "reason", text)
+		logger.V(4).Info("Still failing to list or watch resource", "reason", text)
 	}
 }
 
-// Answered notes that the server is there. The end of an outage is logged.
-func (l *Status) Answered(ctx context.Context) {
-	switch n, begun := l.Server.outage.recovered(l, true); n {
-	case serverNews:
+// Answered records that the server is reachable. It logs the end of an outage.
+func (s *Status) Answered(ctx context.Context) {
+	switch log, begun := s.Server.outage.recovered(s, true); log {
+	case logServer:
 		klog.FromContext(ctx).Info("API server is available again", "duration", time.Since(begun))
-	case resourceNews:
+	case logResource:
 		klog.FromContext(ctx).Info("Listing and watching resource again", "duration", time.Since(begun))
 	}
 }
 
-// Unreadable notes an object that could not be decoded. It is logged once for as long as it stays so.
-func (l *Status) Unreadable(ctx context.Context, e *objects.DecodeError) {
-	l.mu.Lock()
-	_, known := l.unread[e.Key]
-	if l.unread == nil {
-		l.unread = map[string]*objects.DecodeError{}
+// Unreadable records an object that could not be decoded. It is logged again only after it was readable in between.
+func (s *Status) Unreadable(ctx context.Context, e *objects.DecodeError) {
+	s.mu.Lock()
+	_, known := s.unread[e.Key]
+	if s.unread == nil {
+		s.unread = map[string]*objects.DecodeError{}
 	}
-	l.unread[e.Key] = e
-	l.mu.Unlock()
+	s.unread[e.Key] = e
+	s.mu.Unlock()
 	log := klog.FromContext(ctx)
 	if known {
 		log = log.V(4)
@@ -159,112 +158,113 @@ func (l *Status) Unreadable(ctx context.Context, e *objects.DecodeError) {
 		"resourceVersion", e.Version, "reason", e.Err.Error())
 }
 
-// Readable notes that what is under key can be decoded, or is gone, as of a version.
-func (l *Status) Readable(key, version string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e := l.unread[key]; e != nil && !versions.Earlier(version, e.Version) {
-		delete(l.unread, key)
+// Readable records that, as of a version, the object under key can be decoded, or is gone.
+func (s *Status) Readable(key, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.unread[key]; e != nil && !versions.Earlier(version, e.Version) {
+		delete(s.unread, key)
 	}
 }
 
-// Listed notes a complete list and what of it could not be decoded. It does not take back that watching fails.
-func (l *Status) Listed(ctx context.Context, unreadable []*objects.DecodeError) {
+// Listed records a complete list, with its objects that could not be decoded. A failure to watch stays recorded.
+func (s *Status) Listed(ctx context.Context, unreadable []*objects.DecodeError) {
 	still := make(map[string]bool, len(unreadable))
 	for _, e := range unreadable {
 		still[e.Key] = true
-		l.Unreadable(ctx, e)
+		s.Unreadable(ctx, e)
 	}
-	l.mu.Lock()
-	maps.DeleteFunc(l.unread, func(key string, _ *objects.DecodeError) bool { return !still[key] })
-	if l.since.IsZero() || l.err != nil && l.err.Verb == "list" {
-		l.recoverLocked()
+	s.mu.Lock()
+	maps.DeleteFunc(s.unread, func(key string, _ *objects.DecodeError) bool { return !still[key] })
+	if s.since.IsZero() || s.err != nil && s.err.Verb == "list" {
+		s.recoverLocked()
 	}
-	l.mu.Unlock()
+	s.mu.Unlock()
 }
 
-// Watching notes that a watch is open. The end of what was logged is logged, too.
-func (l *Status) Watching(ctx context.Context) {
-	l.Answered(ctx)
-	l.mu.Lock()
-	if l.err != nil {
-		l.recoverLocked()
+// Watching records that a watch is open. If a failure was logged, its end is logged, too.
+func (s *Status) Watching(ctx context.Context) {
+	s.Answered(ctx)
+	s.mu.Lock()
+	if s.err != nil {
+		s.recoverLocked()
 	}
-	begun := l.logged.begun
-	l.logged.begun = time.Time{}
-	l.mu.Unlock()
+	begun := s.logged.begun
+	s.logged.begun = time.Time{}
+	s.mu.Unlock()
 	if !begun.IsZero() {
 		klog.FromContext(ctx).Info("Listing and watching resource again", "duration", time.Since(begun))
 	}
 }
 
-func (l *Status) recoverLocked() {
-	l.err, l.since = nil, time.Now()
-	clear(l.logged.kinds)
+func (s *Status) recoverLocked() {
+	s.err, s.since = nil, time.Now()
+	clear(s.logged.kinds)
 }
 
 // Unreadables returns how many objects cannot be decoded, and the error of the first by key.
-func (l *Status) Unreadables() (n int, first error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.unread) == 0 {
+func (s *Status) Unreadables() (n int, first error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unread) == 0 {
 		return 0, nil
 	}
-	return len(l.unread), l.unread[slices.Min(slices.Collect(maps.Keys(l.unread)))]
+	return len(s.unread), s.unread[slices.Min(slices.Collect(maps.Keys(s.unread)))]
 }
 
-// ListFails reports whether the last failure, which still lasts, was that of a list.
-func (l *Status) ListFails() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err != nil && l.err.Verb == "list"
+// ListFails reports whether the current failure is one of a list.
+func (s *Status) ListFails() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err != nil && s.err.Verb == "list"
 }
 
-// Health returns since when which failure lasts, or, with nil, since when there is none.
-func (l *Status) Health() (since time.Time, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err == nil {
-		return l.since, nil
+// Health returns the current failure and when it began or, if there is none, nil and when the last one ended.
+func (s *Status) Health() (since time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		return s.since, nil
 	}
-	return l.since, l.err
+	return s.since, s.err
 }
 
-// logDedup keeps a failure that goes on from filling the log. It has what was logged.
+// logDedup keeps a lasting failure from filling the log. It remembers what was logged.
 type logDedup struct {
-	// kinds has when each kind of failure was logged last. Invariant: empty when nothing fails.
+	// kinds has the time at which each kind of failure was logged last. Invariant: empty when nothing fails.
 	kinds map[failureKind]time.Time
-	// words and at are the last line.
-	words string
-	at    time.Time
-	// begun is when the first failure was logged that is not over; zero when the log knows of none.
+	// text and at are those of the last line.
+	text string
+	at   time.Time
+	// begun is when the current failure was first logged; zero if it was not, or there is none.
 	begun time.Time
 }
 
-// failureKind tells failures apart that are worth a line each. The verb does not: without a permission a watch
-// fails, and then the list that is tried instead.
+// failureKind distinguishes failures that deserve a line each. It does not include the verb: without a permission the
+// watch fails, and then also the list that is tried instead.
 type failureKind struct {
 	failure Failure
 	reason  metav1.StatusReason
-	// unknown says that the server has no such kind: more than that there is nothing to watch.
+	// unknown is true if the server does not serve the kind. That deserves its own line, though its reason is NotFound
+	// as well.
 	unknown bool
 }
 
-// isNews reports whether a failure is worth a line, and notes that it got one.
-func (t *logDedup) isNews(kind failureKind, words string, now time.Time) bool {
-	if last, before := t.kinds[kind]; before {
+// shouldLog reports whether a failure deserves a line, and records that it got one.
+func (d *logDedup) shouldLog(kind failureKind, text string, now time.Time) bool {
+	if last, before := d.kinds[kind]; before {
 		if kind.failure == Refused || now.Sub(last) < repeatLog {
 			return false
 		}
-	} else if words == t.words && now.Sub(t.at) < flapLog {
+	} else if text == d.text && now.Sub(d.at) < flapLog {
 		return false
 	}
-	if t.kinds == nil {
-		t.kinds = map[failureKind]time.Time{}
+	if d.kinds == nil {
+		d.kinds = map[failureKind]time.Time{}
 	}
-	if t.begun.IsZero() {
-		t.begun = now
+	if d.begun.IsZero() {
+		d.begun = now
 	}
-	t.kinds[kind], t.words, t.at = now, words, now
+	d.kinds[kind], d.text, d.at = now, text, now
 	return true
 }

@@ -1,41 +1,42 @@
 package fanout
 
 import (
+	"reflect"
+
 	"github.com/flyball-dev/flyball/informer/indexer"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/identity"
 )
 
-import "reflect"
-
-// coalesced is a coalescing buffer: what a listener that lags has not been told. It has, per object, the state that
-// the listener was told last and the newest.
+// coalesced is a coalescing buffer: the changes that a lagging listener has not received, merged by object. It keeps
+// the state that the listener received last, and the newest.
 //
 // Memory: two states per object that changed, whatever the number of changes.
 type coalesced[T any] struct {
 	objects map[string]*coalescedObject[T]
-	// order has the objects by their first change. Those that came to nothing stay, dead, until there are too many.
+	// order has the objects by their first change. Objects that need no call any more stay in it, dead, until they are
+	// more than half.
 	order []*coalescedObject[T]
 	dead  int
 	// synced is as in [Batch].
 	synced bool
 }
 
-// coalescedObject is all that happened under one key since the listener was told something about it.
+// coalescedObject merges all changes under one key since the listener was last called for it.
 type coalescedObject[T any] struct {
 	key string
-	// told says that the listener knows an object under the key: old.
-	told bool
-	old  T
-	// ended says that the object old is gone; last is its last known state, stale as in [indexer.Change].
-	ended bool
-	last  T
-	stale bool
-	// lives says that there is an object now: now. When told and not ended it is a later state of old, otherwise
-	// another.
-	lives   bool
+	// known is true if the listener knows an object under this key; old is the state that it received last.
+	known bool
+	old   T
+	// deleted is true if the object old is gone. last is its last known state, and stale as in [indexer.Change].
+	deleted bool
+	last    T
+	stale   bool
+	// exists is true if there is an object now, in the state now. If known is set and deleted is not, now is a later
+	// state of old; otherwise it is another object.
+	exists  bool
 	now     T
 	initial bool
-	// resync says that now is old, to be repeated.
+	// resync is true if now is old, which a resync repeats.
 	resync bool
 	dead   bool
 }
@@ -44,8 +45,8 @@ func newCoalesced[T any]() *coalesced[T] {
 	return &coalesced[T]{objects: map[string]*coalescedObject[T]{}}
 }
 
-// fold adds a batch. It returns how many notifications fewer there are than there would be had nothing been merged.
-func (m *coalesced[T]) fold(b *Batch[T]) (away int64) {
+// merge adds a batch. It returns how many calls the merge has saved.
+func (m *coalesced[T]) merge(b *Batch[T]) (away int64) {
 	m.synced = m.synced || b.Synced
 	for i := range b.Changes {
 		c := &b.Changes[i]
@@ -53,13 +54,13 @@ func (m *coalesced[T]) fold(b *Batch[T]) (away int64) {
 		if o == nil {
 			o = &coalescedObject[T]{key: c.Key}
 			if c.Type != indexer.ChangeAdd {
-				o.told, o.old = true, c.Old
+				o.known, o.old = true, c.Old
 			}
 			m.objects[c.Key] = o
 			m.order = append(m.order, o)
 		}
 		before := o.calls()
-		o.fold(c)
+		o.merge(c)
 		away += before + 1 - o.calls()
 		if o.calls() == 0 {
 			m.forget(o)
@@ -68,7 +69,7 @@ func (m *coalesced[T]) fold(b *Batch[T]) (away int64) {
 	return away
 }
 
-// forget drops an object that came and went unseen.
+// forget drops an object that the listener never saw.
 func (m *coalesced[T]) forget(o *coalescedObject[T]) {
 	delete(m.objects, o.key)
 	o.dead = true
@@ -85,35 +86,35 @@ func (m *coalesced[T]) forget(o *coalescedObject[T]) {
 	m.order, m.dead = live, 0
 }
 
-func (o *coalescedObject[T]) fold(c *indexer.Change[T]) {
+func (o *coalescedObject[T]) merge(c *indexer.Change[T]) {
 	switch c.Type {
 	case indexer.ChangeAdd:
-		o.lives, o.now, o.initial = true, c.New, c.Initial
+		o.exists, o.now, o.initial = true, c.New, c.Initial
 	case indexer.ChangeUpdate:
-		o.lives, o.now, o.resync = true, c.New, false
-		same := o.told && !o.ended && objects.Identify(o.old).SameState(objects.Identify(o.now))
+		o.exists, o.now, o.resync = true, c.New, false
+		same := o.known && !o.deleted && identity.Of(o.old).SameState(identity.Of(o.now))
 		if same && reflect.DeepEqual(o.old, o.now) {
-			o.lives = false // There and back, as when the server's history went back.
+			o.exists = false // Back to the old state, as after a restore from backup.
 		}
 	case indexer.ChangeResync:
-		if !o.lives {
-			o.lives, o.now, o.resync = true, c.New, true
+		if !o.exists {
+			o.exists, o.now, o.resync = true, c.New, true
 		}
 	case indexer.ChangeDelete:
 		var none T
-		o.lives, o.now, o.resync = false, none, false
-		if o.told && !o.ended {
-			o.ended, o.last, o.stale = true, c.New, c.Stale
+		o.exists, o.now, o.resync = false, none, false
+		if o.known && !o.deleted {
+			o.deleted, o.last, o.stale = true, c.New, c.Stale
 		}
 	}
 }
 
-// calls is the number of notifications o comes to.
+// calls returns the number of calls that o stands for.
 func (o *coalescedObject[T]) calls() (n int64) {
-	if o.ended {
+	if o.deleted {
 		n++
 	}
-	if o.lives {
+	if o.exists {
 		n++
 	}
 	return n
@@ -126,16 +127,16 @@ func (m *coalesced[T]) batch() *Batch[T] {
 		if o.dead {
 			continue
 		}
-		if o.ended {
+		if o.deleted {
 			b.Changes = append(b.Changes, indexer.Change[T]{
 				Type: indexer.ChangeDelete, Key: o.key, Old: o.old, New: o.last, Stale: o.stale,
 			})
 		}
-		if !o.lives {
+		if !o.exists {
 			continue
 		}
 		switch {
-		case !o.told || o.ended:
+		case !o.known || o.deleted:
 			b.Changes = append(b.Changes,
 				indexer.Change[T]{Type: indexer.ChangeAdd, Key: o.key, New: o.now, Initial: o.initial})
 		case o.resync:

@@ -1,5 +1,6 @@
-// Package fanout gives every change of the cache to every handler, each at its own pace.
+// Package fanout delivers every change of the cache to every handler, each at its own pace.
 //
-// Read handler.go, what users give and get; fanout.go, the log of batches that all handlers read; listener.go, one
-// handler's place in that log and its calls; coalesce.go, what a handler that lags is told instead of the log.
+// Read fanout.go, the log of batches that all handlers read, and a change's way from it to the handler's function;
+// listener.go, one handler's place in the log, and how it joins and leaves; coalesce.go, the buffer that replaces the
+// log for a handler that lags.
 package fanout

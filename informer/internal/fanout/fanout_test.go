@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
@@ -15,10 +16,10 @@ import (
 func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
 	m := newCoalesced[int]()
 	stays := 1
-	m.fold(&Batch[int]{Changes: []indexer.Change[int]{{Type: indexer.ChangeAdd, Key: "default/stays", New: stays}}})
+	m.merge(&Batch[int]{Changes: []indexer.Change[int]{{Type: indexer.ChangeAdd, Key: "default/stays", New: stays}}})
 	for i := range 10_000 {
 		key := fmt.Sprint("default/", i)
-		m.fold(
+		m.merge(
 			&Batch[int]{
 				Changes: []indexer.Change[int]{
 					{Type: indexer.ChangeAdd, Key: key, New: stays},
@@ -37,11 +38,12 @@ func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
 
 // TestFewLargeBatchesAreMerged: a busy server makes few batches of many changes; those count, too.
 func TestFewLargeBatchesAreMerged(t *testing.T) {
-	f, l := New[int](ContainPanics), newListener(Handler[int]{}, HandlerOptions{})
-	l.served = true // By a goroutine that is stuck.
-	if err := f.add(l, &Batch[int]{}); err != nil {
+	f := New[int](handler.ContainPanics)
+	l, err := f.Join(handler.Handler[int]{}, handler.Options{}, Batch[int]{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	l.served = true // By a goroutine that is stuck.
 	one, two := 1, 2
 	for range 3 {
 		f.Publish(
@@ -53,7 +55,7 @@ func TestFewLargeBatchesAreMerged(t *testing.T) {
 			},
 		)
 	}
-	if st := f.statsOf(l); st.Pending != 1 || st.Merged != 3*(maxBehind/2+1)-1 {
+	if st := l.Stats(); st.Pending != 1 || st.Merged != 3*(maxBehind/2+1)-1 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -61,8 +63,8 @@ func TestFewLargeBatchesAreMerged(t *testing.T) {
 // TestResyncIsMonotonic (case 23): the schedule has a monotonic reading, so that setting the clock does not bring a
 // burst of resyncs forward. (The time of a bubble has no such reading.)
 func TestResyncIsMonotonic(t *testing.T) {
-	f := New[int](ContainPanics)
-	if _, err := f.Join(Handler[int]{}, HandlerOptions{Resync: time.Minute}, Batch[int]{}); err != nil {
+	f := New[int](handler.ContainPanics)
+	if _, err := f.Join(handler.Handler[int]{}, handler.Options{Resync: time.Minute}, Batch[int]{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, at := f.DueResync(time.Now()); !strings.Contains(at.String(), " m=+") {

@@ -1,78 +1,81 @@
 package fanout
 
 import (
-	"fmt"
-	"runtime/debug"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/klog/v2"
-
-	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/informer/handler"
 )
 
-// defaultMaxLag is HandlerOptions.MaxLag when that is 0.
+// defaultMaxLag is used when [handler.Options].MaxLag is 0.
 const defaultMaxLag = 64
 
-// maxBehind is how many changes a listener may be behind, whatever the number of batches. A busy server makes large
+// maxBehind is how many changes a listener may be behind, whatever the number of batches: a busy server makes large
 // batches.
 const maxBehind = 4096
 
 // minResync is the shortest resync interval.
 const minResync = time.Second
 
-// Listener is one registered handler: where it stands in the log, and its delivery.
+// Listener is one registered handler with its place in the log. It is the [handler.Registration] that users get.
 type Listener[T any] struct {
-	handler Handler[T]
+	fan     *Fanout[T]
+	handler handler.Handler[T]
 	name    string
-	// maxLag is how many batches it may be behind; negative: any number.
+	// maxLag is how many batches the listener may be behind; negative means any number.
 	maxLag int
 	resync time.Duration
-	synced chan struct{} // See Registration.synced.
-	// gone is closed when nothing will be delivered any more, by whoever sees to that under the fanout's mu.
-	gone chan struct{}
+	// synced is closed by the listener's own goroutine, after the last call for the initial list. Nothing is sent.
+	synced chan struct{}
+	// done is closed by finishLocked. Nothing is sent.
+	done chan struct{}
 
-	// The fields down to pending are guarded by the fanout's mu.
+	// The fields from here to mergedAway are guarded by the fanout's mu.
 
-	// cursor is the link of the log to take next.
+	// cursor is the batch to take next.
 	cursor *Batch[T]
-	// first is the cache at the time of joining, to be delivered before the log; nil once taken.
+	// first is the content of the cache when the listener joined. It comes before the log; nil once taken.
 	first *Batch[T]
-	// buffer stands for first and all of the log when the listener lags; nil otherwise. Invariant: then first is nil
-	// and cursor is the end of the log.
+	// buffer replaces first and the log while the listener lags; otherwise nil. Invariant: while it is set, first is
+	// nil and cursor is the end of the log.
 	buffer *coalesced[T]
-	// last is the link to stop before; nil unless the listener parted.
+	// last is the batch to stop before; nil unless the listener was removed.
 	last *Batch[T]
-	// lag is the number of filled links from cursor on, behind that of the changes in those that concern it.
+	// lag is the number of filled batches from cursor on. behind counts the changes in those of them that are for this
+	// listener.
 	lag, behind int
-	// served says that a goroutine delivers.
-	served   bool
-	left     bool
+	// served is true while a goroutine delivers to the listener.
+	served bool
+	// finished is true when done is closed.
+	finished bool
 	resyncAt time.Time
-	// pending counts all notifications that were ever meant for it less those merged away; taken tells how many
-	// were given.
+	// pending counts all changes ever published to the listener, less those merged away. taken counts those delivered.
 	pending    int64
 	mergedAway int64
 
 	// taken and panics are written by the delivering goroutine.
 	taken, panics atomic.Int64
-	// began is when the delivery of the batch under way began, in Unix nanoseconds, 0 when none is; busy the time
-	// all others took. Per batch, not per call: reading the clock costs as much as a small handler.
+	// began is when the delivery of the current batch began, in Unix nanoseconds, and 0 when idle. busy is the time
+	// that all earlier deliveries took. Both are measured once a batch, because reading the clock costs as much as a
+	// small handler.
 	began, busy atomic.Int64
-	// call is the state of the delivery: see begin.
+	// call holds the bits calling and stopped.
 	call atomic.Uint32
 }
 
-// The bits of listener.call.
 const (
-	calling uint32 = 1 << iota // A call has begun and not ended.
-	cutOff                     // No call may begin.
+	calling uint32 = 1 << iota // A call has begun and has not returned.
+	stopped                    // No call may begin.
 )
 
-func newListener[T any](h Handler[T], o HandlerOptions) *Listener[T] {
+func newListener[T any](f *Fanout[T], h handler.Handler[T], o handler.Options) *Listener[T] {
 	l := &Listener[T]{
-		handler: h, name: o.Name, maxLag: o.MaxLag, resync: o.Resync,
-		synced: make(chan struct{}), gone: make(chan struct{}),
+		fan: f, handler: h, name: o.Name, maxLag: o.MaxLag, resync: o.Resync,
+		synced: make(chan struct{}), done: make(chan struct{}),
 	}
 	if l.maxLag == 0 {
 		l.maxLag = defaultMaxLag
@@ -85,137 +88,214 @@ func newListener[T any](h Handler[T], o HandlerOptions) *Listener[T] {
 	return l
 }
 
-// lags reports whether l is to leave the log, or has left it.
+// Join registers a handler. The handler first receives the current contents of the cache (first), then every batch
+// published after Join returns. The caller keeps the cache from changing between reading first and the return.
+//
+// Errors: [handler.ErrStopped].
+func (f *Fanout[T]) Join(h handler.Handler[T], o handler.Options, first Batch[T]) (*Listener[T], error) {
+	l := newListener(f, h, o)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stopped {
+		return nil, handler.ErrStopped
+	}
+	l.name = f.uniqueNameLocked(l.name)
+	l.cursor, l.first = f.end, &first
+	l.pending = int64(len(first.Changes))
+	f.listeners = append(f.listeners, l)
+	if first.Synced || len(first.Changes) > 0 {
+		f.wakeLocked(l)
+	}
+	return l, nil
+}
+
+// uniqueNameLocked returns name, with a number appended if another listener has it: metrics are labelled by name.
+func (f *Fanout[T]) uniqueNameLocked(name string) string {
+	unique := name
+	for n := 2; slices.ContainsFunc(f.listeners, func(l *Listener[T]) bool { return l.name == unique }); n++ {
+		unique = name + "-" + strconv.Itoa(n)
+	}
+	return unique
+}
+
+// Remove removes the handler that r registers, whatever its object type. See informer.Informer.RemoveHandler.
+func Remove(ctx context.Context, r handler.Registration) error {
+	l, ok := r.(interface {
+		remove(ctx context.Context) error
+	})
+	if !ok {
+		return errors.New("the registration was not returned by AddHandler")
+	}
+	return l.remove(ctx)
+}
+
+// remove takes l off the log, then waits until everything published before was delivered, or ctx ends.
+//
+// Errors: a [handler.UndeliveredError].
+func (l *Listener[T]) remove(ctx context.Context) error {
+	if !l.detach() {
+		return nil
+	}
+	select {
+	case <-l.done:
+	default:
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+		}
+	}
+	running := l.stopCalls()
+	l.fan.mu.Lock()
+	count := l.pending - l.taken.Load()
+	l.fan.mu.Unlock()
+	if count == 0 && !running {
+		return nil
+	}
+	err := ctx.Err()
+	if err == nil {
+		err = handler.ErrStopped
+	}
+	return &handler.UndeliveredError{Handler: l.name, Count: count, Running: running, Err: err}
+}
+
+// detach keeps later batches from reaching l. It returns false if l was already removed.
+func (l *Listener[T]) detach() bool {
+	f := l.fan
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.Index(f.listeners, l)
+	if i < 0 {
+		return false
+	}
+	f.listeners = slices.Delete(f.listeners, i, i+1)
+	l.last = f.end
+	if !l.served {
+		l.finishLocked()
+	}
+	return true
+}
+
+// stopCalls keeps further calls from beginning, and reports whether one is running.
+func (l *Listener[T]) stopCalls() (running bool) {
+	return l.call.Or(stopped)&calling != 0
+}
+
+// finishLocked records that nothing will be delivered to l any more.
+func (l *Listener[T]) finishLocked() {
+	if !l.finished {
+		l.finished = true
+		close(l.done)
+	}
+}
+
+// lags reports whether l must leave the log, or has left it already.
 func (l *Listener[T]) lags() bool {
 	return l.buffer != nil || (l.maxLag > 0 && (l.lag > l.maxLag || (l.lag > 1 && l.behind > maxBehind)))
 }
 
-// mergeLocked moves all that l has not taken into its coalescing buffer.
+// mergeLocked moves everything that l has not taken yet into its coalescing buffer.
 func (l *Listener[T]) mergeLocked() {
 	if l.buffer == nil {
 		l.buffer = newCoalesced[T]()
 	}
-	fold := func(b *Batch[T]) {
-		away := l.buffer.fold(b)
+	merge := func(b *Batch[T]) {
+		away := l.buffer.merge(b)
 		l.mergedAway += away
 		l.pending -= away
 	}
 	if l.first != nil {
-		fold(l.first)
+		merge(l.first)
 		l.first = nil
 	}
 	for ; l.cursor.next != nil; l.cursor = l.cursor.next {
-		if l.cursor.concerns(l) {
-			fold(l.cursor)
+		if l.cursor.isFor(l) {
+			merge(l.cursor)
 		}
 	}
 	l.lag, l.behind = 0, 0
 }
 
-// nextLocked takes what is to be delivered next; false when there is nothing.
-func (l *Listener[T]) nextLocked() (delivery[T], bool) {
-	if b := l.first; b != nil {
-		l.first = nil
-		return b.delivery(), true
-	}
-	if m := l.buffer; m != nil {
-		l.buffer = nil
-		return m.batch().delivery(), true
-	}
-	for l.cursor.next != nil && l.cursor != l.last {
-		b := l.cursor
-		l.cursor = b.next
-		l.lag--
-		if b.concerns(l) {
-			l.behind -= len(b.Changes)
-			return b.delivery(), true
+// DueResync returns the listeners whose resync is due at now, and when the next one is due; the zero time if no
+// listener has a resync. It schedules the next resync of the listeners that it returns.
+func (f *Fanout[T]) DueResync(now time.Time) (due []*Listener[T], next time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.listeners {
+		if l.resync == 0 {
+			continue
+		}
+		if l.resyncAt.IsZero() {
+			l.resyncAt = now.Add(l.resync)
+		}
+		if !l.resyncAt.After(now) {
+			due = append(due, l)
+			l.resyncAt = now.Add(l.resync)
+		}
+		if next.IsZero() || l.resyncAt.Before(next) {
+			next = l.resyncAt
 		}
 	}
-	return delivery[T]{}, false
+	return due, next
 }
 
-// leave marks that nothing will be delivered any more.
-func (l *Listener[T]) leave() {
-	if !l.left {
-		l.left = true
-		close(l.gone)
+// Name implements [handler.Registration].
+func (l *Listener[T]) Name() string { return l.name }
+
+// HasSynced implements [handler.Registration].
+func (l *Listener[T]) HasSynced() bool {
+	select {
+	case <-l.synced:
+		return true
+	default:
+		return false
 	}
 }
 
+// Synced implements [handler.Registration].
+func (l *Listener[T]) Synced() <-chan struct{} { return l.synced }
+
 func (l *Listener[T]) markSynced() {
-	select {
-	case <-l.synced:
-	default:
+	if !l.HasSynced() {
 		close(l.synced)
 	}
 }
 
-// deliver calls the handler. It returns false when l was cut off: before the call, which then does not happen, or
-// during it.
-func (l *Listener[T]) deliver(c *indexer.Change[T], policy PanicPolicy, log klog.Logger) bool {
-	if !l.call.CompareAndSwap(0, calling) {
-		return false
+// Done implements [handler.Registration].
+func (l *Listener[T]) Done() <-chan struct{} { return l.done }
+
+// Stats implements [handler.Registration].
+func (l *Listener[T]) Stats() handler.Stats {
+	l.fan.mu.Lock()
+	defer l.fan.mu.Unlock()
+	return l.statsLocked()
+}
+
+// Stats returns the counters of each handler, in order of registration.
+func (f *Fanout[T]) Stats() []handler.Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]handler.Stats, 0, len(f.listeners))
+	for _, l := range f.listeners {
+		all = append(all, l.statsLocked())
 	}
-	l.taken.Add(1)
-	l.guarded(c, policy, log)
-	return l.call.CompareAndSwap(calling, 0)
+	return all
 }
 
-// ended adds up the time that a batch took.
-func (l *Listener[T]) ended() {
-	l.busy.Add(time.Now().UnixNano() - l.began.Swap(0))
-}
-
-// cut keeps calls from beginning, and reports whether one is running.
-func (l *Listener[T]) cut() (running bool) {
-	return l.call.Or(cutOff)&calling != 0
-}
-
-// guarded makes the call under the panic policy.
-func (l *Listener[T]) guarded(c *indexer.Change[T], policy PanicPolicy, log klog.Logger) {
-	defer func() {
-		r := recover()
-		if r == nil {
-			return
-		}
-		l.panics.Add(1)
-		log.Error(fmt.Errorf("panic: %v", r), "Event handler panicked", "handler", l.name, "object", c.Key,
-			"stack", string(debug.Stack()))
-		if policy == CrashOnPanic {
-			panic(r)
-		}
-	}()
-	l.tell(c)
-}
-
-func (l *Listener[T]) tell(c *indexer.Change[T]) {
-	h := &l.handler
-	switch c.Type {
-	case indexer.ChangeAdd:
-		if h.OnAdd != nil {
-			h.OnAdd(c.New, c.Initial)
-		}
-	case indexer.ChangeUpdate, indexer.ChangeResync:
-		if h.OnUpdate != nil {
-			h.OnUpdate(c.Old, c.New)
-		}
-	case indexer.ChangeDelete:
-		if h.OnDelete != nil {
-			h.OnDelete(Deleted[T]{Key: c.Key, Object: c.New, Stale: c.Stale})
-		}
-	}
-}
-
-func (l *Listener[T]) statsLocked() HandlerStats {
+func (l *Listener[T]) statsLocked() handler.Stats {
 	taken := l.taken.Load()
-	s := HandlerStats{
+	s := handler.Stats{
 		Name: l.name, Delivered: taken, Pending: l.pending - taken, Merged: l.mergedAway,
 		Panics: l.panics.Load(), Busy: time.Duration(l.busy.Load()),
 	}
 	if began := l.began.Load(); began != 0 {
-		// not 0, even within the clock's grain, or when that was set back
+		// At least 1: the clock may be coarse, or have been set back.
 		s.Running = max(time.Since(time.Unix(0, began)), 1)
 		s.Busy += s.Running
 	}
 	return s
+}
+
+// addBusy adds the time that the current batch took.
+func (l *Listener[T]) addBusy() {
+	l.busy.Add(time.Now().UnixNano() - l.began.Swap(0))
 }

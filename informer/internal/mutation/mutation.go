@@ -13,9 +13,9 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/indexer"
-	"github.com/flyball-dev/flyball/informer/internal/fanout"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // Mutation says that somebody changed an object of the cache, which is read-only.
@@ -101,11 +101,11 @@ func (w *Detector[T]) check(obj T, handler string) {
 
 // Guard checks after each call of h what the call was given, and before it, so that h is not blamed for what others
 // did.
-func (w *Detector[T]) Guard(h fanout.Handler[T], name string) fanout.Handler[T] {
+func (w *Detector[T]) Guard(h handler.Handler[T], name string) handler.Handler[T] {
 	if w == nil {
 		return h
 	}
-	g := fanout.Handler[T]{}
+	g := handler.Handler[T]{}
 	if h.OnAdd != nil {
 		g.OnAdd = func(obj T, initial bool) {
 			w.check(obj, "")
@@ -123,7 +123,7 @@ func (w *Detector[T]) Guard(h fanout.Handler[T], name string) fanout.Handler[T] 
 		}
 	}
 	if h.OnDelete != nil {
-		g.OnDelete = func(d fanout.Deleted[T]) {
+		g.OnDelete = func(d handler.Deleted[T]) {
 			w.check(d.Object, "")
 			h.OnDelete(d)
 			w.check(d.Object, name)

@@ -17,7 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // Decoder makes objects of what the server sent. The encoding is told from the bytes themselves: protobuf begins
@@ -98,7 +98,7 @@ func (d *Decoder[T]) Status(data []byte) error {
 	return apierrors.FromObject(&s)
 }
 
-// State reads which state of which object an event is of; the zero ObjectState when it is not of the expected kind.
+// State reads which state of which object an event is of; the zero State if it is not of the expected kind.
 func (d *Decoder[T]) State(f Frame) (s objects.State) {
 	if !bytes.HasPrefix(f.Object, protobufMagic) {
 		return stateJSON(f.json)

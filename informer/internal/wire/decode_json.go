@@ -10,7 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // listJSON decodes a page item by item, as it comes in, so that nothing keeps the items of a page together in

@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // Frame is one event of a watch, not decoded.

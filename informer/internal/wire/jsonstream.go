@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
-	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // jsonStream cuts a body into JSON values as it comes in, and keeps one at a time, of at most maxFrame bytes.

@@ -99,7 +99,7 @@ type ours struct {
 	*testing.T
 	s    *server
 	inf  *informer.SharedInformer[*corev1.Pod]
-	slow *informer.Registration
+	slow informer.Registration
 	end  func()
 }
 
@@ -333,7 +333,7 @@ func TestChapter06Cursors(t *testing.T) {
 		s.put("a")
 		inf, stop := start(t, s)
 		release := make(chan struct{})
-		var handlers []*informer.Registration
+		var handlers []informer.Registration
 		add := func(name string, maxLag int, work func(version int)) {
 			r, err := inf.AddHandler(informer.Handler[*corev1.Pod]{
 				OnUpdate: func(_, p *corev1.Pod) { work(versionOf(p) - 1) },

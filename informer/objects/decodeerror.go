@@ -6,13 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DecodeError says that the server answered with something that is not an object of the resource.
+// DecodeError reports that the server sent something that is not a valid object of the resource.
 type DecodeError struct {
 	// What was being read: "list", "watch event" or an object's key.
 	What string
 	Err  error
-	// Key, UID and Version are those of the object that could not be decoded, as far as they could be. Without a Key
-	// it is not known which object it is.
+	// Key, UID and Version identify the object, as far as they could be read. If Key is empty the object is unknown.
 	Key     string
 	UID     types.UID
 	Version string

@@ -1,31 +1,14 @@
-package connection
+// Package wording words failed requests for errors and logs.
+package wording
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
-
-// RequestError is a failed list or watch, worded for the person who has to do something about it.
-type RequestError struct {
-	// Verb is "list" or "watch".
-	Verb string
-	// Resource is as in informer.Health.
-	Resource string
-	// Namespace is "" for all.
-	Namespace string
-	Err       error
-}
-
-func (e *RequestError) Error() string {
-	return fmt.Sprintf("cannot %s %s %s: %s", e.Verb, e.Resource, Where(e.Namespace), Reason(e.Err))
-}
-
-func (e *RequestError) Unwrap() error { return e.Err }
 
 // Where words the namespace of a request.
 func Where(namespace string) string {
@@ -35,7 +18,7 @@ func Where(namespace string) string {
 	return "in namespace " + namespace
 }
 
-// Reason words the cause of a failed request without what the sentence around it says already.
+// Reason words why a request failed. It leaves out what the sentence around it already says.
 func Reason(err error) string {
 	var unreachable *url.Error
 	if errors.As(err, &unreachable) {
@@ -57,7 +40,7 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// serverOf cuts a request's URL down to scheme and host.
+// serverOf returns scheme and host of a request's URL.
 func serverOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
@@ -66,7 +49,7 @@ func serverOf(raw string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// innermost is the error at the end of the chain: "connection refused" of "dial tcp 127.0.0.1:1: connect:
+// innermost returns the text of the last error in the chain: "connection refused" for "dial tcp 127.0.0.1:1: connect:
 // connection refused".
 func innermost(err error) string {
 	for {
@@ -77,8 +60,3 @@ func innermost(err error) string {
 		err = next
 	}
 }
-
-// Refuses reports whether the server will answer so until somebody changes something: a permission is missing, or
-// the credentials are not accepted. A kind that is not defined is no refusal: its error is a NotFound, which a
-// reader of one object would take for the object's.
-func Refuses(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
