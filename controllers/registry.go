@@ -14,16 +14,16 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// Descriptor is a controller that can be run.
-type Descriptor struct {
-	// Name is unique among all names and aliases.
-	Name string
-	// Aliases are further names, for the selection only.
-	Aliases []string
-	// DisabledByDefault excludes the controller from "*".
-	DisabledByDefault bool
-	// New builds the controller on a manager, without adding it.
-	New func(m *manager.Manager, o Options) (manager.Runnable, error)
+// descriptor is a controller that can be run.
+type descriptor struct {
+	// name is unique among all names and aliases.
+	name string
+	// aliases are further names, for the selection only.
+	aliases []string
+	// disabled excludes the controller from "*".
+	disabled bool
+	// build makes the controller on a manager, without adding it.
+	build func(m *manager.Manager, o Options) (manager.Runnable, error)
 }
 
 // Options selects and configures the controllers. The zero value runs all of them, as kube-controller-manager does.
@@ -41,30 +41,36 @@ type Options struct {
 // all is the element of a selection that stands for all controllers that are not disabled by default.
 const all = "*"
 
-// Known returns all controllers, in alphabetical order.
+// known has all controllers, in alphabetical order.
 //
 // Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/names and app/controllermanager.go, for names
 // and aliases. "endpoints" is an alias of our own: it is what people type.
-func Known() []Descriptor {
-	return []Descriptor{
-		{Name: deployment.Name, Aliases: []string{"deployment"}, New: newDeployment},
-		{Name: endpoints.Name, Aliases: []string{"endpoint", "endpoints"}, New: newEndpoints},
-		{Name: endpointslice.Name, Aliases: []string{"endpointslice"}, New: newEndpointSlice},
-		{Name: garbagecollector.Name, Aliases: []string{"garbagecollector"}, New: newGarbageCollector},
-		{Name: replicaset.Name, Aliases: []string{"replicaset"}, New: newReplicaSet},
-	}
+var known = []descriptor{
+	{name: deployment.Name, aliases: []string{"deployment"}, build: newDeployment},
+	{name: endpoints.Name, aliases: []string{"endpoint", "endpoints"}, build: newEndpoints},
+	{name: endpointslice.Name, aliases: []string{"endpointslice"}, build: newEndpointSlice},
+	{name: garbagecollector.Name, aliases: []string{"garbagecollector"}, build: newGarbageCollector},
+	{name: replicaset.Name, aliases: []string{"replicaset"}, build: newReplicaSet},
 }
 
-// Enabled returns the controllers that a selection enables. "name" enables one, "-name" disables one, and "*" enables
-// all that are not disabled by default. Without "*", only controllers that are named are enabled. If a controller is
-// named several times, the first counts: "*,-deployment,deployment" disables the deployment controller.
+// Known returns the names of all controllers, in alphabetical order.
+func Known() (names []string) {
+	for _, d := range known {
+		names = append(names, d.name)
+	}
+	return names
+}
+
+// Enabled returns the names of the controllers that a selection enables. "name" enables one, "-name" disables one, and
+// "*" enables all that are not disabled by default. Without "*", only controllers that are named are enabled. If a
+// controller is named several times, the first counts: "*,-deployment,deployment" disables the deployment controller.
 //
 // Errors: one for each name that no controller has, joined.
 //
 // Source: k8s.io/controller-manager v0.37.2 app/helper.go, IsControllerEnabled.
-func Enabled(selection []string) ([]Descriptor, error) { return choose(Known(), selection) }
+func Enabled(selection []string) ([]string, error) { return choose(known, selection) }
 
-func choose(known []Descriptor, selection []string) ([]Descriptor, error) {
+func choose(known []descriptor, selection []string) ([]string, error) {
 	if selection == nil {
 		selection = []string{all}
 	}
@@ -77,22 +83,22 @@ func choose(known []Descriptor, selection []string) ([]Descriptor, error) {
 		}
 		alias, negated := strings.CutPrefix(word, "-")
 		i := slices.IndexFunc(known,
-			func(d Descriptor) bool { return d.Name == alias || slices.Contains(d.Aliases, alias) })
+			func(d descriptor) bool { return d.name == alias || slices.Contains(d.aliases, alias) })
 		if i < 0 {
 			unknown = append(unknown, unknownError(alias, known))
 			continue
 		}
-		if _, mentioned := wanted[known[i].Name]; !mentioned {
-			wanted[known[i].Name] = !negated
+		if _, mentioned := wanted[known[i].name]; !mentioned {
+			wanted[known[i].name] = !negated
 		}
 	}
 	if len(unknown) > 0 {
 		return nil, errors.Join(unknown...)
 	}
-	var enabled []Descriptor
+	var enabled []string
 	for _, d := range known {
-		if on, mentioned := wanted[d.Name]; on || !mentioned && star && !d.DisabledByDefault {
-			enabled = append(enabled, d)
+		if on, mentioned := wanted[d.name]; on || !mentioned && star && !d.disabled {
+			enabled = append(enabled, d.name)
 		}
 	}
 	return enabled, nil
@@ -100,12 +106,27 @@ func choose(known []Descriptor, selection []string) ([]Descriptor, error) {
 
 // unknownError returns an error for a name that no controller has: the text of kube-controller-manager, and the known
 // names.
-func unknownError(name string, known []Descriptor) error {
+func unknownError(name string, known []descriptor) error {
 	names := make([]string, 0, len(known))
 	for _, d := range known {
-		names = append(names, fmt.Sprintf("%s (%s)", d.Name, strings.Join(d.Aliases, ", ")))
+		names = append(names, fmt.Sprintf("%s (%s)", d.name, strings.Join(d.aliases, ", ")))
 	}
 	return fmt.Errorf("%q is not in the list of known controllers: %s", name, strings.Join(names, ", "))
+}
+
+// New builds the controller of a name on a manager, without adding it.
+//
+// Errors: no controller has the name; those of a controller that cannot be built.
+func New(m *manager.Manager, name string, o Options) (manager.Runnable, error) {
+	i := slices.IndexFunc(known, func(d descriptor) bool { return d.name == name })
+	if i < 0 {
+		return nil, unknownError(name, known)
+	}
+	controller, err := known[i].build(m, o)
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", name, err)
+	}
+	return controller, nil
 }
 
 // Add builds the controllers that o selects and adds them to the manager, which runs them.
@@ -116,10 +137,10 @@ func Add(m *manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range enabled {
-		controller, err := d.New(m, o)
+	for _, name := range enabled {
+		controller, err := New(m, name, o)
 		if err != nil {
-			return fmt.Errorf("build %s: %w", d.Name, err)
+			return err
 		}
 		if err := m.Add(controller); err != nil {
 			return err

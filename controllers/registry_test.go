@@ -6,19 +6,12 @@ import (
 	"testing"
 )
 
-func names(descriptors []Descriptor) (out []string) {
-	for _, d := range descriptors {
-		out = append(out, d.Name)
-	}
-	return out
-}
-
 // Source: k8s.io/controller-manager v0.37.2 app/helper.go, and kube-controller-manager's behaviour when run.
 func TestSelection(t *testing.T) {
-	known := []Descriptor{
-		{Name: "a-controller", Aliases: []string{"a"}},
-		{Name: "b-controller", Aliases: []string{"b", "bb"}},
-		{Name: "off-controller", Aliases: []string{"off"}, DisabledByDefault: true},
+	known := []descriptor{
+		{name: "a-controller", aliases: []string{"a"}},
+		{name: "b-controller", aliases: []string{"b", "bb"}},
+		{name: "off-controller", aliases: []string{"off"}, disabled: true},
 	}
 	for _, c := range []struct{ selection, want string }{
 		{"*", "a-controller b-controller"},
@@ -37,15 +30,15 @@ func TestSelection(t *testing.T) {
 		{"*,*", "a-controller b-controller"},
 	} {
 		got, err := choose(known, strings.Split(c.selection, ","))
-		if err != nil || strings.Join(names(got), " ") != c.want {
-			t.Errorf("%s: got %v, %v; want %s", c.selection, names(got), err, c.want)
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: got %v, %v; want %s", c.selection, got, err, c.want)
 		}
 	}
 	if got, err := choose(known, nil); err != nil || len(got) != 2 {
-		t.Errorf("nil: got %v, %v; want what * means", names(got), err)
+		t.Errorf("nil: got %v, %v; want what * means", got, err)
 	}
 	if got, err := choose(known, []string{}); err != nil || len(got) != 0 {
-		t.Errorf("empty: got %v, %v; want none", names(got), err)
+		t.Errorf("empty: got %v, %v; want none", got, err)
 	}
 }
 
@@ -77,19 +70,18 @@ func TestNamesAreKubeControllerManagers(t *testing.T) {
 		"replicaset-controller":        "replicaset",
 	}
 	seen := map[string]bool{}
-	known := Known()
 	for _, d := range known {
-		if alias := want[d.Name]; alias == "" || !slices.Contains(d.Aliases, alias) {
-			t.Errorf("%s: aliases %q, want %q among them", d.Name, d.Aliases, alias)
+		if alias := want[d.name]; alias == "" || !slices.Contains(d.aliases, alias) {
+			t.Errorf("%s: aliases %q, want %q among them", d.name, d.aliases, alias)
 		}
-		for _, name := range append([]string{d.Name}, d.Aliases...) {
+		for _, name := range append([]string{d.name}, d.aliases...) {
 			if seen[name] {
 				t.Errorf("the name %s is there twice", name)
 			}
 			seen[name] = true
 		}
 	}
-	if len(known) != len(want) || !slices.IsSorted(names(known)) {
-		t.Errorf("known: %q", names(known))
+	if len(known) != len(want) || !slices.IsSorted(Known()) {
+		t.Errorf("known: %q", Known())
 	}
 }

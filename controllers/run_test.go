@@ -16,8 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/manager"
@@ -194,10 +196,30 @@ func TestOnlySelectedControllersAreBuilt(t *testing.T) {
 	}
 }
 
+// A controller is built by its name, and added to a manager.
+func ExampleNew() {
+	m, err := manager.New(&rest.Config{Host: "https://cluster.example"}, manager.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	controller, err := controllers.New(m, deployment.Name, controllers.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.Add(controller), m.Controllers()[0].Name())
+	_, err = controllers.New(m, "deploy", controllers.Options{})
+	fmt.Println(err != nil)
+	// Output:
+	// <nil> deployment-controller
+	// true
+}
+
 func ExampleEnabled() {
 	enabled, err := controllers.Enabled([]string{"*", "-endpoints"})
-	for _, d := range enabled {
-		fmt.Println(d.Name)
+	for _, name := range enabled {
+		fmt.Println(name)
 	}
 	fmt.Println(err)
 	_, err = controllers.Enabled([]string{"deploy"})

@@ -284,14 +284,11 @@ func compareChanges(t *testing.T, timeline inspect.Timeline, stage string, journ
 // changesOf returns the committed writes of each object, in the words of a timeline.
 func changesOf(t *testing.T, api *localapi.Test) map[string][]string {
 	t.Helper()
-	journal, err := api.Journal(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer journal.Close()
 	all := map[string][]string{}
-	for {
-		changes, err := journal.Next()
+	for revision := int64(0); ; {
+		var changes []localapi.Change
+		var err error
+		changes, revision, err = api.Changes(revision)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -148,55 +148,39 @@ type Change struct {
 	Object, Previous runtime.Object
 }
 
-// Journal reads the committed writes in order. One goroutine at a time may use it.
-type Journal struct {
-	server *Server
-	watch  storage.Watch
-
-	// resources caches which version a resource's objects are returned in.
-	resources map[schema.GroupResource]*registry.Resource
-}
-
-// Journal returns a reader of the writes after a revision; 0 means all that the store remembers. [Journal.Close]
-// releases it. Errors: the history since that revision is gone.
-func (s *Server) Journal(after int64) (*Journal, error) {
+// Changes returns the writes that were committed after a revision, in order and without waiting for any, and the
+// revision up to which it looked, from which the next call can go on. 0 means all that the store remembers.
+//
+// Errors: the store is closed or has forgotten some of the writes; an object cannot be decoded.
+func (s *Server) Changes(after int64) (changes []Change, revision int64, err error) {
 	w, err := s.env.Store.Watch(context.Background(), storage.TenantPrefix(s.env.Tenant), after)
 	if err != nil {
-		return nil, fmt.Errorf("read the writes after %d: %w", after, err)
+		return nil, after, fmt.Errorf("read the writes after %d: %w", after, err)
 	}
-	return &Journal{server: s, watch: w, resources: map[schema.GroupResource]*registry.Resource{}}, nil
-}
-
-// Next returns the writes since the last call, without waiting for any. Errors: the store is closed or has forgotten
-// some of them; an object cannot be decoded.
-func (j *Journal) Next() ([]Change, error) {
-	events, _, err := j.watch.Poll()
+	defer w.Close()
+	events, revision, err := w.Poll()
 	if err != nil {
-		return nil, err
+		return nil, after, err
 	}
-	var changes []Change
 	for i := range events {
-		c, ok, err := j.change(&events[i])
+		c, ok, err := s.change(&events[i])
 		if err != nil {
-			return nil, fmt.Errorf("write %d, to %s: %w", events[i].Revision, events[i].Key, err)
+			return nil, after, fmt.Errorf("write %d, to %s: %w", events[i].Revision, events[i].Key, err)
 		}
 		if ok {
 			changes = append(changes, c)
 		}
 	}
-	return changes, nil
+	return changes, revision, nil
 }
 
-// Close releases the journal.
-func (j *Journal) Close() { j.watch.Close() }
-
 // change decodes one write. It reports false for a write to a resource that is no longer served.
-func (j *Journal) change(e *storage.Event) (c Change, ok bool, err error) {
+func (s *Server) change(e *storage.Event) (c Change, ok bool, err error) {
 	key, err := storage.ParseKey(e.Key)
 	if err != nil {
 		return Change{}, false, err
 	}
-	r := j.resource(schema.GroupResource{Group: key.Group, Resource: key.Resource})
+	r := s.anyVersion(schema.GroupResource{Group: key.Group, Resource: key.Resource})
 	if r == nil {
 		return Change{}, false, nil
 	}
@@ -217,16 +201,13 @@ func (j *Journal) change(e *storage.Event) (c Change, ok bool, err error) {
 	return c, true, nil
 }
 
-// resource returns one of the versions that a resource is served in, always the same one, or nil.
-func (j *Journal) resource(gr schema.GroupResource) *registry.Resource {
-	if r := j.resources[gr]; r != nil {
-		return r
-	}
-	for gvr, r := range j.server.served.Load().resources {
-		if known := j.resources[gr]; gvr.GroupResource() == gr &&
-			(known == nil || gvr.Version < known.Definition.GroupVersionResource().Version) {
-			j.resources[gr] = r
+// anyVersion returns one of the versions that a resource is served in, always the same one, or nil.
+func (s *Server) anyVersion(gr schema.GroupResource) (found *registry.Resource) {
+	for gvr, r := range s.served.Load().resources {
+		if gvr.GroupResource() == gr &&
+			(found == nil || gvr.Version < found.Definition.GroupVersionResource().Version) {
+			found = r
 		}
 	}
-	return j.resources[gr]
+	return found
 }

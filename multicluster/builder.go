@@ -266,7 +266,7 @@ type perCluster struct {
 func (p *perCluster) Reconcile(ctx context.Context, r Request) (reconcile.Result, error) {
 	c, ok := ClusterFromContext(ctx)
 	if !ok {
-		return reconcile.Result{}, &ClusterError{Cluster: r.Cluster, State: Gone, Err: ErrClusterGone}
+		return reconcile.Result{}, &clusterError{Cluster: r.Cluster, State: Gone, Err: ErrClusterGone}
 	}
 	reconciler, err := c.reconcilers.get(ctx, p, c)
 	if err != nil {

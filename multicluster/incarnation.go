@@ -93,9 +93,9 @@ func (inc *incarnation) unusable() error {
 func (inc *incarnation) notLiveLocked() error {
 	switch {
 	case inc.current >= Draining:
-		return &ClusterError{Cluster: inc.name, State: inc.current, Err: ErrClusterGone}
+		return &clusterError{Cluster: inc.name, State: inc.current, Err: ErrClusterGone}
 	case inc.current != Live:
-		return &ClusterError{Cluster: inc.name, State: inc.current, Reason: inc.reason, Err: ErrClusterNotLive}
+		return &clusterError{Cluster: inc.name, State: inc.current, Reason: inc.reason, Err: ErrClusterNotLive}
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (inc *incarnation) notLiveLocked() error {
 // usable returns the cluster to a reconcile that has entered it. It works while the cluster drains, too.
 func (inc *incarnation) usable() (*Cluster, error) {
 	if inc.closed.Load() {
-		return nil, &ClusterError{Cluster: inc.name, State: Gone, Err: ErrClusterGone}
+		return nil, &clusterError{Cluster: inc.name, State: Gone, Err: ErrClusterGone}
 	}
 	return inc.cluster, nil
 }
@@ -111,7 +111,7 @@ func (inc *incarnation) usable() (*Cluster, error) {
 // checkWrite returns nil while a write to the cluster may begin: it has not departed, and this replica serves it.
 func (inc *incarnation) checkWrite() error {
 	if inc.closed.Load() {
-		return &ClusterError{Cluster: inc.name, State: Gone, Err: ErrClusterGone}
+		return &clusterError{Cluster: inc.name, State: Gone, Err: ErrClusterGone}
 	}
 	if inc.tenure == nil {
 		return nil
@@ -125,7 +125,7 @@ func (inc *incarnation) checkWrite() error {
 // enter registers a reconcile that uses the cluster. The reconcile calls leave when it ends. If the cluster has to
 // leave earlier, drain calls cancel.
 //
-// Errors: a [ClusterError]; the error of the tenure's Check.
+// Errors: [ErrClusterGone]; the error of the tenure's Check.
 func (inc *incarnation) enter(cancel context.CancelCauseFunc) (leave func(), err error) {
 	if err := inc.checkWrite(); err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (inc *incarnation) drain(deadline <-chan struct{}, reason string) error {
 	case <-deadline:
 	}
 	for _, cancel := range inc.cancels() {
-		cancel(&ClusterError{Cluster: inc.name, State: Draining, Err: ErrClusterGone})
+		cancel(&clusterError{Cluster: inc.name, State: Draining, Err: ErrClusterGone})
 	}
 	timer := time.NewTimer(abandonAfter)
 	defer timer.Stop()
@@ -210,7 +210,7 @@ func (f *fence) RoundTrip(r *http.Request) (*http.Response, error) {
 	var err error
 	switch reads := r.Method == http.MethodGet || r.Method == http.MethodHead; {
 	case f.incarnation.closed.Load():
-		err = &ClusterError{Cluster: f.incarnation.name, State: Gone, Err: ErrClusterGone}
+		err = &clusterError{Cluster: f.incarnation.name, State: Gone, Err: ErrClusterGone}
 	case !reads:
 		err = f.incarnation.checkWrite()
 	}

@@ -124,7 +124,7 @@ func (m *Manager) Scheme() *runtime.Scheme { return m.scheme }
 // even while it drains; once it has departed, the error is ErrClusterGone, even if another cluster has the name by
 // then. If a reconcile gets a second cluster, that incarnation, too, stays until the reconcile returns or is cancelled.
 //
-// Errors: a [ClusterError].
+// Errors: [ErrClusterNotFound], [ErrClusterNotLive], [ErrClusterGone].
 func (m *Manager) GetCluster(ctx context.Context, name string) (*Cluster, error) {
 	u := clustersInUseFrom(ctx)
 	switch {
@@ -140,7 +140,7 @@ func (m *Manager) GetCluster(ctx context.Context, name string) (*Cluster, error)
 	case name != u.name:
 		return u.other(name, func() (*incarnation, error) { return m.incarnation(name) })
 	case u.incarnation == nil:
-		return nil, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterGone}
+		return nil, &clusterError{Cluster: name, State: Gone, Err: ErrClusterGone}
 	}
 	return u.incarnation.usable()
 }
@@ -155,9 +155,9 @@ func (m *Manager) incarnation(name string) (*incarnation, error) {
 	n := m.names[name]
 	switch {
 	case n == nil:
-		return nil, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
+		return nil, &clusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
 	case n.incarnation == nil:
-		return nil, &ClusterError{Cluster: name, State: n.state, Reason: n.reason, Err: ErrClusterNotLive}
+		return nil, &clusterError{Cluster: name, State: n.state, Reason: n.reason, Err: ErrClusterNotLive}
 	}
 	return n.incarnation, nil
 }

@@ -58,21 +58,21 @@ func TestClusterFilters(t *testing.T) {
 
 func TestClusterErrorsSayWhy(t *testing.T) {
 	for want, err := range map[string]error{
-		`cluster "a": the cluster is not live: Joining, connection refused`: &ClusterError{
+		`cluster "a": the cluster is not live: Joining, connection refused`: &clusterError{
 			Cluster: "a",
 			State:   Joining, Reason: "connection refused", Err: ErrClusterNotLive,
 		},
-		`cluster "a": the cluster is not live: Draining`: &ClusterError{
+		`cluster "a": the cluster is not live: Draining`: &clusterError{
 			Cluster: "a", State: Draining,
 			Err: ErrClusterNotLive,
 		},
-		`cluster "a": no such cluster`: &ClusterError{Cluster: "a", State: Gone, Err: ErrClusterNotFound},
+		`cluster "a": no such cluster`: &clusterError{Cluster: "a", State: Gone, Err: ErrClusterNotFound},
 	} {
 		if err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if err := error(&ClusterError{Err: ErrClusterGone}); !errors.Is(err, ErrClusterGone) {
+	if err := error(&clusterError{Err: ErrClusterGone}); !errors.Is(err, ErrClusterGone) {
 		t.Error("ErrClusterGone is not found in it")
 	}
 }

@@ -142,7 +142,7 @@ func (m *Manager) Status(name string) (ClusterStatus, error) {
 	n := m.names[name]
 	if n == nil {
 		m.mu.Unlock()
-		return ClusterStatus{}, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
+		return ClusterStatus{}, &clusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
 	}
 	status, incarnation := n.statusLocked(), n.incarnation
 	m.mu.Unlock()
@@ -347,9 +347,9 @@ var (
 	ErrClusterGone = errors.New("the cluster has departed")
 )
 
-// ClusterError is the error of a cluster that cannot be used. It wraps ErrClusterNotFound, ErrClusterNotLive or
+// clusterError is the error of a cluster that cannot be used. It wraps ErrClusterNotFound, ErrClusterNotLive or
 // ErrClusterGone.
-type ClusterError struct {
+type clusterError struct {
 	Cluster string
 	// State and Reason are those of the cluster's status. State is Gone when there is no such cluster.
 	State  State
@@ -357,7 +357,7 @@ type ClusterError struct {
 	Err    error
 }
 
-func (e *ClusterError) Error() string {
+func (e *clusterError) Error() string {
 	switch {
 	case !errors.Is(e.Err, ErrClusterNotLive):
 		return fmt.Sprintf("cluster %q: %v", e.Cluster, e.Err)
@@ -367,4 +367,4 @@ func (e *ClusterError) Error() string {
 	return fmt.Sprintf("cluster %q: %v: %s, %s", e.Cluster, e.Err, e.State, e.Reason)
 }
 
-func (e *ClusterError) Unwrap() error { return e.Err }
+func (e *clusterError) Unwrap() error { return e.Err }

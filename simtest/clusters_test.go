@@ -68,13 +68,13 @@ func exports(generate bool) Scenario {
 			u.Settle()
 			Update(u.In("east"), sources()[0], func(m *corev1.ConfigMap) { m.Data["seen"] = "yes" })
 		},
-		Always: []Invariant{{Name: "servers are apart", Check: func(s *State) error {
+		Always: map[string]func(s *State) error{"servers are apart": func(s *State) error {
 			if _, here := Get[*corev1.ConfigMap](s, "default", sources()[1].Name); here ||
 				len(List[*corev1.ConfigMap](s.In("west"), "default")) > 2 { // the other one is kube-root-ca.crt
 				return fmt.Errorf("%d are in west", len(List[*corev1.ConfigMap](s.In("west"), "default")))
 			}
 			return nil
-		}}},
+		}},
 		Matches: func(s *State) error {
 			if copied, ok := Get[*corev1.ConfigMap](s.In("east"), "default", sources()[0].Name); !ok ||
 				copied.Data["seen"] != "yes" {

@@ -3,6 +3,7 @@ package simtest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,11 +27,12 @@ func (c *committed) id() id {
 func (w *world) observe() {
 	var changes []committed
 	for _, s := range w.servers {
-		next, err := s.journal.Next()
+		next, revision, err := s.api.Changes(s.seen)
 		if err != nil {
 			w.record.broken = err
 			return
 		}
+		s.seen = revision
 		for i := range next {
 			changes = append(changes, committed{next[i], s.cluster})
 		}
@@ -79,9 +81,9 @@ func (w *world) changed(c *committed) {
 		w.fail(RuleRest, i.String(), fmt.Sprintf("%s writes although nothing has changed: %s", by.name(),
 			w.current.signature()))
 	}
-	for _, always := range w.scenario.Always {
-		if err := holds(always.Check, w.state); err != nil {
-			w.fail(RuleAlways, always.Name, fmt.Sprintf("%s: %v", always.Name, err))
+	for _, name := range slices.Sorted(maps.Keys(w.scenario.Always)) {
+		if err := holds(w.scenario.Always[name], w.state); err != nil {
+			w.fail(RuleAlways, name, fmt.Sprintf("%s: %v", name, err))
 		}
 	}
 }

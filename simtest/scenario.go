@@ -31,14 +31,6 @@ type ProgramFunc func(ctx context.Context) error
 // Run implements [Program].
 func (f ProgramFunc) Run(ctx context.Context) error { return f(ctx) }
 
-// Invariant is something that must hold after every write.
-type Invariant struct {
-	Name string
-
-	// Check returns an error if the state violates the invariant. The state must not be used after the call.
-	Check func(s *State) error
-}
-
 // Scenario is a program, what a user does to it, and what must come of it. Only Build and Script are required.
 //
 // Check runs the scenario many times, and some of the runs at the same time: its functions must not share mutable
@@ -68,8 +60,9 @@ type Scenario struct {
 	// decides.
 	Matches func(s *State) error
 
-	// Always must hold after every write.
-	Always []Invariant
+	// Always has what must hold after every write, by its name. A function returns an error if the state violates it.
+	// The state must not be used after the call.
+	Always map[string]func(s *State) error
 
 	// Roles are the rules that the program's requests to the first server must stay within. Nil allows everything.
 	Roles []rbacv1.PolicyRule

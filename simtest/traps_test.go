@@ -218,7 +218,7 @@ func TestTraps(t *testing.T) {
 		{"Always panics", "panic: no such pod", RuleAlways, Scenario{
 			Build:  newCopier(1),
 			Script: func(u *User) { u.Create(sources()[0]) },
-			Always: []Invariant{{Name: "pod", Check: func(*State) error { panic("no such pod") }}},
+			Always: map[string]func(s *State) error{"pod": func(*State) error { panic("no such pod") }},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -94,7 +94,7 @@ type world struct {
 type server struct {
 	cluster string
 	api     *localapi.Server
-	journal *localapi.Journal
+	seen    int64           // the revision up to which the run has taken note of the writes
 	them    *client.Cluster // the user's client
 }
 
@@ -170,9 +170,6 @@ func (w *world) serve(cluster string, r *rand.PCG) (err error) {
 		return err
 	}
 	w.servers[cluster] = s
-	if s.journal, err = s.api.Journal(0); err != nil {
-		return err
-	}
 	if err = s.api.Seed(w.ctx, w.scenario.Objects...); err != nil {
 		return fmt.Errorf("the scenario's objects: %w", err)
 	}
@@ -195,9 +192,6 @@ func (w *world) tearDown() {
 		o.verdict <- verdict{dropped: true}
 	}
 	for _, s := range w.servers {
-		if s.journal != nil {
-			s.journal.Close()
-		}
 		_ = s.api.Close()
 	}
 	_ = w.store.Close() // It is in memory, and has nothing to lose.

@@ -62,7 +62,7 @@ func (f *managerFlags) add(fs *pflag.FlagSet) {
 	f.process.AddFlags(fs)
 	fs.StringSliceVar(&f.controllers, "controllers", f.controllers,
 		"the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; the "+
-			"first match wins. All controllers: "+strings.Join(knownNames(), ", "))
+			"first match wins. All controllers: "+strings.Join(controllers.Known(), ", "))
 	t := &f.tuning
 	fs.IntVar(&t.Deployment.Workers, "concurrent-deployment-syncs", 5,
 		"the number of Deployments that are synced at once")
@@ -193,14 +193,6 @@ func (f *managerFlags) validate(fs *pflag.FlagSet) error {
 		return errs[0]
 	}
 	return nil
-}
-
-func knownNames() []string {
-	var names []string
-	for _, d := range controllers.Known() {
-		names = append(names, d.Name)
-	}
-	return names
 }
 
 func newRBAC() *cobra.Command {

@@ -65,7 +65,7 @@ nothing to change says so. flyball serve opens the same store to kubectl.`,
 	fs.StringVarP(&o.Namespace, "namespace", "n", "default", "the namespace of objects without one")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"},
 		"the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty "+
-			"means none. All controllers: "+strings.Join(knownNames(), ", "))
+			"means none. All controllers: "+strings.Join(controllers.Known(), ", "))
 	addKubeletFlag(fs, &o.Kubelet)
 	o.Store.AddFlags(fs)
 	fs.BoolVar(&o.SkipUnknown, "skip-unknown-kinds", false,

@@ -80,7 +80,7 @@ The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command lin
 			"for a manager on this machine")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"},
 		"the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty "+
-			"means none. All controllers: "+strings.Join(knownNames(), ", "))
+			"means none. All controllers: "+strings.Join(controllers.Known(), ", "))
 	addPageFlags(c, &o.Page, &o.Step,
 		"each write and each event of a watch, of the controllers and of all clients, and each change of a cache and "+
 			"each reconcile of the controllers; but nothing of kubectl, the fake kubelet and the namespace "+

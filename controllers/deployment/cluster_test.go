@@ -135,7 +135,7 @@ func (c *cluster) underTest(config *rest.Config) []part {
 	c.must(err)
 	broadcaster, err := events.New(config, events.Options{})
 	c.must(err)
-	controller, err := deployment.New(writer, factory, broadcaster.Recorder("deployment-controller"), deployment.Options{})
+	controller, err := deployment.New(writer, factory, broadcaster.Recorder(deployment.Name), deployment.Options{})
 	c.must(err)
 	return []part{factory, controller, broadcaster}
 }
@@ -148,7 +148,7 @@ func (c *cluster) others() []part {
 	c.must(err)
 	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
 	c.must(err)
-	controller, err := replicaset.New(writer, factory, broadcaster.Recorder("replicaset-controller"), replicaset.Options{})
+	controller, err := replicaset.New(writer, factory, broadcaster.Recorder(replicaset.Name), replicaset.Options{})
 	c.must(err)
 	nodes, err := kubelet.New(writer, factory, kubelet.Options{Delay: time.Second})
 	c.must(err)

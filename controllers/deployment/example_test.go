@@ -61,7 +61,8 @@ func ExampleNew() {
 		return
 	}
 
-	controller, err := deployment.New(writer, factory, broadcaster.Recorder(deployment.Name), deployment.Options{Workers: 2})
+	controller, err := deployment.New(writer, factory, broadcaster.Recorder(deployment.Name),
+		deployment.Options{Workers: 2})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -68,9 +68,9 @@ func TestSimulatedLife(t *testing.T) {
 			u.Create(simulatedDeployment)
 			u.Settle()
 		},
-		Always: []simtest.Invariant{
-			{Name: "no more replicas than the surge allows", Check: withinSurge},
-			{Name: "enough pods are available", Check: available},
+		Always: map[string]func(s *simtest.State) error{
+			"no more replicas than the surge allows": withinSurge,
+			"enough pods are available":              available,
 		},
 	})
 }

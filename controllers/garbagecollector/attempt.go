@@ -17,7 +17,7 @@ import (
 )
 
 // follow records the events and queues the keys that a change of the graph asks for.
-func (c *Collector) follow(ctx context.Context, e effects) {
+func (c *collector) follow(ctx context.Context, e effects) {
 	for _, r := range e.invalidOwnerRefs {
 		klog.FromContext(ctx).V(2).Info("Owner reference names an object in another namespace", "object", r.dependent,
 			"owner", ownerIdentity(r.owner, r.dependent.namespace))
@@ -42,7 +42,7 @@ func (c *Collector) follow(ctx context.Context, e effects) {
 // attemptToDelete reads an object and its owners from the API server, and then deletes it, patches it or leaves it.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteWorker
-func (c *Collector) attemptToDelete(ctx context.Context, k key) (reconcile.Result, error) {
+func (c *collector) attemptToDelete(ctx context.Context, k key) (reconcile.Result, error) {
 	v, found := c.graph.view(k)
 	if !found || v.deleting && !v.deletingDependents {
 		return reconcile.Result{}, nil // If it is being deleted, its dependents are queued when it is gone.
@@ -66,7 +66,7 @@ func (c *Collector) attemptToDelete(ctx context.Context, k key) (reconcile.Resul
 }
 
 // planAndApply makes the plan for an object that exists, and applies it.
-func (c *Collector) planAndApply(ctx context.Context, v view, latest *metav1.PartialObjectMetadata) error {
+func (c *collector) planAndApply(ctx context.Context, v view, latest *metav1.PartialObjectMetadata) error {
 	if v.deletingDependents {
 		return c.apply(ctx, v, latest, planWaiting(v))
 	}
@@ -83,7 +83,7 @@ func (c *Collector) planAndApply(ctx context.Context, v view, latest *metav1.Par
 // classify asks the API server about each owner.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, classifyReferences
-func (c *Collector) classify(ctx context.Context, dependent identity, refs []metav1.OwnerReference) (ownership, error) {
+func (c *collector) classify(ctx context.Context, dependent identity, refs []metav1.OwnerReference) (ownership, error) {
 	var o ownership
 	for _, ref := range refs {
 		owner, err := c.owner(ctx, dependent, ref)
@@ -107,7 +107,7 @@ func (c *Collector) classify(ctx context.Context, dependent identity, refs []met
 }
 
 // owner returns the object that ref names, or nil if it does not exist. It remembers owners that do not exist.
-func (c *Collector) owner(ctx context.Context, dependent identity,
+func (c *collector) owner(ctx context.Context, dependent identity,
 	ref metav1.OwnerReference,
 ) (*metav1.PartialObjectMetadata, error) {
 	inCluster, inNamespace := ownerIdentity(ref, ""), ownerIdentity(ref, dependent.namespace)
@@ -131,7 +131,7 @@ func (c *Collector) owner(ctx context.Context, dependent identity,
 }
 
 // apply carries out one step.
-func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObjectMetadata, s step) error {
+func (c *collector) apply(ctx context.Context, v view, latest *metav1.PartialObjectMetadata, s step) error {
 	logger := klog.FromContext(ctx)
 	switch {
 	case len(s.disown) > 0:
@@ -162,7 +162,7 @@ func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObj
 }
 
 // remove deletes an object. If the object is already gone, remove takes it out of the graph.
-func (c *Collector) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata,
+func (c *collector) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata,
 	policy *metav1.DeletionPropagation,
 ) error {
 	err := c.remote.remove(ctx, id, latest, policy)
@@ -183,7 +183,7 @@ const orphanParallelism = 20
 // attemptToOrphan removes the references to an owner from all of its dependents, and then the owner's finalizer.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToOrphanWorker
-func (c *Collector) attemptToOrphan(ctx context.Context, k key) (reconcile.Result, error) {
+func (c *collector) attemptToOrphan(ctx context.Context, k key) (reconcile.Result, error) {
 	v, found := c.graph.view(k)
 	if !found {
 		return reconcile.Result{}, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/groupclient"
+	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -49,14 +50,14 @@ type Options struct {
 	// resources change. Nil means one made from the server's discovery.
 	Mapper meta.RESTMapper
 	// Metrics receives the queues' metrics. If it has the method Gauge of package manager/metrics, it also receives the
-	// number of objects that [Collector.Note] names. Nil: none.
+	// number of objects that the collector's Note names. Nil: none.
 	Metrics workqueue.MetricsProvider
 }
 
-// Collector is the garbage collector. See the package comment.
+// collector is the garbage collector. See the package comment.
 //
 // Concurrency: all methods may be called from any goroutine; Run once.
-type Collector struct {
+type collector struct {
 	options   Options
 	discovery discovery.DiscoveryInterface
 	recorder  events.Recorder
@@ -72,12 +73,12 @@ type Collector struct {
 	deleted       atomic.Int64
 }
 
-// New makes the collector. Nothing runs before [Collector.Run]. Its clients are made of config: one asks the server for
-// its resources, and lends its connection to the informers; another reads and writes the metadata of objects. Each has
-// the limit on requests for itself. The recorder is the one for [Component].
+// New makes the collector. Nothing runs before Run. Its clients are made of config: one asks the server for its
+// resources, and lends its connection to the informers; another reads and writes the metadata of objects. Each has the
+// limit on requests for itself. The recorder is the one for [Component].
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go
-func New(config *rest.Config, recorder events.Recorder, o Options) (*Collector, error) {
+func New(config *rest.Config, recorder events.Recorder, o Options) (manager.Runnable, error) {
 	resources, err1 := groupclient.Discovery(config)
 	objects, err2 := metadata.NewForConfig(config)
 	if err := errors.Join(err1, err2); err != nil {
@@ -92,7 +93,7 @@ func New(config *rest.Config, recorder events.Recorder, o Options) (*Collector, 
 	o.Workers = orDefault(o.Workers, 20)
 	o.DiscoveryPeriod = orDefault(o.DiscoveryPeriod, 30*time.Second)
 	o.SyncTimeout = orDefault(o.SyncTimeout, 30*time.Second)
-	gc := &Collector{
+	gc := &collector{
 		options:   o,
 		discovery: resources,
 		recorder:  recorder,
@@ -135,10 +136,10 @@ func orDefault[T int | time.Duration](value, byDefault T) T {
 }
 
 // Name is [Name].
-func (c *Collector) Name() string { return Name }
+func (c *collector) Name() string { return Name }
 
 // Run collects until ctx is done, and returns when all that it started has ended. It may be called once.
-func (c *Collector) Run(ctx context.Context) error {
+func (c *collector) Run(ctx context.Context) error {
 	if c.started.Swap(true) {
 		return fmt.Errorf("%s: %w", Name, reconcile.ErrStopped)
 	}
@@ -156,7 +157,7 @@ func (c *Collector) Run(ctx context.Context) error {
 }
 
 // waitForSync waits until the graph is complete, but at most for [Options].SyncTimeout.
-func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
+func (c *collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.SyncTimeout)
 	defer cancel()
 	logger := klog.FromContext(ctx)
@@ -172,11 +173,11 @@ func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 }
 
 // Loops returns the collector's controllers.
-func (c *Collector) Loops() []reconcile.Loop { return []reconcile.Loop{c.deletes, c.orphans} }
+func (c *collector) Loops() []reconcile.Loop { return []reconcile.Loop{c.deletes, c.orphans} }
 
 // Health returns nil when all objects that can be collected are known, and otherwise an error that names what is
 // missing.
-func (c *Collector) Health() error {
+func (c *collector) Health() error {
 	result := c.lastDiscovery.Load()
 	if result == nil {
 		return fmt.Errorf("%s: discovery has not finished yet", Name)

@@ -53,11 +53,12 @@ func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 			t.Fatal(err)
 		}
 		measured := gauges{}
-		gc, err := garbagecollector.New(server.RESTConfig(), broadcaster.Recorder(garbagecollector.Component),
+		made, err := garbagecollector.New(server.RESTConfig(), broadcaster.Recorder(garbagecollector.Component),
 			garbagecollector.Options{Metrics: measured})
 		if err != nil {
 			t.Fatal(err)
 		}
+		gc := made.(*garbagecollector.Collector)
 		ctx, stop := context.WithCancel(t.Context())
 		c := &cluster{t, ctx, server.RESTConfig(), client, gc, log, measured}
 		before(c)

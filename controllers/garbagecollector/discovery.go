@@ -70,7 +70,7 @@ const firstRetryDelay = time.Second
 
 // discover asks the server for its resources until ctx is done, and starts and stops monitors. It calls found after
 // each success. It keeps a failure for Health, and tries again.
-func (c *Collector) discover(ctx context.Context, found func()) {
+func (c *collector) discover(ctx context.Context, found func()) {
 	var known kinds
 	wait := min(firstRetryDelay, c.options.DiscoveryPeriod)
 	for {
@@ -100,7 +100,7 @@ func (c *Collector) discover(ctx context.Context, found func()) {
 type discoveryResult struct{ err error }
 
 // discoverOnce asks the server, and sets the monitors if the resources have changed. It retries what waits for a kind.
-func (c *Collector) discoverOnce(ctx context.Context, known kinds) (kinds, error) {
+func (c *collector) discoverOnce(ctx context.Context, known kinds) (kinds, error) {
 	lists, err := discovery.ToServerResourcesInterfaceWithContext(c.discovery).ServerPreferredResourcesWithContext(ctx)
 	now := deletable(lists, c.options.Ignored)
 	if len(now) == 0 {

@@ -15,7 +15,7 @@ type Stats struct {
 }
 
 // Stats returns a snapshot of the counters.
-func (c *Collector) Stats() Stats {
+func (c *collector) Stats() Stats {
 	s := Stats{
 		Monitors: len(c.monitors.list()), Deleted: c.deleted.Load(), Deletes: c.deletes.Stats(),
 		Orphans: c.orphans.Stats(),
@@ -23,3 +23,6 @@ func (c *Collector) Stats() Stats {
 	s.Objects, s.Virtual = c.graph.size()
 	return s
 }
+
+// Collector is what New returns.
+type Collector = collector

@@ -67,7 +67,7 @@ func (u *unresolved) all() map[key]error {
 }
 
 // retry queues keys again.
-func (c *Collector) retry(keys ...key) {
+func (c *collector) retry(keys ...key) {
 	for _, k := range keys {
 		if k.orphan {
 			c.orphans.Enqueue(k)
@@ -78,7 +78,7 @@ func (c *Collector) retry(keys ...key) {
 }
 
 // retryUnresolved queues the keys that may be resolved by now, and those that need no work any more.
-func (c *Collector) retryUnresolved() {
+func (c *collector) retryUnresolved() {
 	for k, err := range c.unresolved.all() {
 		if !c.graph.wanted(k) || c.servedNow(err) {
 			c.retry(k)
@@ -87,7 +87,7 @@ func (c *Collector) retryUnresolved() {
 }
 
 // servedNow reports whether err is about a kind that was not served and is by now.
-func (c *Collector) servedNow(err error) bool {
+func (c *collector) servedNow(err error) bool {
 	var u *unresolvedError
 	if !errors.As(err, &u) || u.kind == (schema.GroupKind{}) {
 		return false
@@ -102,7 +102,7 @@ const mostNamed = 5
 // Note names the objects that the collector leaves alone because they or their owners cannot be looked for. It is empty
 // if there are none. The manager shows it in /readyz: the process does its work, but somebody has to mend the
 // references.
-func (c *Collector) Note() string {
+func (c *collector) Note() string {
 	var notes []string
 	for k, err := range c.unresolved.all() {
 		v, wanted := c.graph.view(k)

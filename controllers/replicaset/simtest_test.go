@@ -65,7 +65,7 @@ func TestSimulatedLife(t *testing.T) {
 			u.Create(set)
 			u.Settle()
 		},
-		Always: []simtest.Invariant{{Name: "no more pods than asked for", Check: noSurplus}},
+		Always: map[string]func(s *simtest.State) error{"no more pods than asked for": noSurplus},
 	})
 }
 

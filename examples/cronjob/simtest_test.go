@@ -88,7 +88,7 @@ func TestSimulatedLife(t *testing.T) {
 		Roles:  simulated.Roles(t, "role.yaml"),
 		Budget: 2 * time.Second,
 		Script: liveByTheClock,
-		Always: []simtest.Invariant{{Name: "one run at a time", Check: oneAtATime}},
+		Always: map[string]func(s *simtest.State) error{"one run at a time": oneAtATime},
 		// Names of Jobs tell when they run, so ends cannot be compared by them.
 		Matches: onlyTheLast,
 	})

@@ -130,14 +130,14 @@ func TestWorkloads(t *testing.T) {
 func TestReplicaSetScaledDown(t *testing.T) {
 	s := workloadsScenario()
 	s.Allow = []simtest.Rule{simtest.RuleCreates, simtest.RuleEnd, simtest.RuleDeletes}
-	s.Always = []simtest.Invariant{{Name: "a pod is left", Check: func(s *simtest.State) error {
+	s.Always = map[string]func(s *simtest.State) error{"a pod is left": func(s *simtest.State) error {
 		set, ok := simtest.Get[*appsv1.ReplicaSet](s, "default", "web")
 		if ok && set.Status.Replicas > 0 && len(simtest.List[*corev1.Pod](s, "default")) == 0 {
 			return fmt.Errorf("the ReplicaSet had %d pods, wants %d, and has none", set.Status.Replicas,
 				*set.Spec.Replicas)
 		}
 		return nil
-	}}}
+	}}
 	s.Script = func(u *simtest.User) {
 		u.Create(webReplicaSet())
 		u.Settle()

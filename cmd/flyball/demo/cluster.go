@@ -23,7 +23,6 @@ import (
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/controllers"
-	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/inspect/tap"
@@ -138,19 +137,15 @@ func (c *cluster) newProgram(page string) (*program, error) {
 	if p.manager, err = manager.New(config, o); err != nil {
 		return nil, err
 	}
-	known, err := controllers.Enabled(nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range known {
-		controller, err := d.New(p.manager, controllers.Options{})
+	for _, name := range controllers.Known() {
+		controller, err := controllers.New(p.manager, name, controllers.Options{})
 		if err != nil {
-			return nil, fmt.Errorf("build %s: %w", d.Name, err)
+			return nil, err
 		}
 		if err := p.manager.Add(controller); err != nil {
 			return nil, err
 		}
-		p.names = append(p.names, d.Name)
+		p.names = append(p.names, name)
 		p.loops = append(p.loops, loops(controller)...)
 	}
 	p.view, err = newView(p.manager.Informers(), c.changed)
@@ -183,7 +178,7 @@ func ofControllers(r *gate.Request) bool {
 // loops returns the statistics functions of a controller's loops. The garbage collector has two loops.
 func loops(r manager.Runnable) []func() reconcile.Stats {
 	switch c := r.(type) {
-	case *garbagecollector.Collector:
+	case interface{ Loops() []reconcile.Loop }:
 		var all []func() reconcile.Stats
 		for _, loop := range c.Loops() {
 			all = append(all, loop.Stats)

@@ -315,8 +315,8 @@ func runningOf(o Options) (map[string]bool, error) {
 		return running, nil
 	}
 	enabled, err := controllers.Enabled(o.Controllers)
-	for _, c := range enabled {
-		running[c.Name] = true
+	for _, name := range enabled {
+		running[name] = true
 	}
 	return running, err
 }

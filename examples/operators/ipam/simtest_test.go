@@ -40,9 +40,9 @@ func TestSimulatedLife(t *testing.T) {
 		)},
 		Budget: 2 * time.Second,
 		Script: liveWithAddresses,
-		Always: []simtest.Invariant{
-			{Name: "a Pod keeps its address", Check: addressesKept},
-			{Name: "no two nodes share a slice", Check: slicesDisjoint},
+		Always: map[string]func(s *simtest.State) error{
+			"a Pod keeps its address":    addressesKept,
+			"no two nodes share a slice": slicesDisjoint,
 		},
 	})
 }

@@ -221,29 +221,19 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("writes (-log of the server +page):\n%s", diff)
 	}
 	var journal []string
-	changed, err := w.api.Journal(0)
+	changed, _, err := w.api.Changes(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer changed.Close()
-	for {
-		batch, err := changed.Next()
-		if err != nil {
-			t.Fatal(err)
+	for _, c := range changed {
+		if c.Resource.Resource != "configmaps" || c.Name != "one" {
+			continue
 		}
-		if len(batch) == 0 {
-			break
+		event := "updated"
+		if c.Previous == nil {
+			event = "added"
 		}
-		for _, c := range batch {
-			if c.Resource.Resource != "configmaps" || c.Name != "one" {
-				continue
-			}
-			event := "updated"
-			if c.Previous == nil {
-				event = "added"
-			}
-			journal = append(journal, fmt.Sprintf("%s: version %d", event, c.Revision))
-		}
+		journal = append(journal, fmt.Sprintf("%s: version %d", event, c.Revision))
 	}
 	if diff := cmp.Diff(journal, changes); diff != "" {
 		t.Errorf("changes (-journal +page):\n%s", diff)

@@ -128,8 +128,8 @@ var _ storage.Storage = (*Store)(nil)
 // Open opens the store in dir, and creates it if it does not exist. The engine logs to the logger of ctx; nothing else
 // of ctx outlives the call. The caller closes the store.
 //
-// Errors: [ErrInUse] while the store is open elsewhere; [ErrDamaged]; [ErrFailed] if the disk cannot be written; another
-// error if the directory holds something else. For later failures, see [Store.Failed].
+// Errors: [ErrInUse] while the store is open elsewhere; [ErrDamaged]; [ErrFailed] if the disk cannot be written;
+// another error if the directory holds something else. For later failures, see [Store.Failed].
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	d := newDisk(o.fs, dir)

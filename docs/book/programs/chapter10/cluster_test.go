@@ -71,16 +71,11 @@ type step struct {
 // real returns a function that adds the real controller of that name.
 func real(name string, o controllers.Options) func(mgr *ctrl.Manager) error {
 	return func(mgr *ctrl.Manager) error {
-		for _, d := range controllers.Known() {
-			if d.Name == name {
-				c, err := d.New(mgr, o)
-				if err != nil {
-					return err
-				}
-				return mgr.Add(c)
-			}
+		c, err := controllers.New(mgr, name, o)
+		if err != nil {
+			return err
 		}
-		return fmt.Errorf("there is no %s", name)
+		return mgr.Add(c)
 	}
 }
 

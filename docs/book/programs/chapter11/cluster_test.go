@@ -83,12 +83,10 @@ func (c *cluster) process(ctx context.Context, names []string) {
 	c.mu.Unlock()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{})
 	c.must(err)
-	for _, d := range controllers.Known() {
-		if slices.Contains(names, d.Name) {
-			controller, err := d.New(mgr, controllers.Options{})
-			c.must(err)
-			c.must(mgr.Add(controller))
-		}
+	for _, name := range names {
+		controller, err := controllers.New(mgr, name, controllers.Options{})
+		c.must(err)
+		c.must(mgr.Add(controller))
 	}
 	c.must(mgr.Run(ctx))
 }

@@ -35,7 +35,7 @@ func TestSimulatedLife(t *testing.T) {
 		Roles:  simulated.Roles(t, "../deploy/role.yaml"),
 		Budget: 2 * time.Second,
 		Script: keepStock,
-		Always: []simtest.Invariant{{Name: "no two items have the same number", Check: numbersDiffer}},
+		Always: map[string]func(s *simtest.State) error{"no two items have the same number": numbersDiffer},
 	}
 	for _, d := range definitions {
 		s.Objects = append(s.Objects, runtime.Object(d.Unstructured))
