@@ -17,12 +17,12 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// gauge counts what is in flight as the reconciler itself sees it.
+// gauge counts the reconciles in flight, from inside the reconciler.
 type gauge struct {
 	mu            sync.Mutex
 	now, peak     int
 	begun         map[string]int
-	twice         []string // keys that ran beside themselves
+	twice         []string // keys that two workers reconciled at once
 	inFlightByKey map[string]bool
 }
 
@@ -57,7 +57,7 @@ func (g *gauge) total() (n int) {
 	return n
 }
 
-// running is a controller in a bubble.
+// running starts a controller in a bubble. stop ends it and returns the result of Run.
 func running(t *testing.T, c *reconcile.Controller[string]) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
@@ -70,8 +70,8 @@ func running(t *testing.T, c *reconcile.Controller[string]) (stop func() error) 
 	}
 }
 
-// TestWorkIsCountedExactly: a thousand reconciles by fifty workers, some of which fail and some of which panic. What
-// is counted is what the reconciler sees, the peak too, and nothing is left in flight.
+// TestWorkIsCountedExactly: fifty workers run a thousand reconciles, some of which fail or panic. Stats has the same
+// numbers as the reconciler, including the peak, and nothing stays in flight.
 func TestWorkIsCountedExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, workers = 1000, 50
@@ -116,7 +116,7 @@ func TestWorkIsCountedExactly(t *testing.T) {
 	})
 }
 
-// TestNeverMoreThanWorkers: three workers are three, however much there is to do, and never on one key.
+// TestNeverMoreThanWorkers: three workers run at most three reconciles at once, and never two of one key.
 func TestNeverMoreThanWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen gauge
@@ -144,7 +144,7 @@ func TestNeverMoreThanWorkers(t *testing.T) {
 	})
 }
 
-// TestBurstWhileRunningIsOneMoreRun: a hundred reasons to reconcile a key that is in flight are one.
+// TestBurstWhileRunningIsOneMoreRun: a hundred adds of a key that is in flight lead to one further run.
 func TestBurstWhileRunningIsOneMoreRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen gauge
@@ -171,9 +171,9 @@ func TestBurstWhileRunningIsOneMoreRun(t *testing.T) {
 	})
 }
 
-// TestNothingIsAdmittedAfterTheStop: at a random moment, under keys that keep coming, some of them from reconciles,
-// the controller is stopped. From then on nothing begins; what was in flight ends with a context that is alive; every
-// key has been reconciled since it came last, or is named as left.
+// TestNothingIsAdmittedAfterTheStop: a controller is stopped at a random moment while sources and reconciles keep
+// adding keys. No reconcile begins afterwards. Those in flight end with a context that is alive. Every key either has
+// been reconciled since its last add, or Left returns it.
 func TestNothingIsAdmittedAfterTheStop(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) { stopUnderLoad(t, rand.New(rand.NewPCG(seed, 4))) })

@@ -8,13 +8,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// BenchmarkReconcile is one key's way through the loop when its reconciler does nothing: add, get, reconcile, settle,
-// done.
+// BenchmarkReconcile measures the way of a key through the loop, from Enqueue to Done, with a reconciler that does
+// nothing.
 func BenchmarkReconcile(b *testing.B) {
 	c := New("greeter", Func[Request](func(context.Context, Request) (Result, error) { return Result{}, nil }),
 		Options[Request]{})
 	engine := engineOf(c)
-	keys := make([]Request, 1000) // One that runs again and again would be watched for writes.
+	keys := make([]Request, 1000) // The hot loop check would watch a single key.
 	for n := range keys {
 		keys[n].Namespace, keys[n].Name = "default", fmt.Sprint("greeting-", n)
 	}
@@ -31,7 +31,7 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// BenchmarkEnqueue adds 10,000 keys in turn, beside workers whose reconciler does nothing.
+// BenchmarkEnqueue adds 10,000 keys in turn while workers take them. Their reconciler does nothing.
 func BenchmarkEnqueue(b *testing.B) {
 	keys := make([]Request, 10_000)
 	for n := range keys {

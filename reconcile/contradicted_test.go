@@ -16,9 +16,9 @@ import (
 
 var errIdle = errors.New("not found, every second time")
 
-// TestContradictedKeysAreHeldBack: what a reconcile wrote was refused because the server does not have what the cache
-// holds, and what others do about the rest of it runs the key again at once, whether it failed or not. It is held
-// back longer and longer, is named, and is as before when a reconcile was not contradicted.
+// TestContradictedKeysAreHeldBack: the server refuses the writes of a reconcile because it does not have an object that
+// the cache holds. Events keep adding the key at once, whether its reconcile fails or not. The controller holds the key
+// back longer and longer, and Health names it. After a reconcile without a contradiction the key runs at once again.
 func TestContradictedKeysAreHeldBack(t *testing.T) {
 	for name, answer := range map[string]error{
 		"an error": errors.New("not found"), "ignored": nil,

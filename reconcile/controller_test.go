@@ -18,12 +18,12 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// script is a source whose keys are given by the test.
+// script is a source that adds the keys of a test.
 type script struct {
-	keys    []string      // fed at the start
-	hold    chan struct{} // closed by the test: only then is the source synced; nil: at once
-	err     error         // returned after feeding
-	more    chan string   // fed later; sent by the test
+	keys    []string      // added at the start
+	hold    chan struct{} // The source is synced when the test closes it, or at once if it is nil.
+	err     error         // returned after the initial keys
+	more    chan string   // added later; sent by the test
 	removed atomic.Bool
 }
 
@@ -58,11 +58,11 @@ func (s *script) Run(ctx context.Context, out *Sink[string], synced func()) erro
 	}
 }
 
-// started is a controller running in the bubble.
+// started is a controller that runs in a bubble.
 type started struct {
 	*engine[string]
 	stop context.CancelFunc
-	done chan error // the answer of Run; capacity 1
+	done chan error // the result of Run; capacity 1
 }
 
 func start(t *testing.T, r Reconciler[string], o Options[string], sources ...Source[string]) *started {
@@ -86,10 +86,10 @@ func (s *started) EnqueueAfter(key string, d time.Duration) { s.outside().Enqueu
 
 func (s *started) outside() *Controller[string] { return &Controller[string]{s.engine} }
 
-// engineOf returns what is behind a controller.
+// engineOf returns the engine of a controller.
 func engineOf[K comparable](c *Controller[K]) *engine[K] { return c.engine.(*engine[K]) }
 
-// runOf is a run of a key that c has taken.
+// runOf begins a run of a key.
 func runOf(t *testing.T, c *engine[string], key string) *run[string] {
 	t.Helper()
 	r := c.checkBefore(quiet(t.Context()), &workqueue.Item[string]{Key: key})
@@ -106,7 +106,7 @@ func (s *started) end() error {
 
 func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
 
-// record is a reconciler that remembers when it was called for what, and answers as the test says.
+// record is a reconciler that records its calls and calls a function of the test for the result.
 type record struct {
 	mu     sync.Mutex
 	begin  time.Time
@@ -153,7 +153,7 @@ func TestNothingIsReconciledBeforeEverySourceIsSynced(t *testing.T) {
 		}
 		close(slow.hold)
 		synctest.Wait()
-		// two sources have no order between them
+		// Two sources have no order between them.
 		want(t, slices.Sorted(slices.Values(r.seen())), []string{"a@0s", "b@0s"})
 		if err := c.Health(); err != nil {
 			t.Errorf("health when all is synced: %v", err)
@@ -192,7 +192,7 @@ func TestMaxRetriesGivesUp(t *testing.T) {
 		c := start(t, r, Options[string]{MaxRetries: 2}, source)
 		time.Sleep(time.Hour)
 		want(t, r.seen(), []string{"a@0s", "a@5ms", "a@15ms"})
-		source.more <- "a" // added anew: it starts afresh
+		source.more <- "a" // It is added again, so the retries begin anew.
 		time.Sleep(time.Hour)
 		want(t, r.seen()[3:], []string{"a@1h0m0s", "a@1h0m0.005s", "a@1h0m0.015s"})
 		if got := c.Stats(); got.Dropped != 2 || got.Retries != 4 {
@@ -241,8 +241,8 @@ func TestRequeueAfterRunsAgainAndIsCancelledByAnEvent(t *testing.T) {
 	})
 }
 
-// Source: controller-runtime v0.25.2 pkg/internal/controller.reconcileHandler: RequeueAfter wins, Requeue is limited,
-// and a Result that asks for nothing, or for a time, ends the backoff.
+// Source: controller-runtime v0.25.2 pkg/internal/controller.reconcileHandler: RequeueAfter wins over Requeue, Requeue
+// is rate limited, and all other results without an error end the backoff.
 func TestRequeueRunsAgainWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder(func(_ context.Context, _ string, call int) (Result, error) {
@@ -310,7 +310,7 @@ func TestOneKeyIsNeverReconciledTwiceAtOnce(t *testing.T) {
 		})
 		c := start(t, r, Options[string]{Workers: 4}, source)
 		for range 5 {
-			source.more <- "a" // while it runs: one more run in all
+			source.more <- "a" // It is added while it runs: one further run in all.
 		}
 		time.Sleep(time.Minute)
 		calls := slices.DeleteFunc(r.seen(), func(call string) bool { return call[0] == 'b' })
@@ -328,7 +328,7 @@ func TestCausesAndDeadlineReachTheReconciler(t *testing.T) {
 		var causes []workqueue.Cause
 		var took time.Duration
 		r := recorder(func(ctx context.Context, _ string, _ int) (Result, error) {
-			causes = slices.Clone(Causes(ctx)) // they are the queue's again when this returns
+			causes = slices.Clone(Causes(ctx)) // The queue reuses them afterwards.
 			begin := time.Now()
 			<-ctx.Done()
 			took = time.Since(begin)
@@ -355,7 +355,7 @@ func TestCausesAndDeadlineReachTheReconciler(t *testing.T) {
 	})
 }
 
-// The first of the two stops: what is in flight ends with a live context, what is queued is not started.
+// The first moment of a stop: reconciles in flight end with a live context, and queued keys are not started.
 func TestStopDrainsWhatIsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var alive error = errors.New("not called")
@@ -380,7 +380,7 @@ func TestStopDrainsWhatIsInFlight(t *testing.T) {
 	})
 }
 
-// The second: at the deadline the context is cancelled, and a reconcile that heeds it is no failure.
+// The second moment: at the deadline the context is cancelled. A reconcile that returns for that reason has not failed.
 func TestStopCancelsAtTheDeadline(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -17,10 +17,10 @@ func TestMinIntervalBetweenRunsOfOneKey(t *testing.T) {
 		src.more <- "a"
 		time.Sleep(time.Second)
 		synctest.Wait()
-		for range 50 { // a storm: one more run, when the interval is over
+		for range 50 { // A burst leads to one further run, after the interval.
 			src.more <- "a"
 		}
-		src.more <- "b" // another key is not held up
+		src.more <- "b" // Other keys do not wait.
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		src.more <- "a"
@@ -30,7 +30,7 @@ func TestMinIntervalBetweenRunsOfOneKey(t *testing.T) {
 	})
 }
 
-// A retry and a RequeueAfter obey the interval too.
+// A retry and a RequeueAfter respect the interval as well.
 func TestMinIntervalHoldsForRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder(func(_ context.Context, _ string, n int) (Result, error) {
@@ -68,13 +68,13 @@ func TestDebounceWaitsForQuiet(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		// A storm that does not end is cut after seven and a half seconds.
+		// If the events do not stop, the key runs after seven and a half seconds.
 		want(t, r.seen(), []string{"a@4s", "a@1m7.5s", "a@1m15.5s", "a@1m21s"})
 		_ = c.end()
 	})
 }
 
-// What was put off is still told when the key runs at last.
+// A key that was put off still has its causes when it runs.
 func TestDebounceKeepsCauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &script{more: make(chan string)}

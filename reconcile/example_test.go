@@ -7,7 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// A controller of plain strings: the reconciler is called once for a key however often it was queued.
+// A controller whose keys are strings. It reconciles a key once, however often the key was queued.
 func ExampleNew() {
 	ctx, stop := context.WithCancel(context.Background())
 	greet := reconcile.Func[string](func(_ context.Context, name string) (reconcile.Result, error) {

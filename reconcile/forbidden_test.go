@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/internal/forbidden"
 )
 
-// refuse is what an API server answers whose RBAC does not allow it.
+// refuse returns the error of an API server whose RBAC rules do not allow a request.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters, ForbiddenStatusError.
 func refuse(verb, resource, namespace string) error {
@@ -27,10 +27,10 @@ func refuse(verb, resource, namespace string) error {
 			verb, resource, "", namespace))
 }
 
-// startLogged is start with what it logs.
+// startLogged starts a controller and returns what it logs.
 func startLogged(t *testing.T, r Reconciler[string], o Options[string]) (c *started, lines func() []string) {
 	t.Helper()
-	var out strings.Builder // written to under the logger's lock, read in a bubble at rest
+	var out strings.Builder // written under the logger's lock, read when the bubble is idle
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
 	c = &started{engine: engineOf(New("test", r, o)), stop: stop, done: make(chan error, 1)}
@@ -49,8 +49,9 @@ func startLogged(t *testing.T, r Reconciler[string], o Options[string]) (c *star
 	}
 }
 
-// TestMissingPermissionIsOneThing: a permission that a thousand keys in a hundred namespaces need is taken away for
-// two hours. That is one line of the log, and one of Health at once; half a minute after it was granted all is done.
+// TestMissingPermissionIsOneThing: a permission that a thousand keys in a hundred namespaces need is missing for two
+// hours. The log has one line about it, and Health has one at once. Half a minute after the permission was granted, all
+// keys have succeeded.
 func TestMissingPermissionIsOneThing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var granted atomic.Bool
@@ -96,8 +97,8 @@ func TestMissingPermissionIsOneThing(t *testing.T) {
 	})
 }
 
-// TestProbesThatNeedItNoMore: keys that do not need the permission any more leave, one by one; the others are not
-// asked each time.
+// TestProbesThatNeedItNoMore: one probe after another no longer needs the permission. The other keys do not all retry
+// each time.
 func TestProbesThatNeedItNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, needs := 0, map[string]bool{}
@@ -142,7 +143,8 @@ func TestProbesThatNeedItNoMore(t *testing.T) {
 	})
 }
 
-// Each permission is told of; so is what else goes wrong, each time. A key that is given up lacks nothing.
+// Each missing permission is logged once, and every other failure each time. A key that was given up does not count as
+// forbidden.
 func TestWhatIsNoMissingPermission(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for says, err := range map[string]error{
@@ -174,7 +176,7 @@ func TestWhatIsNoMissingPermission(t *testing.T) {
 			c.Enqueue(key)
 		}
 		time.Sleep(time.Hour)
-		want := 2 + 2 + 1 + 3 // each permission, and each key that is given up; the terminal one; the quota three times
+		want := 2 + 2 + 1 + 3 // 2 permissions, 2 keys given up, 1 terminal error, the quota 3 times
 		if told := lines(); len(told) != want+2 {
 			t.Errorf("%d lines, want %d and that they are no longer forbidden: %q", len(told), want, told)
 		}

@@ -12,8 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// A key that comes again, by itself or because it failed, keeps its priority, unless the reconciler gives it another
-// one.
+// A key that runs again because of its Result or of a failure keeps its priority, unless the Result sets another one.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller, which keeps priorities on requeues.
 func TestPriorityIsKept(t *testing.T) {
@@ -48,7 +47,7 @@ func TestPriorityIsKept(t *testing.T) {
 	})
 }
 
-// TestForget: what was forgotten does not come back, and is not remembered.
+// TestForget: a forgotten key does not run again, and the controller remembers nothing about it.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran []string
@@ -82,7 +81,8 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// TestForgetWhatIsInFlight: what a run leaves behind that ends after its key was forgotten is forgotten with it.
+// TestForgetWhatIsInFlight: if a key is forgotten during a run, the controller also forgets what that run leaves
+// behind.
 func TestForgetWhatIsInFlight(t *testing.T) {
 	ways := map[string]func(c *started, match func(string) bool, keys []string){
 		"by what matches": func(c *started, match func(string) bool, _ []string) { c.ForgetFunc(match) },
@@ -145,7 +145,7 @@ func TestForgetWhatIsInFlight(t *testing.T) {
 					runs["terminal"] != 4 {
 					t.Errorf("ran %v", runs)
 				}
-				c.Forget("other") // which is not in flight
+				c.Forget("other") // This key is not in flight.
 				if w := c.Work(); len(w.Failing) != 0 {
 					t.Errorf("%+v", w)
 				}
@@ -156,7 +156,7 @@ func TestForgetWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// TestCausesOfFailuresStay: the queue has its memory back when they are asked for.
+// TestCausesOfFailuresStay: Work returns the causes of a failure after the queue has reused their memory.
 func TestCausesOfFailuresStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t,

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestGoexitGivesTheKeyBack has a reconciler end its worker's goroutine, as a test does that fails in it: the other
-// worker goes on, also with that key, and the controller stops cleanly.
+// TestGoexitGivesTheKeyBack: a reconciler ends the goroutine of its worker, as t.FailNow does. The other worker goes
+// on, also with that key, and the controller stops cleanly.
 func TestGoexitGivesTheKeyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var exits, runs atomic.Int32

@@ -17,7 +17,8 @@ func health(c *started) string {
 	return ""
 }
 
-// Case: a panic is recovered, counted and retried with backoff, others are unaffected, and many in a row are unhealthy.
+// Case: a panic is recovered, counted and retried with backoff. Other keys are unaffected. Health reports many panics
+// in a row.
 func TestPanicsInARowAreUnhealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var panicking atomic.Bool
@@ -50,7 +51,7 @@ func TestPanicsInARowAreUnhealthy(t *testing.T) {
 	})
 }
 
-// Case: a hung reconcile raises an alarm once, blocks its own key and no other, and is named in Health until it ends.
+// Case: a hung reconcile is logged once, blocks its own key and no other, and Health names it until it ends.
 func TestHungReconcileIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
@@ -62,7 +63,7 @@ func TestHungReconcileIsNamed(t *testing.T) {
 		})
 		src := &script{keys: []string{"hung"}, more: make(chan string)}
 		c := start(t, r, Options[string]{Workers: 2, HungAfter: time.Minute}, src)
-		src.more <- "hung" // must not run beside itself
+		src.more <- "hung" // It must not run twice at once.
 		src.more <- "other"
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
@@ -83,7 +84,7 @@ func TestHungReconcileIsNamed(t *testing.T) {
 	})
 }
 
-// Case: the timeout ends the context of one reconcile, which is then retried; the process's end is not involved.
+// Case: the timeout ends the context of one reconcile, which is then retried. The process goes on.
 func TestTimeoutEndsOneReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := recorder(func(ctx context.Context, _ string, n int) (Result, error) {

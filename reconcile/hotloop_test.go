@@ -12,7 +12,7 @@ import (
 
 func loopOf(f Func[string]) *Controller[string] { return New("greeter", f, Options[string]{}) }
 
-// In a bubble a loop that never waits would spin until the test's time is over.
+// In a bubble, a key that triggers itself without any delay would spin until the test times out.
 func TestLoopWithoutTimeEndsTheController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *Controller[string]

@@ -10,7 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// asking is a key whose String method asks its controller, which would wait for ever if a lock were held.
+// asking is a key whose String method calls its controller. That would block for ever if a lock were held.
 type asking struct{ c *engine[asking] }
 
 func (a asking) String() string {
@@ -19,7 +19,7 @@ func (a asking) String() string {
 	return "a"
 }
 
-// asks is a source, a limiter and a reconciler that ask their controller whenever they are called.
+// asks is a source, a rate limiter and a reconciler. Each of its methods calls the controller.
 type asks struct {
 	c    *engine[asking]
 	fail bool
@@ -51,7 +51,7 @@ func (a *asks) Reconcile(ctx context.Context, key asking) (Result, error) {
 	return Result{}, nil
 }
 
-// TestNothingIsCalledUnderALock: whatever a user wrote may ask the controller, and gets an answer.
+// TestNothingIsCalledUnderALock: all code of a user may call the controller.
 func TestNothingIsCalledUnderALock(t *testing.T) {
 	for name, fail := range map[string]bool{"it fails and hangs": true, "it triggers itself": false} {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestLogNamesTheControllerOnce: loggers in JSON write each value that they are given. A key that stands twice in an
-// object is an error to some readers, and lost to others.
+// TestLogNamesTheControllerOnce: a logger that writes JSON writes each value that it is given, even twice under one
+// name. Some parsers reject such an object, others drop a value.
 func TestLogNamesTheControllerOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
-// pointed is a reconciler whose methods need the value that it points to.
+// pointed is a reconciler whose method panics on a nil pointer.
 type pointed struct{ calls int }
 
 // Reconcile implements reconcile.Reconciler.

@@ -25,19 +25,19 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// childRuns is how many seeds each variant of TestExactlyOneChild runs; FLYBALL_CHILD_RUNS overrides it: make children
-// sets it to a thousand.
+// childRuns is the number of seeds for each variant of TestExactlyOneChild. FLYBALL_CHILD_RUNS overrides it; make
+// children sets it to a thousand.
 const childRuns = 10
 
-// childVariant is what goes wrong while the reconciler works.
+// childVariant describes what goes wrong while the reconciler works.
 type childVariant struct {
 	name         string
-	lose         bool // the answer of the first create is lost
-	fail         bool // the first create takes effect and is answered with an internal error
-	thirdParty   bool // somebody deletes the first child
-	cut          bool // watches end at each frame for a while, and the history is compacted
+	lose         bool // The response to the first create is lost.
+	fail         bool // The first create takes effect, but the response is an internal error.
+	thirdParty   bool // Another client deletes the first child.
+	cut          bool // Watches end at each frame for a while, and the history is compacted.
 	unstructured bool
-	listers      bool // it reads the bare cache, behind the gate
+	listers      bool // It reads the cache through listers, with Options.Ready.
 }
 
 var childVariants = []childVariant{
@@ -55,8 +55,8 @@ var childVariants = []childVariant{
 }
 
 // TestExactlyOneChild: a reconciler creates a child with a generated name when its cached list has none. It is
-// triggered all the time, and the watch is about a second behind. There is never more than one child, and at the end
-// there is one.
+// triggered all the time, and the watch is about a second behind. There is never more than one child, and one at the
+// end.
 func TestExactlyOneChild(t *testing.T) {
 	runs := childRuns
 	if n, err := strconv.Atoi(os.Getenv("FLYBALL_CHILD_RUNS")); err == nil {
@@ -74,7 +74,7 @@ func TestExactlyOneChild(t *testing.T) {
 	}
 }
 
-// childRun is one seed of one variant.
+// childRun is a run of one variant with one seed.
 type childRun struct {
 	t       *testing.T
 	variant childVariant
@@ -82,8 +82,8 @@ type childRun struct {
 
 	mu   sync.Mutex
 	rand *rand.Rand
-	cut  bool // watches end
-	lost int  // creates whose answer was lost
+	cut  bool // Watches end.
+	lost int  // creates whose response was lost
 }
 
 // between returns a random duration.
@@ -148,7 +148,7 @@ func (r *childRun) run() {
 	r.judge(api)
 }
 
-// disturb is what others do meanwhile.
+// disturb does what other clients do meanwhile.
 func (r *childRun) disturb(ctx context.Context, p *process) {
 	them, err := client.New(p.api.RESTConfig(), client.Options{})
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *childRun) setCut(cut bool) {
 	r.cut = cut
 }
 
-// reconciler makes the reconciler under test.
+// reconciler returns the reconciler under test.
 func (r *childRun) reconciler(p *process) (reconcile.Reconciler[reconcile.Request],
 	reconcile.Options[reconcile.Request],
 ) {
@@ -238,7 +238,7 @@ func count(list client.ObjectList) int {
 	return len(list.(*corev1.SecretList).Items)
 }
 
-// judge counts on the server's own log: how many children lived at once, and how many live at the end.
+// judge counts in the server's log how many children existed at once, and how many exist at the end.
 func (r *childRun) judge(api *localapi.Server) {
 	living, most := 0, 0
 	for _, e := range api.Audit().Entries(func(e audit.Entry) bool { return e.Resource == "secrets" && e.Mutates() }) {

@@ -26,7 +26,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
-// process is a controller of ConfigMaps with a client, caches and a server of its own, in a bubble.
+// process is a controller of ConfigMaps in a bubble, with its own client, caches and server.
 type process struct {
 	*client.Cluster
 	api        *localapi.Server
@@ -34,7 +34,7 @@ type process struct {
 	controller *reconcile.Controller[reconcile.Request]
 }
 
-// inProcess runs the controller that setup makes until check returns.
+// inProcess runs the controller that setup returns until check returns.
 func inProcess(t *testing.T, g gate.Gate,
 	setup func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]),
 	check func(ctx context.Context, p *process), objects ...runtime.Object,
@@ -54,7 +54,7 @@ func inProcess(t *testing.T, g gate.Gate,
 	})
 }
 
-// runProcess is one life of the process.
+// runProcess runs the process from its start to its end.
 func runProcess(t *testing.T, parent context.Context, api *localapi.Server,
 	setup func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]),
 	check func(ctx context.Context, p *process),
@@ -90,7 +90,7 @@ func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 }
 
-// slow delays every frame of every watch.
+// slow delays each frame of all watches.
 func slow(lag time.Duration) gate.Funcs {
 	return gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
 		select {
@@ -101,8 +101,9 @@ func slow(lag time.Duration) gate.Funcs {
 	}}
 }
 
-// Case: with the gate, a reconcile does not begin before the caches have what the one before wrote: a reader of bare
-// listers makes no second child, and does not revert its own update. It is put off quietly.
+// Case: with Options.Ready, a reconcile does not begin before the caches have the writes of the one before. So a
+// reconciler that reads through listers creates no second child, and does not revert its own update. Its key is put off
+// without an error.
 func TestReadyPutsOffUntilOwnWritesAreInTheCache(t *testing.T) {
 	var lagging []string
 	inProcess(t, slow(time.Second),
@@ -130,7 +131,7 @@ func TestReadyPutsOffUntilOwnWritesAreInTheCache(t *testing.T) {
 				return p.Ready(ctx, client.OwnerFrom(ctx))
 			}}
 		}, func(_ context.Context, p *process) {
-			for range 50 { // constant retriggering
+			for range 50 { // It is triggered all the time.
 				time.Sleep(50 * time.Millisecond)
 				p.controller.Enqueue(reconcile.RequestFor(configMap("owner")))
 			}
@@ -142,7 +143,7 @@ func TestReadyPutsOffUntilOwnWritesAreInTheCache(t *testing.T) {
 		}, configMap("owner"))
 }
 
-// ErrStale from a read is no failure: no backoff, no error counted, and the hint of the error is heeded.
+// ErrStale from a read is no failure: there is no backoff, no error is counted, and the key waits for RetryAfter.
 func TestStaleIsAQuietRequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration
@@ -174,8 +175,8 @@ func TestStaleIsAQuietRequeue(t *testing.T) {
 	})
 }
 
-// Case: the process crashes after each of its writes in turn and starts again with nothing in memory. It always comes
-// to the same end: one Secret and one Service for the owner, and the owner's status says both.
+// Case: the process crashes after each of its writes in turn and starts again with nothing in memory. The end is always
+// the same: the owner has one Secret and one Service, and is marked as done.
 func TestCrashAfterEachWrite(t *testing.T) {
 	for crash := range 5 {
 		t.Run(fmt.Sprint("write ", crash), func(t *testing.T) {
@@ -227,7 +228,8 @@ func TestCrashAfterEachWrite(t *testing.T) {
 	}
 }
 
-// threeSteps makes two children, one of a generated name found by label, and then says so in the owner.
+// threeSteps creates two children, one of them with a generated name and found by label, and then marks the owner as
+// done.
 func threeSteps(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
 	return reconcile.Func[reconcile.Request](func(ctx context.Context,
 		key reconcile.Request,
@@ -266,8 +268,8 @@ func threeSteps(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.
 	}), reconcile.Options[reconcile.Request]{}
 }
 
-// Case: a storm of conflicts is retried with backoff, never by overwriting blindly: no increment of either writer is
-// lost.
+// Case: many conflicts in a row are retried with backoff. No write overwrites another one blindly, so no increment of
+// either writer is lost.
 func TestConflictStorm(t *testing.T) {
 	const others = 200
 	inProcess(t, slow(30*time.Millisecond),
@@ -280,7 +282,7 @@ func TestConflictStorm(t *testing.T) {
 					len(m.Data["theirs"]) < 2 || m.Data["ours"] == "done" {
 					return reconcile.Result{}, client.IgnoreNotFound(err)
 				}
-				// From the tenth write of the other on, what the watch has brought is older than the next write.
+				// From the tenth write of the other client on, the watch lags behind its writes.
 				m.Data = map[string]string{"theirs": m.Data["theirs"], "ours": "done"}
 				return reconcile.Result{}, p.Update(ctx, &m)
 			}), reconcile.Options[reconcile.Request]{}
@@ -309,7 +311,7 @@ func TestConflictStorm(t *testing.T) {
 				t.Fatal(err)
 			}
 			st := p.controller.Stats()
-			// one try per event, and a few retries
+			// one attempt for each event, and a few retries
 			if m.Data["ours"] != "done" || m.Data["theirs"] != fmt.Sprint(others-1) || st.Errors == 0 ||
 				st.Syncs > st.Events+10 {
 				t.Errorf("data %v, stats %+v", m.Data, st)

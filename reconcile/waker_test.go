@@ -18,17 +18,17 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Cases: a reconcile writes while the watch is cut, and others undo it before the next list. That list shows nothing of
-// what was written, so no event tells of it. The key runs again all the same, once, because of that. Where the list
-// shows the very state that was written, the event of it is enough.
+// Cases: a reconcile writes while the watch is cut, and another client undoes the write before the next list. That list
+// does not show the written state, so no event comes for it. The key runs again once all the same, with the cause
+// Missed. If the list shows exactly the written state, its event is enough.
 func TestMissedWriteWakesWhoKnowsIt(t *testing.T) {
 	child := &corev1.Secret{}
 	child.Namespace, child.Name = "default", "child"
 	for _, v := range []struct {
 		name string
-		// there says that the child is there before, without the label, and in the cache.
+		// there reports whether the cache has the child at the start, without the label.
 		there bool
-		// undo is what others do.
+		// undo is what the other client does.
 		undo func(ctx context.Context, them client.Client, child *corev1.Secret) error
 		want []string
 	}{
@@ -81,7 +81,7 @@ func TestMissedWriteWakesWhoKnowsIt(t *testing.T) {
 	}
 }
 
-// ensuresChild is a reconciler that reads the child and makes it, or makes it one that is there.
+// ensuresChild returns a reconciler that creates the child, or adopts it if it exists.
 func ensuresChild(p *process, why *[]string) reconcile.Reconciler[reconcile.Request] {
 	return reconcile.Func[reconcile.Request](func(ctx context.Context,
 		key reconcile.Request,
@@ -102,7 +102,7 @@ func ensuresChild(p *process, why *[]string) reconcile.Reconciler[reconcile.Requ
 	})
 }
 
-// cutSecrets ends watches of Secrets while cut is set.
+// cutSecrets ends the watches of Secrets while cut is set.
 func cutSecrets(cut *atomic.Bool) gate.Gate {
 	return gate.Funcs{OnFrame: func(_ context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
 		if cut.Load() && r.Resource == "secrets" {
@@ -145,8 +145,8 @@ func replaceChild(ctx context.Context, them client.Client, child *corev1.Secret)
 	return them.Create(ctx, other)
 }
 
-// Case: who read what another controller of the process wrote is woken, too: by Get, and by a list that selects it. One
-// whose list does not select it knows nothing of it, and is left alone.
+// Case: a controller that has read the write of another controller of the process is woken as well. It has read the
+// write with Get, or with a list that selects the object. A controller whose list does not select it is not woken.
 func TestMissedWriteWakesOtherReaders(t *testing.T) {
 	var cut atomic.Bool
 	var why []string

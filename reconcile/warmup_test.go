@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// shelf is a source that repeats: what stands on it, and what happens to that.
+// shelf is a source that repeats. It has a set of keys that change.
 type shelf struct {
 	mu   sync.Mutex
 	has  map[string]bool
@@ -62,7 +62,7 @@ func (s *shelf) Run(ctx context.Context, out *Sink[string], synced func()) error
 	}
 }
 
-// change tells of something that happened to key, which is there from then on, or not.
+// change adds key as changed. there reports whether the shelf has the key from then on.
 func (s *shelf) change(key string, there bool) {
 	s.tell(func(q Enqueuer[string]) {
 		s.has[key] = true
@@ -87,7 +87,7 @@ type follower struct {
 	t        *testing.T
 	stop     context.CancelFunc
 	ctx      context.Context
-	warm, is chan error // the answers of Warmup and Run; capacity 1
+	warm, is chan error // the results of Warmup and Run; capacity 1
 }
 
 func follow(t *testing.T, r Reconciler[string], o Options[string], sources ...Source[string]) *follower {
@@ -117,8 +117,8 @@ func (f *follower) end() {
 	}
 }
 
-// What changed comes first, and of that the last change; then what was there. No source is run again, and nothing is
-// reconciled twice.
+// After a warm-up, keys that changed come first, the last change before the others, and then the initial keys. No
+// source is run again, and no key is reconciled twice.
 func TestWarmupFillsABacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cold := newShelf("a", "b", "c", "d"), &script{keys: []string{"cold"}}
@@ -146,7 +146,7 @@ func TestWarmupFillsABacklog(t *testing.T) {
 		if got := f.Stats(); got.Held != 0 || !f.Work().Started {
 			t.Errorf("stats %+v, work %+v", got, f.Work())
 		}
-		s.change("a", true) // it goes on
+		s.change("a", true) // The source is still running.
 		synctest.Wait()
 		if calls := r.seen(); calls[len(calls)-1] != "a@1h0m0s" {
 			t.Errorf("%q", calls)
@@ -158,7 +158,7 @@ func TestWarmupFillsABacklog(t *testing.T) {
 	})
 }
 
-// Delays that were asked for in the warm-up count from then; the backoff of a key's failures from when it may run.
+// A delay that was asked for during the warm-up counts from that moment. A backoff counts from the takeover.
 func TestDelaysOutliveTheWarmup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := newShelf(), recorder(nil)
@@ -166,12 +166,12 @@ func TestDelaysOutliveTheWarmup(t *testing.T) {
 		s.tell(func(q Enqueuer[string]) {
 			q.AddAfter("past", time.Second)
 			q.AddAfter("later", time.Hour)
-			q.AddAfter("later", 2*time.Hour) // the earlier one counts
+			q.AddAfter("later", 2*time.Hour) // The earlier one counts.
 			q.AddAfter("both", time.Hour)
 			q.Add("both")
 			q.AddAfter("at once", 0)
 			for range 20 {
-				q.AddRateLimited("limited") // it has not failed twenty times
+				q.AddRateLimited("limited") // That counts as one failure, not as twenty.
 			}
 			q.AddRateLimited("limited and added")
 			q.Add("limited and added")
@@ -190,7 +190,7 @@ func TestDelaysOutliveTheWarmup(t *testing.T) {
 	})
 }
 
-// What comes and goes for months does not add up.
+// The keys of objects that come and go for months do not add up.
 func TestBacklogIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := newShelf("stays"), recorder(nil)
@@ -217,12 +217,13 @@ func TestBacklogIsBounded(t *testing.T) {
 	})
 }
 
-// A backlog that outgrows its bound at the moment of the takeover is forgotten: the controller starts as without.
+// A backlog that outgrows its bound at the moment of the takeover is dropped: the controller starts as if there had
+// been no warm-up.
 func TestOutgrownBacklogIsNotTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := newShelf("stays"), recorder(nil)
 		f := follow(t, r, Options[string]{}, s)
-		for i := range backlog.Least { // With the one that stays, the last is one too many.
+		for i := range backlog.Least { // With the initial key, the last one is one too many.
 			s.change(fmt.Sprint("job-", i), false)
 		}
 		go func() { f.is <- f.Run(f.ctx) }()
@@ -258,8 +259,7 @@ func TestWithoutWarmup(t *testing.T) {
 	}
 }
 
-// A warm-up that is over before Run leaves nothing behind, and Run starts as without; so does one that is begun after
-// it.
+// If a warm-up ends before Run, or begins after it, Run starts as if there had been no warm-up.
 func TestWarmupThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := newShelf("a"), recorder(nil)
@@ -292,7 +292,7 @@ func TestWarmupThatIsOver(t *testing.T) {
 	})
 }
 
-// A source that fails ends the warm-up, or Run if that was called.
+// A source that fails ends the warm-up; or Run, if that was called.
 func TestSourceFailsInTheWarmup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf("a")
@@ -317,7 +317,7 @@ func TestSourceFailsInTheWarmup(t *testing.T) {
 	})
 }
 
-// Sources come in the warm-up as they do under Run.
+// Sources can be added during the warm-up, as they can during Run.
 func TestWatchInTheWarmup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second, cold := newShelf("a"), newShelf("b"), &script{keys: []string{"cold"}}
@@ -338,8 +338,8 @@ func TestWatchInTheWarmup(t *testing.T) {
 	})
 }
 
-// TestTakeoverAtAnyMoment: whatever happens before, during and after the takeover, what is there is reconciled after
-// its last change, no key runs twice at once, and nobody is left behind.
+// TestTakeoverAtAnyMoment: keys change at random moments before, during and after the takeover. Each key is reconciled
+// after its last change, none runs twice at once, and no goroutine is left behind.
 func TestTakeoverAtAnyMoment(t *testing.T) {
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) { takeOverAtRandom(t, seed) })
@@ -350,7 +350,7 @@ func takeOverAtRandom(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 17))
 	s := newShelf("a", "b", "c")
 	var mu sync.Mutex
-	changed, done := map[string]int{}, map[string]int{} // by how many changes there were
+	changed, done := map[string]int{}, map[string]int{} // numbers of changes: made, and seen by a reconcile that ended
 	r := Func[string](func(_ context.Context, key string) (Result, error) {
 		mu.Lock()
 		saw := changed[key]
@@ -391,7 +391,7 @@ func takeOverAtRandom(t *testing.T, seed uint64) {
 	f.end()
 }
 
-// An Enqueuer gives keys of unchanged objects a low priority, unless the caller sets one.
+// LowPriority gives its keys a low priority, unless the caller sets one.
 func TestEnqueuerPriorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, high, low := recorder(nil), 1, workqueue.LowPriority
@@ -409,7 +409,7 @@ func TestEnqueuerPriorities(t *testing.T) {
 	})
 }
 
-// feeder is a source that feeds once.
+// feeder is a source that adds its keys once.
 type feeder func(out *Sink[string])
 
 func (f feeder) String() string { return "feeder" }

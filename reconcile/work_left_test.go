@@ -10,7 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestLeft: what is queued and what is in flight has names, also after the stop, when only what nobody came to is left.
+// TestLeft: Left names queued keys and keys in flight. After the stop it names the keys that were not started.
 func TestLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := reconcile.New("left", reconcile.Func[string](func(context.Context, string) (reconcile.Result, error) {
@@ -24,7 +24,7 @@ func TestLeft(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- c.Run(ctx) }()
 		synctest.Wait()
-		c.Enqueue("c") // which is in flight
+		c.Enqueue("c") // It is in flight.
 		if got, want := c.Left(10), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
 			t.Errorf("at work: %q, want %q", got, want)
 		}

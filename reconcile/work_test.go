@@ -10,7 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestWork: what a controller has before it, by kind, and when it is no more.
+// TestWork: Work has keys that are in flight, delayed, failing and given up, and loses them when they succeed.
 func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -74,8 +74,8 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// TestWhyDelayed: what a key waits for is told, although it waits for several things, and has more causes than are
-// kept.
+// TestWhyDelayed: Work has the reason for each delay, even if a key waits for several reasons and has more causes than
+// the queue keeps.
 func TestWhyDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *reconcile.Controller[string]

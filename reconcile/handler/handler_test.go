@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// enqueued is an Enqueuer that remembers.
+// enqueued is an Enqueuer that records the keys.
 type enqueued []string
 
 func (e *enqueued) Add(key reconcile.Request) { *e = append(*e, key.String()) }

@@ -48,7 +48,8 @@ func TestEnqueueOwner(t *testing.T) {
 	})
 }
 
-// An owner without namespaces may own what lives in one: its key has none. A reference cannot tell, so the caller does.
+// A cluster-scoped owner may own an object with a namespace. Its key has no namespace. An owner reference does not show
+// this, so the caller has to.
 //
 // Source: sigs.k8s.io/controller-runtime v0.25.2 pkg/handler/enqueue_owner.go, getOwnerReconcileRequest.
 func TestEnqueueClusterScopedOwner(t *testing.T) {
@@ -58,7 +59,7 @@ func TestEnqueueClusterScopedOwner(t *testing.T) {
 	want(t, got, []string{"/n"})
 }
 
-// Every owner of the kind is queued where that is asked for, each once, and none of another kind.
+// With EveryOwner each owner of the kind is queued once, and no owner of another kind.
 func TestEnqueueEveryOwner(t *testing.T) {
 	h := EnqueueOwner[*corev1.Pod](schema.GroupKind{Kind: "ConfigMap"}, OwnerOptions{EveryOwner: true})
 	var got enqueued

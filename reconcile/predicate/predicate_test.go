@@ -84,7 +84,7 @@ func TestPredicates(t *testing.T) {
 	}
 }
 
-// A ConfigMap has no generation: a predicate on it would make a controller deaf.
+// ConfigMaps have no generation. If their updates did not pass, a controller would miss all of them.
 func TestGenerationChangedPassesWhatHasNone(t *testing.T) {
 	e := predicate.Event[*corev1.ConfigMap]{
 		Type: predicate.Update, Old: &corev1.ConfigMap{},
@@ -95,7 +95,7 @@ func TestGenerationChangedPassesWhatHasNone(t *testing.T) {
 	}
 }
 
-// An object that stops to match is news: its controller has to let go of it.
+// The update with which an object stops to match passes: its controller has to release it.
 func TestMatchingLooksAtBothStates(t *testing.T) {
 	matches := predicate.Matching(func(p *corev1.Pod) bool { return p.Labels["a"] == "b" })
 	if !matches(event{Type: predicate.Update, Old: pod(func(*corev1.Pod) {}), Object: &corev1.Pod{}}) {

@@ -9,7 +9,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
-// Two controllers in a row: the first finds out what the second has to do.
+// Two controllers in a row: the first one emits the keys that the second one reconciles.
 func ExampleNewOutput() {
 	ctx, stop := context.WithCancel(context.Background())
 	found := source.NewOutput[string]("found")

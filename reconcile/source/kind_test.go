@@ -27,10 +27,10 @@ type (
 	result     = reconcile.Result
 )
 
-// feedback is an API of pods whose watch events the test sends.
+// feedback is an API of pods. The test sends the watch events.
 type feedback struct {
 	pods   []*corev1.Pod
-	err    error                             // answer of List, if not nil
+	err    error                             // the error of List
 	events chan listwatch.Event[*corev1.Pod] // sent by the test, unbuffered
 }
 
@@ -72,7 +72,7 @@ func version(p *corev1.Pod, rv string) *corev1.Pod {
 	return p
 }
 
-// runKind runs a controller of pods over an informer of f until the test ends it.
+// runKind runs a controller of pods with an informer of f until the test calls end.
 func runKind(t *testing.T, f *feedback,
 	r reconcile.Reconciler[reconcile.Request],
 ) (c *reconcile.Controller[reconcile.Request], src reconcile.Source[reconcile.Request], end func()) {
@@ -127,7 +127,7 @@ func TestKindTurnsEventsIntoKeysWithTheirCauses(t *testing.T) {
 	})
 }
 
-// What an informer cannot do is what its controller's health says.
+// The health of a controller has the error of its informer.
 func TestHealthSaysWhyAnInformerIsNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &feedback{err: errors.New("no route to host")}
@@ -145,7 +145,7 @@ func TestHealthSaysWhyAnInformerIsNotSynced(t *testing.T) {
 	})
 }
 
-// resyncing is an informer whose handlers get everything again every two minutes.
+// resyncing is an informer that resyncs its handlers every two minutes.
 type resyncing struct {
 	informer.Informer[*corev1.Pod]
 }
@@ -156,8 +156,8 @@ func (r resyncing) AddHandler(h informer.Handler[*corev1.Pod], o informer.Handle
 	return r.Informer.AddHandler(h, o)
 }
 
-// A thousand objects that have not changed take 50 ms each. One that changes meanwhile does not wait behind them,
-// neither in a process that leads from its start nor in one that takes over.
+// A thousand unchanged objects take 50 ms each. An object that changes meanwhile does not wait for all of them, neither
+// in a process that leads from its start nor in one that takes over.
 func TestChangedObjectsPassUnchanged(t *testing.T) {
 	priority := workqueue.PriorityOptions{}
 	for name, order := range map[string]func() *workqueue.Order[request]{
@@ -202,7 +202,7 @@ func testChangedObjectsPassUnchanged(t *testing.T, order *workqueue.Order[reques
 	synctest.Wait()
 	wg.Go(func() { _ = c.Run(ctx) })
 
-	// Ten times in the first list, then in a resync.
+	// ten times during the initial list, then during a resync
 	for i := range 11 {
 		time.Sleep(4*time.Second + 111*time.Millisecond)
 		if i == 10 {

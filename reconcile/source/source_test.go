@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// record is a reconciler that remembers when it was called for what, and then does what the test says.
+// record is a reconciler that records its calls and then calls a function of the test.
 type record struct {
 	mu    sync.Mutex
 	begin time.Time
@@ -42,7 +42,7 @@ func (r *record) seen() []string {
 	return slices.Clone(r.calls)
 }
 
-// start runs a controller in the bubble. end stops it.
+// start runs a controller in a bubble. end stops it.
 func start(t *testing.T, r *record, s ...reconcile.Source[string]) (c *reconcile.Controller[string], end func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(quiet(t.Context()))
@@ -52,7 +52,7 @@ func start(t *testing.T, r *record, s ...reconcile.Source[string]) (c *reconcile
 			t.Fatal(err)
 		}
 	}
-	done := make(chan error, 1) // the answer of Run
+	done := make(chan error, 1) // the result of Run
 	go func() { done <- c.Run(ctx) }()
 	synctest.Wait()
 	return c, func() {

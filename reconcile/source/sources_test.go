@@ -37,8 +37,8 @@ func TestEvery(t *testing.T) {
 	})
 }
 
-// One controller's output is another's input: what was emitted before the other ran is not lost, each key once, and the
-// cause tells whence.
+// An Output carries keys from one controller to another. Keys that were emitted before the second one ran are not lost.
+// Each comes once, and its cause names the first controller.
 func TestOutputFeedsAnotherController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := NewOutput[string]("found")

@@ -13,7 +13,7 @@ import (
 
 const requeue = "RequeueAfter"
 
-// drive looks at runs of a key, each of which has the cause and comes gap after the one before.
+// drive begins runs of a key with the given cause and with a pause of gap between them.
 func drive(d *hotloop.Detector[string], runs int, gap time.Duration,
 	cause func(run int) workqueue.Cause,
 ) (loops []*hotloop.Loop) {
@@ -29,7 +29,8 @@ func drive(d *hotloop.Detector[string], runs int, gap time.Duration,
 	return loops
 }
 
-// A key whose every run has been caused by the controller itself is told once. One that others change as often is not.
+// A key is reported once if the controller itself caused all of its runs. A key that others change as often is not
+// reported.
 func TestOnlyTheOwnDoingIsALoop(t *testing.T) {
 	version := func(run int) string { return strings.Repeat("1", 1+run%7) }
 	change := func(run int) workqueue.Cause {
@@ -46,7 +47,7 @@ func TestOnlyTheOwnDoingIsALoop(t *testing.T) {
 		gap    time.Duration
 		cause  func(int) workqueue.Cause
 		writes bool
-		says   string // "": nothing
+		says   string // empty if nothing is reported
 	}{
 		"own writes": {
 			20 * time.Millisecond, change, true,
@@ -80,7 +81,7 @@ func TestOnlyTheOwnDoingIsALoop(t *testing.T) {
 	}
 }
 
-// What watches over loops costs nothing while there are none.
+// The detector allocates nothing while there are no loops.
 func TestWatchingOverLoopsAllocatesNothing(t *testing.T) {
 	d := hotloop.New[string]("greeter", requeue)
 	item := &workqueue.Item[string]{Causes: []workqueue.Cause{{Source: "pods", Event: "Update"}}}
@@ -96,7 +97,7 @@ func TestWatchingOverLoopsAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkBegin is what it costs a run.
+// BenchmarkBegin measures the cost for each run.
 func BenchmarkBegin(b *testing.B) {
 	d := hotloop.New[[2]string]("greeter", requeue)
 	item := &workqueue.Item[[2]string]{Key: [2]string{"default", "greeting"}}
