@@ -17,7 +17,6 @@ import (
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/client/internal/live"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
 // Options configure a [Cluster]. The zero value reads everything from the server.
@@ -112,9 +111,7 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new client: %w", err)
 	}
-	server.Record.Connect(ownwrites.Peer{
-		Caches: o.Informers, Server: server.REST, RequestTimeout: o.RequestTimeout,
-	})
+	server.Record.Connect(o.Informers, server.REST, o.RequestTimeout)
 	return &Cluster{o: o, server: server, caches: cached.New(o.Informers, server, restrict, uncached)}, nil
 }
 

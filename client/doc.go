@@ -15,16 +15,16 @@
 // # Reading order
 //
 // First a read: interface.go, what a client can do; cluster.go, what it is made of; read.go, Get and List, from the
-// cache or from the server; consult.go, what the record says about a read, and what the read waits for; overlay.go,
-// the answers of own writes over the objects of the cache.
+// cache or from the server; overlay.go, the answers of own writes in place of what the cache has, and what a read waits
+// for where there is none.
 //
 // Then a write: writer.go, which sends it through the transport that records it; patch.go, the patches; subresource.go,
 // writes to a part of an object.
 //
 // Then what users say and are told: options.go, the options of each call; ownwrites.go, the gate for who reads by
-// listers; stale.go, the error of a read that cannot see an own write yet; stats.go, how often that was.
+// listers, and the error of a read that cannot see an own write yet; stats.go, how often that was.
 //
-// The rooms beside are for later. internal/ownwrites, of the whole module, is the record. Below this folder are
+// The packages beside are for later. Package writes is the record of own writes. Below this folder are
 // internal/cached, an informer for each kind that is read; internal/live, requests and answers; internal/kinds, kinds
 // and encodings; internal/patches, the bodies of patches.
 //
@@ -73,7 +73,7 @@
 //
 // # Readers by listers
 //
-// Reconcilers that read by listers have [Cluster.Ready] and [Cluster.Seen] as a gate, with [Follow] for their
+// Reconcilers that read by listers have [Cluster.Ready] and [Cluster.Seen] as a gate, with [TrackInformer] for their
 // informers. The writes of clientsets count, too, if they are made of the same config, and that comes from a manager
 // or from [ObserveWrites].
 //

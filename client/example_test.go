@@ -59,7 +59,7 @@ func ExampleNew() {
 }
 
 // A reconciler reads by listers and writes by a clientset. Ready returns an error until the cache shows the child.
-func ExampleFollow() {
+func ExampleTrackInformer() {
 	api, err := localapi.New(localapi.Options{})
 	if err != nil {
 		fmt.Println(err)
@@ -91,7 +91,7 @@ func ExampleFollow() {
 		fmt.Println(err)
 		return
 	}
-	client.Follow(c, corev1.Resource("configmaps"), maps)
+	client.TrackInformer(c, corev1.Resource("configmaps"), maps)
 
 	ctx, stop := context.WithCancel(context.Background())
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "child-"}}

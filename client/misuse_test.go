@@ -110,8 +110,8 @@ func TestMisuse(t *testing.T) {
 			"the scheme, which tells the kind of *v1.ConfigMap, is nil"),
 		misusetest.Of("SetOwnerReference without a scheme",
 			func() error { return controllerutil.SetOwnerReference(owner, configMap("a"), nil) }, "the scheme"),
-		misusetest.Of("Follow", misusetest.Constructs(func() any {
-			client.Follow[*corev1.Pod](c, schema.GroupResource{}, nil)
+		misusetest.Of("TrackInformer", misusetest.Constructs(func() any {
+			client.TrackInformer[*corev1.Pod](c, schema.GroupResource{}, nil)
 			return nil
 		}), "the client or the informer is nil"),
 		misusetest.Of("ObserveWrites", func() error { _, err := client.ObserveWrites(nil); return err },

@@ -4,21 +4,105 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/client/internal/cached"
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/client/internal/patches"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/versions"
+	"github.com/flyball-dev/flyball/writes"
 )
 
-// overlay lays entries over what was read from the cache. It also returns those that are shown.
+// readCache answers q from the cache, with the own writes that the cache does not show yet.
+//
+// Errors: [ErrStale], [ErrNoIndex]; [informer.ErrForbidden] if the cache is empty because the server refuses the list.
+// Then the reader is told which permission is missing, and may try again later.
+func (c *Cluster) readCache(ctx context.Context, cache *cached.Cache, q *cached.Query,
+	o ReadOptions,
+) ([]Object, error) {
+	if err := cache.WaitForSync(ctx); err != nil {
+		return nil, err
+	}
+	if o.Lagging {
+		return cache.Read(q)
+	}
+	for {
+		entries, err := c.unreached(ctx, cache, q)
+		if err != nil {
+			return nil, err
+		}
+		objs, err := cache.Read(q)
+		if err != nil || len(entries) == 0 {
+			return objs, err
+		}
+		// The cache may have reached an entry between the two, and may know more by now: then the entry must not be
+		// shown. So the entries are looked up a second time. They can only have become fewer, or be of a write that is
+		// concurrent with this read.
+		again, err := c.unreached(ctx, cache, q)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Equal(entries, again) {
+			continue
+		}
+		objs, shown, err := overlay(cache, q, objs, entries)
+		if err != nil || writes.Shown(ctx, shown) {
+			return objs, err
+		}
+	}
+}
+
+// unreached returns the entries to be shown in place of what the cache has. It waits for writes that have none.
+//
+// Errors: [ErrStale].
+func (c *Cluster) unreached(ctx context.Context, cache *cached.Cache, q *cached.Query) ([]*writes.Entry, error) {
+	start := time.Now()
+	deadline := start.Add(c.o.StaleAfter)
+	for waited := false; ; waited = true {
+		entries, more, err := c.wait(ctx, cache, q, deadline)
+		if more && err == nil {
+			continue
+		}
+		if waited || err != nil {
+			took := time.Since(start)
+			c.waits.over(took, err)
+			trace.RunFrom(ctx).Waited(cache.Writes.Name.String()+" "+q.Key.String(), took, err)
+		}
+		return entries, err
+	}
+}
+
+// wait waits for the first write that concerns q and that has no entry to show. more reports whether there was one:
+// then there may be others.
+func (c *Cluster) wait(ctx context.Context, cache *cached.Cache, q *cached.Query, deadline time.Time,
+) (entries []*writes.Entry, more bool, err error) {
+	entries, inDoubt, minimum := cache.Writes.Unreached(cache, cache.Namespaces, q.Key)
+	if minimum != "" {
+		return entries, true, cache.Writes.WaitForVersion(ctx, cache, q.Key, minimum, deadline)
+	}
+	for _, e := range entries {
+		// A missed state is most likely not the object's state any more. Its readers have been woken already: a later
+		// one would not be.
+		if !exact(cache, e) || e.Missed() {
+			return entries, true, e.Wait(ctx, cache, q.Key, deadline)
+		}
+	}
+	for _, w := range inDoubt {
+		if concerns(ctx, w, cache, q) {
+			return entries, true, w.Wait(ctx, cache, q.Key, deadline)
+		}
+	}
+	return entries, false, nil
+}
+
+// overlay puts entries in place of what was read from the cache. It also returns those that are shown.
 func overlay(cache *cached.Cache, q *cached.Query, objs []Object,
-	entries []*ownwrites.Entry,
-) (_ []Object, shown []*ownwrites.Entry, err error) {
-	byKey := make(map[ObjectKey]*ownwrites.Entry, len(entries))
+	entries []*writes.Entry,
+) (_ []Object, shown []*writes.Entry, err error) {
+	byKey := make(map[ObjectKey]*writes.Entry, len(entries))
 	for _, e := range entries {
 		byKey[e.Key] = e
 	}
@@ -31,7 +115,7 @@ func overlay(cache *cached.Cache, q *cached.Query, objs []Object,
 		case e.Gone: // An earlier object of that name is gone, too.
 			return obj.GetUID() == e.UID() || versions.Earlier(obj.GetResourceVersion(), e.Version)
 		case versions.Earlier(e.Version, obj.GetResourceVersion()):
-			delete(byKey, key) // The cache has got on since the entries were looked up.
+			delete(byKey, key) // The cache has reached the entry since it was looked up.
 			return false
 		}
 		return true
@@ -40,7 +124,7 @@ func overlay(cache *cached.Cache, q *cached.Query, objs []Object,
 		if e.Gone {
 			continue
 		}
-		obj, err := ownwrites.View(e, cache, cache.Hold)
+		obj, err := e.View(cache)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -52,12 +136,12 @@ func overlay(cache *cached.Cache, q *cached.Query, objs []Object,
 }
 
 // exact reports whether e can be shown to readers of the cache.
-func exact(cache *cached.Cache, e *ownwrites.Entry) bool {
+func exact(cache *cached.Cache, e *writes.Entry) bool {
 	return e.Gone || (e.Body != nil && e.GVK == cache.Kind.GVK)
 }
 
-// concerned reports whether a read has to wait for w.
-func concerned(ctx context.Context, cache *cached.Cache, q *cached.Query, w *ownwrites.Write) bool {
+// concerns reports whether w could change what q reads.
+func concerns(ctx context.Context, w *writes.Write, cache *cached.Cache, q *cached.Query) bool {
 	if !w.Concerns(cache, q.Key.Namespace, OwnerFrom(ctx)) {
 		return false
 	}
@@ -72,7 +156,7 @@ func concerned(ctx context.Context, cache *cached.Cache, q *cached.Query, w *own
 	if before != nil && cache.Matches(q, before) {
 		return true
 	}
-	if w.Deletes {
+	if w.Deletes() {
 		return false
 	}
 	after, err := written(ctx, cache, w, before)
@@ -83,7 +167,7 @@ var errUnwritten = errors.New("the result of the write is not known")
 
 // written returns the object as it is after w, which is not a deletion. before is its state before w; nil if that is
 // not known.
-func written(ctx context.Context, cache *cached.Cache, w *ownwrites.Write, before Object) (Object, error) {
+func written(ctx context.Context, cache *cached.Cache, w *writes.Write, before Object) (Object, error) {
 	contentType, body := w.Sent()
 	if body == nil || w.Patches() && before == nil {
 		return nil, errUnwritten
@@ -106,8 +190,8 @@ func newest(cache *cached.Cache, key ObjectKey) Object {
 	if key.Name == "" {
 		return nil
 	}
-	if e := cache.Writes.EntryOf(key); e != nil && !e.Gone && exact(cache, e) {
-		if obj, err := ownwrites.View(e, cache, cache.Hold); err == nil {
+	if e := cache.Writes.Entry(key); e != nil && !e.Gone && exact(cache, e) {
+		if obj, err := e.View(cache); err == nil {
 			return obj
 		}
 	}

@@ -121,7 +121,7 @@ func TestSeen(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		maps, err := informer.For[*corev1.ConfigMap](w.factory)
 		w.must(err)
-		client.Follow(w.Cluster, corev1.Resource("configmaps"), maps)
+		client.TrackInformer(w.Cluster, corev1.Resource("configmaps"), maps)
 		w.must(maps.WaitForSync(w.ctx))
 		synctest.Wait()
 		w.set(func() { w.lag = time.Second })

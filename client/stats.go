@@ -6,34 +6,32 @@ import (
 	"time"
 )
 
-// Stats counts what reading one's own writes took, since the [Cluster] was made.
+// Stats counts what it took to read own writes, since the [Cluster] was made.
 type Stats struct {
-	// Waits are the reads that the answers of writes were not enough for: they waited for the cache to show an own
-	// write, or asked the server what became of one. Waited is how long they took for that, all together.
+	// Waits counts the reads for which the answers of writes were not enough: they waited for the cache to show an own
+	// write, or asked the server what became of one. Waited is how long all of them took for that.
 	Waits  uint64
 	Waited time.Duration
-	// Stale are the reads, among them, that came back with [ErrStale] or were answered by the server instead.
+	// Stale counts the reads among them that returned [ErrStale] or were answered by the server instead.
 	Stale uint64
-	// Unseen is how many own writes some cache has not shown yet, and Unknown of how many nobody knows what came of
-	// them.
+	// Unseen is the number of own writes that some cache does not show yet, Unknown the number of those whose effect is
+	// not known.
 	Unseen, Unknown int
+	// Expected is the number of states that this process wrote and that caches have neither shown nor passed.
+	Expected int
 }
 
-// Stats is a snapshot of the counters. It takes a lock per resource that was written.
+// Stats returns the counters as they are now. It takes a lock for each resource that was written.
 func (c *Cluster) Stats() Stats {
 	s := Stats{
 		Waits: c.waits.count.Load(), Waited: time.Duration(c.waits.nanoseconds.Load()),
 		Stale: c.waits.stale.Load(),
 	}
-	for _, l := range c.server.Record.All() {
-		unseen, unknown := l.Sizes()
-		s.Unseen += unseen
-		s.Unknown += unknown
-	}
+	s.Unseen, s.Unknown, s.Expected = c.server.Record.Sizes()
 	return s
 }
 
-// waits is the live form of Stats.
+// waits are the counters of Stats.
 type waits struct {
 	count, stale atomic.Uint64
 	nanoseconds  atomic.Int64

@@ -18,7 +18,7 @@ func TestStats(t *testing.T) {
 		w.warm(&corev1.ConfigMapList{})
 		w.must(w.Create(w.ctx, configMap("a")))
 		w.wantNames("a b")
-		if got, want := w.Stats(), (client.Stats{Unseen: 1}); got != want {
+		if got, want := w.Stats(), (client.Stats{Unseen: 1, Expected: 1}); got != want {
 			t.Errorf("with an overlay %+v, want %+v", got, want)
 		}
 		time.Sleep(time.Second)
@@ -41,7 +41,7 @@ func TestStats(t *testing.T) {
 		if err := w.List(w.ctx, &corev1.ConfigMapList{}); !errors.Is(err, client.ErrStale) {
 			t.Errorf("list: %v", err)
 		}
-		want = client.Stats{Waits: 2, Waited: want.Waited + time.Second, Stale: 1, Unseen: 1, Unknown: 1}
+		want = client.Stats{Waits: 2, Waited: want.Waited + time.Second, Stale: 1, Unseen: 1, Unknown: 1, Expected: 1}
 		if got := w.Stats(); got != want {
 			t.Errorf("after giving up %+v, want %+v", got, want)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/client/internal/live"
 	"github.com/flyball-dev/flyball/internal/misuse"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // Create implements [Client].
@@ -163,13 +163,11 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 		return fmt.Errorf("delete %s: %w", k.GVK.Kind, errNoName)
 	}
 	// The record needs to know which object the caller means: the answer to a deletion may not tell.
-	intent := &ownwrites.Intent{
-		Deleted: ownwrites.Identity{UID: obj.GetUID(), Version: obj.GetResourceVersion()},
-	}
+	intent := &writes.Intent{Deleted: obj}
 	if o.Preconditions != nil && o.Preconditions.UID != nil {
 		intent.Precondition = *o.Preconditions.UID
 	}
-	_, _, err = c.server.Send(ownwrites.WithIntent(ctx, intent), live.Request{
+	_, _, err = c.server.Send(writes.WithIntent(ctx, intent), live.Request{
 		Verb: http.MethodDelete, GVK: k.GVK, Key: ObjectKeyFromObject(obj), Params: o.params(), ContentType: kinds.JSON,
 		Body: o.body(),
 	})

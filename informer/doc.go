@@ -28,7 +28,7 @@
 //   - identity.go: which informers hold the same objects.
 //   - view.go: the cache of a factory by Go type.
 //   - names.go: the names of other packages that users meet.
-//   - check.go: how package client compares the caches with what it wrote. A first reading can skip it.
+//   - cache.go: what a factory offers to package writes: its caches, their batches, and a new list.
 //
 // Beside the path lie internal/mutation, which names the handler that changes a cached object, and internal/lean, which
 // decodes with little memory.

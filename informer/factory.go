@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,7 +25,6 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/informer/reflector"
-	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/plural"
 	"github.com/flyball-dev/flyball/internal/redirect"
 )
@@ -90,9 +90,8 @@ type Factory struct {
 	// added has capacity 1 and gets a token for Run when a cache was added. Never closed.
 	added chan struct{}
 
-	// checks has the check of each of caches, for Checks to read without the lock. A slice in it never changes: a new
-	// one takes its place.
-	checks atomic.Pointer[[]*cachecheck.Cache]
+	// published has the elements of caches, for Caches to read without the lock. The slice is replaced, never changed.
+	published atomic.Pointer[[]Cache]
 }
 
 // engine is the pipeline of one cache: a [SharedInformer] of objects.
@@ -103,15 +102,19 @@ type Factory struct {
 type engine interface {
 	Informer[objects.Object]
 	Run(ctx context.Context) error
+	rebuilds() int64
+	observe(f func(shown iter.Seq[objects.Object])) (stop func())
+	relist(namespace string, why func() error)
 }
 
-// cache is one informer of a factory.
+// cache is one informer of a factory. It implements [Cache].
 type cache struct {
-	identity cacheIdentity
-	resource string
-	informer engine
-	// check compares the cache with what this process wrote.
-	check *cachecheck.Cache
+	engine
+	identity  cacheIdentity
+	selection InformerOptions
+	// resource is a guess; discovered returns the resource once it is known.
+	resource   schema.GroupResource
+	discovered func() (schema.GroupResource, bool)
 	// users counts those that have not given it back. Guarded by the factory's mu, as is stop.
 	users int
 	// stop ends the informer's Run; nil before that.
@@ -188,7 +191,7 @@ func ForOptions[T objects.Object](f *Factory, o InformerOptions) (Informer[T], e
 	if err != nil {
 		return nil, err
 	}
-	return &view[T]{Informer: c.informer, resync: f.o.Resync, giveBack: func() { f.giveBack(c) }}, nil
+	return &view[T]{Informer: c.engine, resync: f.o.Resync, giveBack: func() { f.giveBack(c) }}, nil
 }
 
 // Release gives back an informer that [For] or [ForOptions] returned, and removes the handlers that were added
@@ -213,7 +216,10 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 	if f.done {
 		return nil, fmt.Errorf("informer of %s: %w", id.Kind, handler.ErrStopped)
 	}
-	var discovered func() (schema.GroupResource, bool) // in whatever namespace
+	c := &cache{
+		identity: id, selection: id.selection(), users: 1,
+		resource: schema.GroupResource{Group: id.Kind.Group, Resource: plural.Of(id.Kind.Kind)},
+	}
 	lws := map[string]listwatch.ListerWatcher[objects.Object]{}
 	for namespace := range strings.SplitSeq(id.Namespaces, ",") {
 		lw := listwatch.NewDiscovered(f.client, f.o.Mapper, id.Kind, listwatch.RESTOptions{
@@ -222,19 +228,15 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 			StandardDecoding: id.standard,
 		})
 		lws[namespace] = lw
-		discovered = lw.(interface {
+		c.discovered = lw.(interface { // Each namespace discovers the same.
 			Resource() (schema.GroupResource, bool)
 		}).Resource
 	}
-	guess := schema.GroupResource{Group: id.Kind.Group, Resource: plural.Of(id.Kind.Kind)} // for messages
-	c := &cache{identity: id, users: 1, resource: guess.String()}
-	informer := NewSharedInformerOfNamespaces(lws, Options[objects.Object]{
-		Resource: c.resource, Transform: both(f.o.Transform, o.Transform),
+	c.engine = NewSharedInformerOfNamespaces(lws, Options[objects.Object]{
+		Resource: c.Resource(), Transform: both(f.o.Transform, o.Transform),
 		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics, OnError: f.o.OnError,
 		Server: f,
 	})
-	informer.check.Selection, informer.check.Discovered = id.Selection, discovered
-	c.informer, c.check = informer, informer.check
 	f.setCachesLocked(append(f.caches, c))
 	select {
 	case f.added <- struct{}{}:
@@ -324,7 +326,7 @@ func (f *Factory) start(ctx context.Context, informers *sync.WaitGroup) {
 		c.stop = stop
 		informers.Go(func() {
 			defer stop()
-			_ = c.informer.Run(ctx) // It fails only when it was run before.
+			_ = c.Run(ctx) // It fails only when it was run before.
 		})
 	}
 }
@@ -335,7 +337,7 @@ func (f *Factory) start(ctx context.Context, informers *sync.WaitGroup) {
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var errs []error
 	for _, c := range f.all() {
-		if err := c.informer.WaitForSync(ctx); err != nil {
+		if err := c.WaitForSync(ctx); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -350,7 +352,7 @@ func (f *Factory) Health() []Health {
 	caches := f.all()
 	health := make([]Health, 0, len(caches))
 	for _, c := range caches {
-		health = append(health, c.informer.Health())
+		health = append(health, c.Health())
 	}
 	return health
 }
@@ -360,7 +362,7 @@ func (f *Factory) Health() []Health {
 func (f *Factory) Stats() map[string]Stats {
 	stats, caches := map[string]Stats{}, f.all()
 	for _, c := range caches {
-		stats[f.name(c, caches)] = c.informer.Stats()
+		stats[f.name(c, caches)] = c.Stats()
 	}
 	return stats
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -158,19 +159,30 @@ func TestFactoryShares(t *testing.T) {
 	})
 }
 
-// TestFactoryChecks: the checks are those of the caches in use, and reading them allocates nothing.
-func TestFactoryChecks(t *testing.T) {
-	f := newTestFactory(t, &apiTransport{}, FactoryOptions{})
-	if n := len(f.Checks().All); n != 0 {
-		t.Errorf("%d checks of a new factory", n)
+// TestFactoryCaches: the caches are those in use, and reading them allocates nothing.
+func TestFactoryCaches(t *testing.T) {
+	f := newTestFactory(t, &apiTransport{}, FactoryOptions{Namespaces: []string{"b", "a"}})
+	if n := len(f.Caches()); n != 0 {
+		t.Errorf("%d caches of a new factory", n)
 	}
-	pods, nodes := must(For[*corev1.Pod](f)), must(For[*corev1.Node](f))
-	both := f.Checks().All
+	pods := must(For[*corev1.Pod](f))
+	nodes := must(ForOptions[*corev1.Node](f, InformerOptions{ClusterScoped: true, LabelSelector: "app"}))
+	both := f.Caches()
 	Release(pods)
-	if all := f.Checks().All; len(both) != 2 || len(all) != 1 || all[0] != both[1] {
-		t.Errorf("checks %v, then %v", both, all)
+	if all := f.Caches(); len(both) != 2 || len(all) != 1 || all[0] != both[1] {
+		t.Fatalf("caches %v, then %v", both, all)
 	}
-	if n := testing.AllocsPerRun(100, func() { f.Checks() }); n != 0 {
+	if o := both[0].Selection(); o.Kind.Kind != "Pod" || !slices.Equal(o.Namespaces, []string{"a", "b"}) {
+		t.Errorf("pods: %+v", o)
+	}
+	if o := both[1].Selection(); o.Kind.Kind != "Node" || o.Namespaces != nil || o.LabelSelector != "app" {
+		t.Errorf("nodes: %+v", o)
+	}
+	resource := corev1.Resource("pods")
+	if c := both[0]; c.Resource() != "pods" || !c.IsOf(resource) || both[1].IsOf(resource) {
+		t.Errorf("resources %s and %s", both[0].Resource(), both[1].Resource())
+	}
+	if n := testing.AllocsPerRun(100, func() { f.Caches() }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	Release(nodes)

@@ -24,9 +24,9 @@ type Health struct {
 	// Since is when the errors began or, if Err is nil, when the connection was last restored. Zero before the first
 	// attempt.
 	Since time.Time
-	// Doubt is why the cache is known to be wrong: an [ErrHistoryReset], or an object that it holds although the server
-	// answered that it does not exist. nil otherwise, and again after the next list.
-	Doubt error
+	// Inconsistent is why the cache is known to differ from the server: an [ErrHistoryReset], or an object that it
+	// holds although the server answered that it does not exist. nil otherwise, and again after the next list.
+	Inconsistent error
 	// Unreadable counts objects that could not be decoded. The cache keeps their last readable state, if there was one.
 	// UnreadableErr, an [objects.DecodeError], names one of them.
 	Unreadable    int
@@ -60,8 +60,6 @@ type Stats struct {
 	// in [Health].
 	Objects, Unreadable, Unindexed int64
 	ResourceVersion                string
-	// Expected is the number of states that this process wrote and that the cache does not show yet.
-	Expected int64
 	// Queued is the number of deltas on their way from the reflector to the handlers' log; the cache may show some of
 	// them already. Batches counts the transactions. Processing is how long they took, including the append to the log.
 	Queued, Batches int64
@@ -106,7 +104,7 @@ func (s *SharedInformer[T]) Stats() Stats {
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
 	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Pending()), s.batches.Load(), s.processing.Snapshot()
-	sum.Handlers, sum.Expected = s.fan.Stats(), int64(s.check.Expected())
+	sum.Handlers = s.fan.Stats()
 	return sum
 }
 

@@ -14,26 +14,41 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/wire"
 	"github.com/flyball-dev/flyball/informer/objects"
-	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 // cacheIdentity is what two users must agree on to share a cache.
 type cacheIdentity struct {
-	cachecheck.Selection
+	Kind       schema.GroupVersionKind
+	Namespaces string // joined by commas; "" means all
+	// The selectors are those of InformerOptions.
+	LabelSelector, FieldSelector, ShardSelector string
+
 	form      wire.Form
 	transform string
 	// standard is RESTOptions.StandardDecoding.
 	standard bool
 }
 
+// selection returns the options that describe the objects of the cache.
+func (id *cacheIdentity) selection() InformerOptions {
+	o := InformerOptions{
+		Kind:          id.Kind,
+		LabelSelector: id.LabelSelector, FieldSelector: id.FieldSelector, ShardSelector: id.ShardSelector,
+	}
+	if id.Namespaces != "" {
+		o.Namespaces = strings.Split(id.Namespaces, ",")
+	}
+	return o
+}
+
 // identify finds out what is wanted by someone who holds objects like example, and how to make one.
 func (f *Factory) identify(example any,
 	o InformerOptions,
 ) (id cacheIdentity, newObject func() objects.Object, err error) {
-	id.Selection = cachecheck.Selection{
+	id = cacheIdentity{
 		Kind: o.Kind, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
+		transform: o.TransformName, standard: o.StandardDecoding || f.o.StandardDecoding,
 	}
-	id.transform, id.standard = o.TransformName, o.StandardDecoding || f.o.StandardDecoding
 	if o.Transform != nil && o.TransformName == "" {
 		return id, nil, errors.New("informer with a transform: InformerOptions.TransformName is required")
 	}
@@ -124,7 +139,7 @@ func (f *Factory) name(c *cache, others []*cache) string {
 		}
 	}
 	if special == nil {
-		return c.resource
+		return c.Resource()
 	}
-	return c.resource + " (" + strings.Join(special, ", ") + ")"
+	return c.Resource() + " (" + strings.Join(special, ", ") + ")"
 }

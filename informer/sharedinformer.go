@@ -25,7 +25,6 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/informer/reflector"
-	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/latency"
 )
 
@@ -69,8 +68,6 @@ type SharedInformer[T objects.Object] struct {
 	fan     *fanout.Fanout[T]
 	// mutations is nil unless the process looks for changes of cached objects.
 	mutations *mutation.Detector[T]
-	// check compares the cache with what this process wrote.
-	check *cachecheck.Cache
 	// server is what all informers of the server know of it.
 	server *connection.Server
 	// sources is sorted by namespace; its order gives the scopes of the indexer. Not changed after construction.
@@ -88,6 +85,12 @@ type SharedInformer[T objects.Object] struct {
 	// failed is announced after a list or watch of any source failed.
 	failed  broadcast.Broadcast
 	started atomic.Bool
+
+	// observers are called after each batch. The slice is replaced, never changed; observing guards the field.
+	observers []*observer
+	observing sync.Mutex
+	// inconsistent is the last argument of relist; nil before the first call.
+	inconsistent atomic.Pointer[func() error]
 
 	// unnamed counts the handlers that were given no name.
 	unnamed              atomic.Int64
@@ -133,7 +136,6 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.Li
 		server:      server,
 		processing:  latency.New(latencies),
 	}
-	s.check = cachecheck.New(o.Resource, checked[T]{s})
 	for scope, namespace := range slices.Sorted(maps.Keys(lws)) {
 		lw, status := lws[namespace], connection.NewStatus(connection.StatusOptions{
 			Resource: o.Resource, Namespace: namespace, Server: server, Failed: &s.failed, OnError: o.OnError,
@@ -188,7 +190,7 @@ func (s *SharedInformer[T]) consume(ctx context.Context) {
 			if due != nil {
 				batch = append(batch, deltafifo.Delta[T]{Type: deltafifo.Resync})
 			}
-			s.passed(s.process(ctx, batch, due))
+			s.applied(s.process(ctx, batch, due))
 			continue
 		}
 		select {
@@ -378,9 +380,11 @@ func (s *SharedInformer[T]) Health() Health {
 		}
 	}
 	h.Unindexed, h.IndexErr = s.indexer.Unindexed()
-	h.Doubt = s.check.Doubt()
+	if why := s.inconsistent.Load(); why != nil {
+		h.Inconsistent = (*why)()
+	}
 	if h.Synced && s.History("") < s.server.Current() {
-		h.Doubt = ErrHistoryReset
+		h.Inconsistent = ErrHistoryReset
 	}
 	return h
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/informer"
 )
 
 // comparison is an object as the caches and as the server have it.
@@ -45,8 +45,8 @@ func (s *server) compare(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
 	defer cancel()
 	c := comparison{Object: object}
-	for _, cache := range s.manager.Informers().Checks().All {
-		if cache.Resource == object.Resource {
+	for _, cache := range s.manager.Informers().Caches() {
+		if cache.Resource() == object.Resource {
 			c.Caches = append(c.Caches, s.compareCache(ctx, cache, object))
 		}
 	}
@@ -57,11 +57,11 @@ func (s *server) compare(w http.ResponseWriter, r *http.Request) {
 	answer(w, c)
 }
 
-func (s *server) compareCache(ctx context.Context, cache *cachecheck.Cache, object Ref) cacheAndLive {
-	c := cacheAndLive{Cache: selectionText(&cache.Selection)}
-	cached, inCache := cache.Store().Get(object.Namespace, object.Name)
+func (s *server) compareCache(ctx context.Context, cache informer.Cache, object Ref) cacheAndLive {
+	c := cacheAndLive{Cache: selectionText(cache.Selection())}
+	cached, inCache := cache.Get(object.Namespace, object.Name)
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(cache.Selection.Kind)
+	live.SetGroupVersionKind(cache.Selection().Kind)
 	err := s.manager.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: object.Name}, live)
 	switch {
 	case err == nil:
@@ -73,7 +73,7 @@ func (s *server) compareCache(ctx context.Context, cache *cachecheck.Cache, obje
 	if inCache {
 		c.CachedVersion = cached.GetResourceVersion()
 		if before = content(object.Resource, cached); before != nil {
-			before["apiVersion"], before["kind"] = cache.Selection.Kind.ToAPIVersionAndKind()
+			before["apiVersion"], before["kind"] = cache.Selection().Kind.ToAPIVersionAndKind()
 		}
 	}
 	if c.LiveVersion != "" {
@@ -102,10 +102,10 @@ func (s *server) compareCache(ctx context.Context, cache *cachecheck.Cache, obje
 }
 
 // selectionText says which objects a cache holds; "" means all.
-func selectionText(s *cachecheck.Selection) string {
+func selectionText(s *informer.InformerOptions) string {
 	var parts []string
 	for _, p := range []struct{ what, value string }{
-		{"namespaces", s.Namespaces},
+		{"namespaces", strings.Join(s.Namespaces, ",")},
 		{"labels", s.LabelSelector},
 		{"fields", s.FieldSelector},
 		{"shard", s.ShardSelector},

@@ -87,8 +87,8 @@ func problems(h informer.Health) (texts []string) {
 	case !h.Synced:
 		texts = append(texts, "the first list has not ended")
 	}
-	if h.Doubt != nil {
-		texts = append(texts, h.Doubt.Error())
+	if h.Inconsistent != nil {
+		texts = append(texts, h.Inconsistent.Error())
 	}
 	if h.UnreadableErr != nil {
 		texts = append(texts, "unreadable: "+h.UnreadableErr.Error())

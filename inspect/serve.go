@@ -108,16 +108,17 @@ func (s *server) object(w http.ResponseWriter, r *http.Request) (object Ref, ok 
 func (s *server) resource(text string) (string, error) {
 	text = strings.ToLower(text)
 	var known []string
-	for _, c := range s.manager.Informers().Checks().All {
+	for _, c := range s.manager.Informers().Caches() {
 		name, _, _ := strings.Cut(text, ".")
-		kind := strings.ToLower(c.Selection.Kind.Kind)
-		if text == c.Resource || name == kind && (name == text || text == kind+"."+c.Selection.Kind.Group) {
-			return c.Resource, nil
+		of := c.Selection().Kind
+		kind := strings.ToLower(of.Kind)
+		if text == c.Resource() || name == kind && (name == text || text == kind+"."+of.Group) {
+			return c.Resource(), nil
 		}
-		if plural, _, _ := strings.Cut(c.Resource, "."); plural == text {
-			return c.Resource, nil
+		if plural, _, _ := strings.Cut(c.Resource(), "."); plural == text {
+			return c.Resource(), nil
 		}
-		known = append(known, c.Resource)
+		known = append(known, c.Resource())
 	}
 	named := schema.ParseGroupResource(text).WithVersion("")
 	if found, err := s.manager.GetRESTMapper().ResourceFor(named); err == nil {

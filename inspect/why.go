@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/versions"
 	"github.com/flyball-dev/flyball/manager"
@@ -59,9 +59,9 @@ func (w *why) say(format string, values ...any) {
 }
 
 // ofResource returns the caches of the object's resource.
-func (w *why) ofResource() []*cachecheck.Cache {
-	return slices.DeleteFunc(slices.Clone(w.manager.Informers().Checks().All), func(c *cachecheck.Cache) bool {
-		return c.Resource != w.object.Resource
+func (w *why) ofResource() []informer.Cache {
+	return slices.DeleteFunc(slices.Clone(w.manager.Informers().Caches()), func(c informer.Cache) bool {
+		return c.Resource() != w.object.Resource
 	})
 }
 
@@ -72,7 +72,7 @@ func (w *why) server(ctx context.Context) {
 		return
 	}
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(caches[0].Selection.Kind)
+	live.SetGroupVersionKind(caches[0].Selection().Kind)
 	key := client.ObjectKey{Namespace: w.object.Namespace, Name: w.object.Name}
 	switch err := w.manager.GetAPIReader().Get(ctx, key, live); {
 	case err == nil:
@@ -103,18 +103,18 @@ func (w *why) caches() {
 	found := false
 	var excluded []string
 	for _, c := range caches {
-		cached, ok := c.Store().Get(w.object.Namespace, w.object.Name)
+		cached, ok := c.Get(w.object.Namespace, w.object.Name)
 		switch {
 		case ok:
 			found = true
-			w.behind(c, cached.GetResourceVersion())
-		case w.live != nil && c.Store().HasSynced():
+			w.behind(cached.GetResourceVersion())
+		case w.live != nil && c.HasSynced():
 			if only := w.excludes(c); only != "" {
-				excluded = append(excluded, fmt.Sprintf("the cache of %s holds %s", c.Resource, only))
+				excluded = append(excluded, fmt.Sprintf("the cache of %s holds %s", c.Resource(), only))
 				continue
 			}
-			w.say("the cache of %s is at version %s and does not have the object", c.Resource,
-				c.Store().NamespaceResourceVersion(w.object.Namespace))
+			w.say("the cache of %s is at version %s and does not have the object", c.Resource(),
+				c.NamespaceResourceVersion(w.object.Namespace))
 		}
 	}
 	if !found { // Otherwise they are caches of something else, such as the Secret of a webhook's certificate.
@@ -124,7 +124,7 @@ func (w *why) caches() {
 }
 
 // behind says whether a cache has an older state than the server.
-func (w *why) behind(c *cachecheck.Cache, version string) {
+func (w *why) behind(version string) {
 	if w.live == nil && !w.missing {
 		return
 	}
@@ -138,13 +138,13 @@ func (w *why) behind(c *cachecheck.Cache, version string) {
 }
 
 // excludes returns what a cache is restricted to if that leaves the object out, and "" otherwise.
-func (w *why) excludes(c *cachecheck.Cache) string {
-	s := &c.Selection
+func (w *why) excludes(c informer.Cache) string {
+	s := c.Selection()
 	byLabels, err := labels.Parse(s.LabelSelector)
 	byFields, invalid := fieldselector.ParseSelector(s.FieldSelector)
 	switch {
-	case !s.Follows(w.object.Namespace):
-		return fmt.Sprintf("the namespaces %s only", s.Namespaces)
+	case len(s.Namespaces) > 0 && w.object.Namespace != "" && !slices.Contains(s.Namespaces, w.object.Namespace):
+		return fmt.Sprintf("the namespaces %s only", strings.Join(s.Namespaces, ","))
 	case err == nil && !byLabels.Matches(labels.Set(w.live.GetLabels())):
 		return fmt.Sprintf("objects with the labels %q only; this one has %q", s.LabelSelector,
 			labels.Set(w.live.GetLabels()))

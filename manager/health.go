@@ -132,8 +132,8 @@ func checkInformer(h informer.Health) check {
 	switch {
 	case h.Err != nil && (!h.Synced || errors.As(h.Err, &status) && refuses(h.Err)):
 		c.problem, c.refused = h.Err.Error(), refuses(h.Err)
-	case h.Doubt != nil:
-		c.problem = h.Doubt.Error()
+	case h.Inconsistent != nil:
+		c.problem = h.Inconsistent.Error()
 	case h.Err != nil:
 		c.note = h.Err.Error()
 	case !h.Synced:

@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
 	"github.com/flyball-dev/flyball/manager/internal/idle"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // IdleOptions configures [Manager.RunUntilIdle]. The zero value works.
@@ -70,7 +70,7 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	defer m.writes.Remove(m.record)
 	started := time.Now()
 	// running ends once the summary is made.
-	running, stop := context.WithCancelCause(awaited.With(context.WithoutCancel(ctx), &m.writes))
+	running, stop := context.WithCancelCause(writes.WithAwaited(context.WithoutCancel(ctx), &m.writes))
 	defer stop(nil)
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- m.Run(running) }()
@@ -119,7 +119,7 @@ func (m *Manager) watcher(o IdleOptions, started time.Time) *idle.Watcher {
 func (m *Manager) WaitUntilIdle(ctx context.Context) {
 	w := m.watcher(IdleOptions{}, time.Now())
 	w.Running = func() bool { return m.Ready() == nil }
-	w.Writes = &awaited.Writes{} // Writes are counted only during RunUntilIdle.
+	w.Writes = &writes.Awaited{} // Writes are counted only during RunUntilIdle.
 	_ = w.Wait(ctx, nil)         // Without a channel of errors there is none.
 }
 

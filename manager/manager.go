@@ -18,8 +18,6 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/groupclient"
 	"github.com/flyball-dev/flyball/internal/misuse"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
-	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
 	"github.com/flyball-dev/flyball/internal/redirect"
 	"github.com/flyball-dev/flyball/manager/internal/rotation"
 	"github.com/flyball-dev/flyball/manager/internal/serving"
@@ -27,6 +25,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/webhook"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // Options configures a [Manager]. The zero value runs without leader election and opens no port.
@@ -157,8 +156,8 @@ type Manager struct {
 	// live and ready are the program's own checks.
 	live, ready probes
 	// record has what this manager's clients write, and writes what RunUntilIdle waits for.
-	record *ownwrites.Record
-	writes awaited.Writes
+	record *writes.Record
+	writes writes.Awaited
 	http   *serving.Server
 	hooks  *webhook.Server
 	keeper *rotation.Keeper // nil if the certificate of webhooks is in files
@@ -195,7 +194,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	}
 	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}}
 	var err error
-	if m.record, err = ownwrites.New(m.config); err != nil {
+	if m.record, err = writes.New(m.config); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m.config.Wrap(m.record.Wrap)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // clusterName is a name in the fleet: its last announcement, and the incarnation that has the name now. A name has at
@@ -234,9 +234,9 @@ func (n *clusterName) runIncarnation(life, work context.Context, a *Announcement
 		return nil
 	}
 	defer target.close()
-	if writes := awaited.From(life); writes != nil {
-		writes.Add(inc.record)
-		defer writes.Remove(inc.record)
+	if awaited := writes.AwaitedFrom(life); awaited != nil {
+		awaited.Add(inc.record)
+		defer awaited.Remove(inc.record)
 	}
 	caches := startCaches(life, inc.cluster)
 	n.fleet.admit(n, inc)

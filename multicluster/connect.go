@@ -19,15 +19,15 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/internal/redirect"
 	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // connect makes the clients of a cluster. It sends no request.
 func (m *Manager) connect(inc *incarnation, a *Announcement) (err error) {
 	config := m.configOf(inc, a.Config)
-	if inc.record, err = ownwrites.New(config); err != nil {
+	if inc.record, err = writes.New(config); err != nil {
 		return err
 	}
 	config.Wrap(inc.record.Wrap)
@@ -48,7 +48,7 @@ func (m *Manager) connect(inc *incarnation, a *Announcement) (err error) {
 	cluster := &Cluster{Cluster: c, config: config, informers: informers, incarnation: inc}
 	cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
 	inc.cluster = cluster
-	inc.record.Bound(writeCheckTimeout, func() bool { return inc.unreachableFor(m.options.JoinTimeout) })
+	inc.record.AskWithin(writeCheckTimeout, func() bool { return inc.unreachableFor(m.options.JoinTimeout) })
 	return nil
 }
 

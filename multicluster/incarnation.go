@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // incarnation is a cluster between joining the fleet and leaving it. Requests in queues refer to their incarnation, so
@@ -24,7 +24,7 @@ type incarnation struct {
 	// cluster is the form in which users see the incarnation. It is set before the incarnation is published.
 	cluster *Cluster
 	// record has this process's own writes to the cluster.
-	record *ownwrites.Record
+	record *writes.Record
 
 	// tombstone stands for the incarnation in requests that are reported after it has departed. It keeps nothing of the
 	// cluster in memory. In a tombstone, tombstone is nil.

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/cachecheck"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/reconcile/internal/contradiction"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 var errIdle = errors.New("not found, every second time")
@@ -33,11 +32,10 @@ func TestContradictedKeysAreHeldBack(t *testing.T) {
 					if mended.Load() || answer == errIdle && n%2 == 0 {
 						return Result{}, nil
 					}
-					ownwrites.Contradicted(ctx,
-						&cachecheck.ContradictionError{
-							Resource: "deployments.apps", Key: "default/web",
-							Since: time.Now(),
-						})
+					report := ctx.Value(writes.ContradictionKey).(func(*writes.ContradictionError))
+					report(&writes.ContradictionError{
+						Resource: "deployments.apps", Key: "default/web", Since: time.Now(),
+					})
 					return Result{}, answer
 				}), Options[string]{})
 				for range 1200 { // a minute

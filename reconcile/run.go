@@ -9,12 +9,11 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/internal/cachecheck"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/reconcile/internal/ctxkey"
 	"github.com/flyball-dev/flyball/reconcile/internal/waker"
 	"github.com/flyball-dev/flyball/workqueue"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // run is one reconcile, and the context that its reconciler is called with.
@@ -26,7 +25,7 @@ type run[K comparable] struct {
 	number          uint64
 	began           trace.Place // where the trace has the beginning
 	// contradicted is the last answer of the server that contradicted a cache during the reconcile.
-	contradicted atomic.Pointer[cachecheck.ContradictionError]
+	contradicted atomic.Pointer[writes.ContradictionError]
 	// logger is made at its first use: most reconciles log nothing.
 	once   sync.Once
 	logger any
@@ -48,13 +47,13 @@ func (r *run[K]) Value(key any) any {
 	switch key {
 	case runKey{}:
 		return r
-	case ownwrites.OwnerKey{}:
+	case writes.OwnerKey:
 		return owner[K]{controller: r.controller.name, key: r.item.Key}
-	case ownwrites.WakerKey{}:
+	case writes.WakerKey:
 		return waker.Waker[K]{Queue: r.controller.queue, Key: r.item.Key}
 	case ctxkey.Name{}:
 		return fmt.Sprintf("%s %v", r.controller.name, r.item.Key)
-	case ownwrites.ContradictionKey{}:
+	case writes.ContradictionKey:
 		return r.contradicted.Store
 	case trace.RunKey{}:
 		if c := r.controller; c.trace != nil {

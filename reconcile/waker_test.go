@@ -73,7 +73,7 @@ func TestMissedWriteWakesWhoKnowsIt(t *testing.T) {
 					if !slices.Equal(why, v.want) || made.Labels["of"] != "owner" {
 						t.Errorf("ran because of %v, want %v; the child has the labels %v", why, v.want, made.Labels)
 					}
-					if n := p.informers.Stats()["secrets"].Expected; n != 0 {
+					if n := p.Stats().Expected; n != 0 {
 						t.Errorf("%d writes are still expected", n)
 					}
 				})

@@ -90,8 +90,8 @@ type parts struct {
 type reconciler struct{ parts }
 
 func newReconciler(w parts) *reconciler {
-	client.Follow(w.client, appsv1.Resource("deployments"), w.deployments)
-	client.Follow(w.client, appsv1.Resource("replicasets"), w.sets)
+	client.TrackInformer(w.client, appsv1.Resource("deployments"), w.deployments)
+	client.TrackInformer(w.client, appsv1.Resource("replicasets"), w.sets)
 	return &reconciler{w}
 }
 

@@ -74,7 +74,7 @@ func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorde
 	if err := pods.AddLabelIndex(r.pods); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	client.Follow(c, corev1.Resource("endpoints"), r.endpoints)
+	client.TrackInformer(c, corev1.Resource("endpoints"), r.endpoints)
 	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
 		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.Metrics, Ready: r.gate.Ready,
 	})

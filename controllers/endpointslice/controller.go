@@ -122,7 +122,7 @@ func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorde
 		!errors.Is(err, informer.ErrIndexExists) {
 		return nil, fmt.Errorf("%s: index EndpointSlices by Service: %w", Name, err)
 	}
-	client.Follow(c, discoveryv1.Resource("endpointslices"), r.slices)
+	client.TrackInformer(c, discoveryv1.Resource("endpointslices"), r.slices)
 	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
 		Workers: o.Workers, MaxRetries: maxRetries, RateLimiter: retries(), Metrics: o.Metrics, Ready: r.gate.Ready,
 	})

@@ -90,8 +90,8 @@ type reconciler struct {
 
 // newReconciler completes r.
 func newReconciler(r *reconciler) *reconciler {
-	client.Follow(r.client, corev1.Resource("pods"), r.pods)
-	client.Follow(r.client, appsv1.Resource("replicasets"), r.sets)
+	client.TrackInformer(r.client, corev1.Resource("pods"), r.pods)
+	client.TrackInformer(r.client, appsv1.Resource("replicasets"), r.sets)
 	if r.burst <= 0 {
 		r.burst = defaultBurst
 	}

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write docs/api, or README's table of fi
 
 // mostTypes is the largest number of public types, those of the adapters included. Lower it when types are hidden or
 // deleted. A second name for a public type does not count.
-const mostTypes = 285
+const mostTypes = 295
 
 // unpublished are the folders whose packages are for this repository alone: programs, and what tests share.
 var unpublished = []string{"cmd", "examples", "docs", "deploy"}

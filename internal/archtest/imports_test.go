@@ -11,8 +11,8 @@ import (
 // pipeline is the order of the top-level folders: each may import only those before it, and internal. No package of
 // internal imports any other of ours. The packages of deploy are for tests.
 var pipeline = []string{
-	"workqueue", "informer", "client", "reconcile", "manager", "multicluster", "controllers", "localapi", "simtest",
-	"inspect", "deploy", "cmd", "examples", "docs",
+	"workqueue", "informer", "writes", "client", "reconcile", "manager", "multicluster", "controllers", "localapi",
+	"simtest", "inspect", "deploy", "cmd", "examples", "docs",
 }
 
 // replaced are the packages whose work Flyball does itself. Adapters may implement their interfaces.
@@ -40,7 +40,9 @@ var allowed = []struct{ path, reason string }{
 var adapters = []string{"workqueue/clientgo", "informer/clientgo", "docs/book"}
 
 // framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
-var framework = []string{"workqueue", "informer", "client", "reconcile", "manager", "multicluster", "internal"}
+var framework = []string{
+	"workqueue", "informer", "writes", "client", "reconcile", "manager", "multicluster", "internal",
+}
 
 // kubernetesLibraries are what framework packages may import. The last is client-go's limiter, which every user of
 // client-go has already.
@@ -203,8 +205,12 @@ func TestJudge(t *testing.T) {
 		{"informer", module + "/workqueue", false},
 		{"internal/workctx", module + "/workqueue", true},
 		{"internal/buildcalls", module + "/internal/misuse", false},
-		{"internal/ownwrites", module + "/informer", true},
-		{"internal/ownwrites/wire", module + "/informer/listwatch", true},
+		{"internal/wire", module + "/informer/listwatch", true},
+		{"informer", module + "/writes", true},
+		{"informer/internal/connection", module + "/writes", true},
+		{"writes/internal/caches", module + "/informer", false},
+		{"writes", module + "/client", true},
+		{"client", module + "/writes", false},
 		{"internal/trace", module + "/workqueue", true},
 		{"client/internal/cached", module + "/reconcile", true},
 		{"client/internal/cached", module + "/informer", false},
@@ -219,9 +225,8 @@ func TestJudge(t *testing.T) {
 		{"workqueue", module + "/unknown", true},
 		{"unknown", module + "/workqueue", true},
 		{"workqueue", module + "/internal/workctx", false},
-		{"reconcile", module + "/internal/ownwrites", false},
-		{"internal/ownwrites", module + "/reconcile", true},
-		{"internal/ownwrites", module + "/client", true},
+		{"reconcile", module + "/writes", false},
+		{"writes", module + "/reconcile", true},
 		{"manager", module + "/multicluster", true},
 		{"informer", "k8s.io/client-go/tools/cache", true},
 		{"informer/clientgo", "k8s.io/client-go/tools/cache", false},

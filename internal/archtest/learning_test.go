@@ -13,10 +13,9 @@ var learningPath = []string{
 	"workqueue",
 	"informer", "informer/listwatch", "informer/reflector", "informer/deltafifo", "informer/indexer",
 	"informer/handler", "informer/objects", "informer/internal/connection", "informer/internal/fanout",
-	"informer/internal/wire",
+	"informer/internal/wire", "writes", "writes/internal/caches", "internal/wire", "internal/versions",
 	"client", "client/controllerutil", "client/internal/cached", "client/internal/kinds",
-	"client/internal/live", "client/internal/patches",
-	"internal/ownwrites", "internal/ownwrites/wire", "internal/versions", "reconcile", "reconcile/source",
+	"client/internal/live", "client/internal/patches", "reconcile", "reconcile/source",
 	"reconcile/handler", "reconcile/internal/feed",
 }
 

@@ -6,17 +6,15 @@ import (
 	"slices"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
-	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 	"github.com/flyball-dev/flyball/internal/versions"
+	"github.com/flyball-dev/flyball/internal/wire"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // Cache is what the client knows about one informer.
@@ -24,7 +22,7 @@ type Cache struct {
 	store
 	Kind kinds.Kind
 	// Writes are the own writes of the resource.
-	Writes *ownwrites.Resource
+	Writes *writes.Resource
 	// Namespaces are those it follows, nil all.
 	Namespaces []string
 
@@ -47,21 +45,17 @@ type Cache struct {
 	prepare func() error
 }
 
-// Follow has the record of own writes wait for an informer of the resource that others read, in every namespace.
-func Follow[T informer.Object](record *ownwrites.Record, resource schema.GroupResource, inf informer.Informer[T]) {
-	c := &Cache{store: stored[T]{inf}, Writes: record.Of(resource), highest: map[string]string{}}
-	c.Writes.Join(c)
+// Track joins the cache of an informer that is read without the client, in every namespace.
+func Track[T informer.Object](l *writes.Resource, inf informer.Informer[T]) {
+	l.Join(&Cache{store: stored[T]{inf}, Writes: l, highest: map[string]string{}})
 }
 
-// Follows implements [ownwrites.Cache].
-func (c *Cache) Follows(namespace string) bool {
+// Takes implements [writes.Cache].
+func (c *Cache) Takes(namespace string) bool {
 	return namespace == "" || len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, namespace)
 }
 
-// Held implements [ownwrites.Cache].
-func (c *Cache) Held(key ObjectKey) (metav1.Object, bool) { return c.Get(key) }
-
-// WentBack implements [ownwrites.Cache].
+// WentBack implements [writes.Cache].
 func (c *Cache) WentBack() (back bool) {
 	namespaces := c.Namespaces
 	if len(namespaces) == 0 {
@@ -89,7 +83,7 @@ func (c *Cache) WaitForSync(ctx context.Context) error {
 
 // holds reports whether obj is one that the cache would hold.
 func (c *Cache) holds(obj informer.Object) bool {
-	if !c.Follows(obj.GetNamespace()) || !c.labels.Matches(labels.Set(obj.GetLabels())) {
+	if !c.Takes(obj.GetNamespace()) || !c.labels.Matches(labels.Set(obj.GetLabels())) {
 		return false
 	}
 	if c.fields.Empty() {

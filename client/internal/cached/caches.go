@@ -144,7 +144,8 @@ func (cs *Caches) make(k kinds.Kind, r live.Resource) (*Cache, error) {
 	o := cs.restrict(k, r.Namespaced)
 	o.Kind, o.ClusterScoped = k.GVK, !r.Namespaced
 	c := &Cache{
-		Kind: k, Writes: cs.server.Record.Of(r.GroupResource()), Namespaces: o.Namespaces, scheme: cs.server.Scheme,
+		Kind: k, Writes: cs.server.Record.Resource(r.GroupResource()), Namespaces: o.Namespaces,
+		scheme:  cs.server.Scheme,
 		indexes: map[string]func(informer.Object) []string{}, highest: map[string]string{},
 	}
 	var err error

@@ -16,8 +16,8 @@ import (
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
-	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
+	"github.com/flyball-dev/flyball/internal/wire"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // Request is a request about one object or, if Key has no name, about a collection. Empty fields are left out.
@@ -39,14 +39,14 @@ func (s *Server) Exchange(ctx context.Context, r Request, k kinds.Kind, obj info
 	r.Accept = kinds.Accept(obj, s.Protobuf)
 	// The record of own writes sees the answer first, in the transport. It decodes the answer here, for both.
 	var decoded informer.Object
-	intent := ownwrites.Intent{Name: r.Key.Name, Decode: func(contentType string, data []byte) (wire.Answer, bool) {
-		var err error
-		if decoded, err = k.Decode(s.Scheme, contentType, data); err != nil {
-			return wire.Answer{}, false
-		}
-		return wire.AnswerOf(k.GVK, decoded, contentType), true
-	}}
-	contentType, data, err := s.Send(ownwrites.WithIntent(ctx, &intent), r)
+	intent := writes.Intent{
+		Name: r.Key.Name, Kind: k.GVK,
+		Decode: func(contentType string, data []byte) (_ metav1.Object, err error) {
+			decoded, err = k.Decode(s.Scheme, contentType, data)
+			return decoded, err
+		},
+	}
+	contentType, data, err := s.Send(writes.WithIntent(ctx, &intent), r)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/internal/redirect"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // Server sends requests to one API server as the user of one config.
@@ -23,7 +23,7 @@ type Server struct {
 	Scheme *runtime.Scheme
 	Mapper *Mapper
 	// Record has the writes that were sent, those of [Server.Through] included.
-	Record *ownwrites.Record
+	Record *writes.Record
 	// Protobuf reports whether built-in objects are sent and asked for as protobuf. All others are JSON.
 	Protobuf bool
 }
@@ -75,9 +75,9 @@ var errorCodecs = sync.OnceValue(func() runtime.NegotiatedSerializer {
 
 // connect returns a client whose writes go into record. A nil record means the one that config carries, or a new one.
 // Requests without an Accept header ask for JSON, whatever content type config has.
-func connect(config *rest.Config, record *ownwrites.Record,
+func connect(config *rest.Config, record *writes.Record,
 	informers *informer.Factory,
-) (rest.Interface, *ownwrites.Record, error) {
+) (rest.Interface, *writes.Record, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = kinds.JSON, kinds.JSON
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
@@ -94,12 +94,12 @@ func connect(config *rest.Config, record *ownwrites.Record,
 	if own.Transport == nil {
 		own.Transport = http.DefaultTransport
 	}
-	carried := ownwrites.Find(own.Transport)
-	if record == nil && carried != nil && (informers == nil || carried.Connect(ownwrites.Peer{Caches: informers})) {
+	carried := writes.Of(own.Transport)
+	if record == nil && carried != nil && (informers == nil || carried.Connect(informers, nil, 0)) {
 		record = carried
 	}
 	if record == nil {
-		if record, err = ownwrites.New(config); err != nil {
+		if record, err = writes.New(config); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -7,11 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/klog/v2"
-
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/ownwrites/awaited"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 const (
@@ -34,7 +32,7 @@ type Watcher struct {
 	// Informers are the manager's caches.
 	Informers *informer.Factory
 	// Writes are all its writes.
-	Writes *awaited.Writes
+	Writes *writes.Awaited
 	// Retries, DueLater and Enough are Retries, Wait and Enough of manager.IdleOptions.
 	Retries  int
 	DueLater bool
@@ -92,7 +90,7 @@ func (w *Watcher) Wait(ctx context.Context, ended <-chan error) error {
 				last, unseen = a, 0
 			}
 			if unseen++; unseen > unseenPolls {
-				w.giveUpUnseen(ctx)
+				w.Writes.GiveUp(ctx)
 				unseen = 0
 			}
 		}
@@ -127,14 +125,6 @@ func (w *Watcher) poll(ctx context.Context) (found result, next time.Duration) {
 		return unseenWrites, minInterval
 	}
 	return atRest, 0
-}
-
-// giveUpUnseen stops waiting for the writes that the caches may never show.
-func (w *Watcher) giveUpUnseen(ctx context.Context) {
-	for _, written := range w.Writes.GiveUp() {
-		klog.FromContext(ctx).V(2).Info("Own write has not reached any cache", "resource", written.Resource,
-			"object", klog.KRef(written.Namespace, written.Name))
-	}
 }
 
 // activity sums up all counters. It changes whenever anything happens.

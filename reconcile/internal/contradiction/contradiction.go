@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/reconcile/internal/overdue"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // State describes the contradictions of one key. It is immutable: Next returns a new State. So it may be read without a
 // lock, and it has to be, because its methods read a cache. Nil is the state of a key that was not contradicted.
 type State struct {
-	why *cachecheck.ContradictionError
+	why *writes.ContradictionError
 	// runs is the number of contradicted reconciles. since is when the first of them ended, last when the last one did.
 	runs        int
 	since, last time.Time
@@ -50,7 +50,7 @@ func (s *State) Wait() time.Duration {
 
 // Next returns the state after a further reconcile. why is its contradiction, or nil if it had none. A reconcile
 // without a contradiction may have written nothing, so it does not end a state that stands.
-func (s *State) Next(why *cachecheck.ContradictionError) *State {
+func (s *State) Next(why *writes.ContradictionError) *State {
 	if !s.Stands() {
 		s = nil
 	}

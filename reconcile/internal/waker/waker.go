@@ -6,11 +6,13 @@ package waker
 import (
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Waker implements [ownwrites.Waker] for one key.
+// Waker implements Waker of package writes for one key.
 //
 // It adds the key to the queue of the controller that read the write. A controller that takes the place of this one
 // reconciles all keys, so it needs no waker of its predecessor.
@@ -19,8 +21,8 @@ type Waker[K comparable] struct {
 	Key   K
 }
 
-// Wake implements [ownwrites.Waker].
-func (w Waker[K]) Wake(m ownwrites.Missed) {
-	cause := workqueue.Cause{Source: m.Resource.String(), Event: "Missed", Object: m.Key.String(), Time: time.Now()}
+// Wake runs the key again because a cache passed a state of the object without showing it.
+func (w Waker[K]) Wake(resource schema.GroupResource, object types.NamespacedName) {
+	cause := workqueue.Cause{Source: resource.String(), Event: "Missed", Object: object.String(), Time: time.Now()}
 	w.Queue.AddWithCause(w.Key, cause)
 }

@@ -1,4 +1,4 @@
-package ownwrites
+package writes
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -24,15 +24,17 @@ import (
 // behindAll is a cache that shows nothing.
 type behindAll struct{}
 
-func (behindAll) Follows(string) bool                  { return true }
-func (behindAll) Held(ObjectKey) (metav1.Object, bool) { return nil, false }
-func (behindAll) Watermark(string) string              { return "1" }
-func (behindAll) History(string) int64                 { return 0 }
-func (behindAll) WentBack() bool                       { return false }
+func (behindAll) Takes(string) bool                                    { return true }
+func (behindAll) Get(types.NamespacedName) (informer.Object, bool)     { return nil, false }
+func (behindAll) Watermark(string) string                              { return "1" }
+func (behindAll) History(string) int64                                 { return 0 }
+func (behindAll) WaitForVersion(context.Context, string, string) error { return nil }
+func (behindAll) WentBack() bool                                       { return false }
+func (behindAll) Hold(string, []byte) (informer.Object, error)         { return nil, nil }
 
 // noted returns the entries of the record that a cache does not show: "resource namespace/name version".
 func noted(r *Record) (all []string) {
-	for _, l := range r.All() {
+	for _, l := range r.list() {
 		for _, e := range l.order {
 			all = append(all, l.Name.String()+" "+e.Key.String()+" "+e.Version)
 		}
@@ -64,11 +66,10 @@ func TestWhatIsNoted(t *testing.T) {
 			namespace, name, _ := strings.Cut(strings.Fields(rest)[0], "/")
 			metadata = `{"namespace":"` + namespace + `","name":"` + name + `","uid":"u","resourceVersion":"7"}`
 			resource, group, _ := strings.Cut(resource, ".")
-			gr := r.Of(resourceOf(group, resource)).Name
-			r.Of(gr).Join(behindAll{})
+			r.Resource(schema.GroupResource{Group: group, Resource: resource}).Join(behindAll{})
 		}
 		answer := `{"kind":"X","apiVersion":"v1","metadata":` + metadata + `}`
-		r.SetAwaited(true)
+		r.awaited.Store(true)
 		to := r.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{
 				StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
@@ -130,9 +131,9 @@ func TestAServerIsSilent(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := c.CoreV1().RESTClient()
-		r.Connect(Peer{Caches: caches, Server: server})
-		r.Bound(time.Second, func() bool { return away })
-		r.SetAwaited(true)
+		r.Connect(caches, server, 0)
+		r.AskWithin(time.Second, func() bool { return away })
+		r.awaited.Store(true)
 		bind := func() {
 			if err := server.Post().AbsPath("/api/v1/namespaces/default/pods/n/binding").Body([]byte("{}")).Do(
 				t.Context(),
@@ -142,27 +143,27 @@ func TestAServerIsSilent(t *testing.T) {
 		}
 		bind()
 		away = true
-		if r.Behind(t.Context()) || asked != 0 {
+		if r.behind(t.Context()) || asked != 0 {
 			t.Errorf("away, and waited for; asked %d times", asked)
 		}
 		away = false
 		began := time.Now()
 		for range 3 {
-			if !r.Behind(t.Context()) {
+			if !r.behind(t.Context()) {
 				t.Error("not waited for")
 			}
 		}
 		if took := time.Since(began); asked != 1 || took != time.Second {
 			t.Errorf("asked %d times, for %v", asked, took)
 		}
-		if len(r.GiveUp()) != 1 || r.Behind(t.Context()) {
+		if len(r.giveUp()) != 1 || r.behind(t.Context()) {
 			t.Error("what the server does not say is not given up")
 		}
-		unasked := *r.peer.Load()
-		unasked.Server = nil
-		r.peer.Store(&unasked)
+		mute := *r.peer.Load()
+		mute.server = nil
+		r.peer.Store(&mute)
 		bind()
-		if !r.Behind(context.Background()) || len(r.GiveUp()) != 1 || r.Behind(t.Context()) {
+		if !r.behind(context.Background()) || len(r.giveUp()) != 1 || r.behind(t.Context()) {
 			t.Error("what cannot be found out is not given up")
 		}
 	})
@@ -209,13 +210,10 @@ func TestInDoubt(t *testing.T) {
 		if _, err := to.RoundTrip(request); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v", name, err)
 		}
-		pending := r.Of(resourceOf("", "configmaps")).PendingOf(nil, true)
-		if (pending != nil) != c.inDoubt || pending != nil && (pending.Key.Name != "n" || pending.Lost == nil) {
-			t.Errorf("%s: %+v, want in doubt: %v", name, pending, c.inDoubt)
+		stale := (*StaleError)(nil)
+		if errors.As(r.firstStale(nil, true), &stale) != c.inDoubt ||
+			stale != nil && (stale.Key.Name != "n" || stale.Cause == nil) {
+			t.Errorf("%s: %+v, want in doubt: %v", name, stale, c.inDoubt)
 		}
 	}
-}
-
-func resourceOf(group, resource string) schema.GroupResource {
-	return schema.GroupResource{Group: group, Resource: resource}
 }

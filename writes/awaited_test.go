@@ -1,4 +1,4 @@
-package awaited
+package writes
 
 import (
 	"io"
@@ -10,18 +10,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A record is waited for until it is removed. Its writes count even after that.
 func TestAddAndRemove(t *testing.T) {
 	config := &rest.Config{Host: "https://a"}
-	r, err := ownwrites.New(config)
+	r, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +26,8 @@ func TestAddAndRemove(t *testing.T) {
 	if _, err := informer.For[*corev1.ConfigMap](caches); err != nil { // it is not run, so it never shows the write
 		t.Fatal(err)
 	}
-	r.Connect(ownwrites.Peer{Caches: caches})
-	var w Writes
+	r.Connect(caches, nil, 0)
+	var w Awaited
 	w.Add(r)
 	transport := r.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 		if !w.Moving() {
@@ -62,7 +56,7 @@ func TestAddAndRemove(t *testing.T) {
 	}
 	w.Remove(r)
 	w.Remove(r)
-	if w.Count() != 2 || w.Behind(t.Context()) || r.Behind(t.Context()) {
-		t.Errorf("after Remove: count %d, behind %v, %v", w.Count(), w.Behind(t.Context()), r.Behind(t.Context()))
+	if w.Count() != 2 || w.Behind(t.Context()) || r.behind(t.Context()) {
+		t.Errorf("after Remove: count %d, behind %v, %v", w.Count(), w.Behind(t.Context()), r.behind(t.Context()))
 	}
 }

@@ -1,4 +1,4 @@
-package ownwrites
+package writes
 
 import (
 	"bytes"
@@ -18,13 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/flyball-dev/flyball/internal/cachecheck"
-	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/trail"
+	"github.com/flyball-dev/flyball/internal/wire"
 )
 
-// Wrap returns a transport that notes the writes that next sends. It fits [rest.Config].Wrap.
+// Wrap returns a transport that sends requests by next and records the writes among them. It fits [rest.Config].Wrap.
 func (r *Record) Wrap(next http.RoundTripper) http.RoundTripper {
 	return &transport{record: r, next: next}
 }
@@ -39,15 +38,14 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	path, ours := t.record.below(r.URL)
-	to, isObject := wire.PlaceAt(path)
-	if !ours || !isObject {
+	to, ours := t.record.placeOf(r.URL)
+	if !ours {
 		return t.next.RoundTrip(r)
 	}
 	if reads(r.Method) || r.URL.Query().Has("dryRun") {
 		response, err := t.next.RoundTrip(r)
 		if err == nil {
-			t.record.contradicted(r.Context(), to, response)
+			t.record.compare(r.Context(), to, response)
 		}
 		return response, err
 	}
@@ -64,11 +62,10 @@ func reads(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-// errPanicked is why the effect of a write is unknown whose goroutine panicked.
+// errPanicked is why the effect of a write is unknown if its goroutine panicked.
 var errPanicked = errors.New("the writer panicked")
 
-// send sends a write. The write is in doubt before. Afterwards its effect is known, unless the answer is lost or does
-// not tell it.
+// send sends a write, which is in doubt until the answer tells its effect.
 func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripper) (*http.Response, error) {
 	r.begun.Add(1)
 	defer r.ended.Add(1)
@@ -76,25 +73,23 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	note := noteOf(request, to)
 	trace.BeginWrite(request.Context(), &note)
 	defer note.End()
-	lost, answered := errPanicked, false
+	lost, answered := errPanicked, false // These say why the effect is unknown, if the write has not ended below.
 	defer func() {
-		if lost != nil {
+		if !w.isOver() {
 			note.Err = lost
-			w.lost(lost, answered)
+			w.lose(lost, answered)
 		}
 	}()
 	response, err := next.RoundTrip(request)
 	if err != nil {
-		note.Err = err
-		if lost = err; !mayHaveTakenEffect(err) {
-			lost = nil
-			w.resource.end(w, nil)
+		note.Err, lost = err, err
+		if !mayHaveTakenEffect(err) {
+			w.end(nil)
 		}
 		return nil, err
 	}
 	if response.StatusCode < http.StatusOK { // The connection was handed over, as after an exec.
-		lost = nil
-		w.resource.end(w, nil)
+		w.end(nil)
 		return response, nil
 	}
 	body, err := io.ReadAll(response.Body)
@@ -105,22 +100,21 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	}
 	response.Body, note.Status = io.NopCloser(bytes.NewReader(body)), response.Status
 	if refused := response.StatusCode >= http.StatusMultipleChoices; refused {
-		r.contradicted(request.Context(), to, response)
+		r.compare(request.Context(), to, response)
 		if lost, answered = w.failed(response, body); lost == nil {
-			w.resource.end(w, w.refused(response.StatusCode, body))
+			w.end(w.refused(response.StatusCode, body))
 		}
 		return response, nil
 	}
-	lost = nil
 	a := w.read(response.Header.Get("Content-Type"), body)
 	note.Version, note.Object.Name = a.ResourceVersion, cmp.Or(note.Object.Name, a.Name)
 	if watched := trail.From(request.Context()); watched != nil && !w.all {
 		watched.Note(asWrite(request, to, a))
 	}
 	if e, told := w.effect(a, body); told {
-		w.resource.end(w, e)
+		w.end(e)
 	} else {
-		w.doubt(nil, time.Now())
+		w.endInDoubt(nil, time.Now())
 	}
 	return response, nil
 }
@@ -164,7 +158,7 @@ func mayHaveTakenEffect(err error) bool {
 	return !errors.As(err, &untrusted) && !utilnet.IsConnectionRefused(err)
 }
 
-// noteOf describes a request that is about to be sent.
+// noteOf describes a request for the trace.
 func noteOf(r *http.Request, to wire.Place) trace.Write {
 	verb := map[string]string{
 		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
@@ -176,13 +170,13 @@ func noteOf(r *http.Request, to wire.Place) trace.Write {
 		verb = "apply"
 	}
 	object := trace.Subject{Resource: to.Resource.String(), Namespace: to.Key.Namespace, Name: to.Key.Name}
-	if intent, ok := r.Context().Value(intentKey{}).(*Intent); ok && verb == "create" {
+	if intent, ok := r.Context().Value(intentKey).(*Intent); ok && verb == "create" {
 		object.Name = cmp.Or(object.Name, intent.Name)
 	}
 	return trace.Write{Object: object, Verb: verb, Subresource: to.Subresource}
 }
 
-// asWrite describes an answered request for readers that ask which write caused a change.
+// asWrite describes an answered request for the trail, which finds the write that caused a change.
 func asWrite(r *http.Request, to wire.Place, a wire.Answer) trail.Write {
 	w := trail.Write{
 		Verb: r.Method, Resource: to.Resource.String(), Object: cmp.Or(to.Key.Name, a.Name), Version: a.ResourceVersion,
@@ -201,10 +195,11 @@ func asWrite(r *http.Request, to wire.Place, a wire.Answer) trail.Write {
 	return w
 }
 
-// below returns the path of a request below the server's; ok is false when it goes elsewhere.
-func (r *Record) below(u *url.URL) (path string, ok bool) {
-	path, ok = strings.CutPrefix(u.Path, r.base.Path)
-	return path, ok && u.Host == r.base.Host
+// placeOf returns what a URL names. ours is false if that is no object, or belongs to another server.
+func (r *Record) placeOf(u *url.URL) (to wire.Place, ours bool) {
+	path, below := strings.CutPrefix(u.Path, r.base.Path)
+	to, isObject := wire.PlaceAt(path)
+	return to, isObject && below && u.Host == r.base.Host
 }
 
 // preconditionUID is in the server's message when it refuses a write because another object has the name.
@@ -215,20 +210,8 @@ const preconditionUID = "UID in precondition"
 // maxRefusal bounds how much of a refusing answer is read.
 const maxRefusal = 64 << 10
 
-// contradicted looks at a refusing answer. If the server has no such object and a cache has one, it tells the informers
-// and the reconcile that sent the request.
-func (r *Record) contradicted(ctx context.Context, to wire.Place, response *http.Response) {
-	if to.Key.Name == "" || r.peer.Load().Caches == nil || !refusesAbsent(response) {
-		return
-	}
-	object := cachecheck.Written{Resource: to.Resource, Namespace: to.Key.Namespace, Name: to.Key.Name}
-	if err := r.caches().Contradicted(ctx, object); err != nil {
-		Contradicted(ctx, err)
-	}
-}
-
-// refusesAbsent reports whether the answer says that there is no such object, or another one. Its body can still be
-// read.
+// refusesAbsent reports whether the server refused a request because it has no such object, or another one under the
+// name. The caller can still read the body.
 func refusesAbsent(response *http.Response) bool {
 	switch response.StatusCode {
 	case http.StatusNotFound:

@@ -1,4 +1,4 @@
-package ownwrites
+package writes
 
 import (
 	"sync"
@@ -10,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flyball-dev/flyball/internal/cachecheck"
-	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
+	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/versions"
+	"github.com/flyball-dev/flyball/internal/wire"
+	"github.com/flyball-dev/flyball/writes/internal/caches"
 )
 
 // forgetDeletedAfter and forgetIncomparableAfter bound how long an entry is kept when nothing shows that it may go: for
@@ -22,12 +23,12 @@ const (
 	forgetIncomparableAfter = time.Minute
 )
 
-// Entry is the server's answer to the newest own write of one object. It is laid over every cache that is behind it. It
-// does not change once it is in the record.
+// Entry is the server's answer to the newest own write of one object. Reads of every cache that is behind it get it in
+// place of what the cache has. It does not change once it is in the record.
 type Entry struct {
-	Key ObjectKey
+	Key types.NamespacedName
 	GVK schema.GroupVersionKind
-	// Gone reports whether the object with uid was deleted: it never comes back.
+	// Gone is set if the object with uid was deleted: it never comes back.
 	Gone bool
 	// Version is that of the state in Body. If Gone, it is a version at which the object existed; "" if none is known.
 	Version string
@@ -35,56 +36,54 @@ type Entry struct {
 	Body        []byte
 	ContentType string
 
-	uid   types.UID
-	owner any
-	at    time.Time
+	resource *Resource
+	uid      types.UID
+	owner    any
+	at       time.Time
 	// history is the number of the server's history that Version belongs to.
 	history int64
-	// abandoned reports that nobody waits for it. It is guarded by the resource's mu.
+	// abandoned is set when RunUntilIdle no longer waits for the entry. It is guarded by the resource's mu.
 	abandoned bool
 
-	// expected is the state that the informers look for. If one of them never shows it, readers are woken.
-	expected cachecheck.Expected
+	// expected is the state that the caches have to show. If one of them passes it without, readers are woken.
+	expected caches.Expected
 	readers  readers
 
 	mu sync.Mutex
 	// views has the object in the form in which each cache would hold it.
-	views map[Cache]any
+	views map[Cache]informer.Object
 }
 
 // UID returns the UID of the object.
 func (e *Entry) UID() types.UID { return e.uid }
 
-// Missed reports whether a cache passed the state without showing it.
-func (e *Entry) Missed() bool { return e.readers.hasMissed() }
-
-// AheadOf reports whether the cache shows an earlier history of the server than the entry's.
-func (e *Entry) AheadOf(c Cache) bool { return c.History(e.Key.Namespace) < e.history }
-
-// View returns the object of e in the form in which c would hold it. It calls hold to decode it, once for each cache.
-func View[T any](e *Entry, c Cache, hold func(contentType string, body []byte) (T, error)) (T, error) {
+// View returns the object in the form in which c would hold it. The object is decoded once for each cache.
+func (e *Entry) View(c Cache) (informer.Object, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if obj, known := e.views[c].(T); known {
+	if obj, known := e.views[c]; known {
 		return obj, nil
 	}
-	obj, err := hold(e.ContentType, e.Body)
+	obj, err := c.Hold(e.ContentType, e.Body)
 	if err != nil {
-		return obj, err
+		return nil, err
 	}
 	if e.views == nil {
-		e.views = map[Cache]any{}
+		e.views = map[Cache]informer.Object{}
 	}
 	e.views[c] = obj
 	return obj, nil
 }
 
-// coveredBy reports whether the cache has reached the state of e, or does not follow the object.
-func (e *Entry) coveredBy(c Cache) bool { return e.coveredAt(c, c.Watermark(e.Key.Namespace)) }
+// Missed reports whether a cache passed the state without showing it.
+func (e *Entry) Missed() bool { return e.readers.hasMissed() }
 
-// coveredAt is coveredBy for callers that know the watermark of e's namespace.
-func (e *Entry) coveredAt(c Cache, mark string) bool {
-	if !c.Follows(e.Key.Namespace) {
+// reachedBy reports whether the cache has reached the state of e, or does not hold objects of the namespace.
+func (e *Entry) reachedBy(c Cache) bool { return e.reachedAt(c, c.Watermark(e.Key.Namespace)) }
+
+// reachedAt is reachedBy for callers that know the watermark of e's namespace.
+func (e *Entry) reachedAt(c Cache, mark string) bool {
+	if !c.Takes(e.Key.Namespace) {
 		return true
 	}
 	if mark == "" {
@@ -94,7 +93,7 @@ func (e *Entry) coveredAt(c Cache, mark string) bool {
 		return held > e.history // A list of a later history shows the effect; one of an earlier does not.
 	}
 	if e.Gone {
-		if held, found := c.Held(e.Key); found && held.GetUID() == e.uid {
+		if held, found := c.Get(e.Key); found && held.GetUID() == e.uid {
 			return false
 		}
 		if e.Version == "" || !versions.Comparable(e.Version) {
@@ -108,7 +107,7 @@ func (e *Entry) coveredAt(c Cache, mark string) bool {
 	if versions.Comparable(e.Version) && versions.Comparable(mark) {
 		return false
 	}
-	held, found := c.Held(e.Key)
+	held, found := c.Get(e.Key)
 	return found && held.GetResourceVersion() == e.Version || time.Since(e.at) > forgetIncomparableAfter
 }
 
@@ -123,10 +122,23 @@ func (e *Entry) supersedes(old *Entry) bool {
 	return !versions.Earlier(e.Version, old.Version)
 }
 
-// written returns the entry as [cachecheck.Caches] look for it. For a deleted object they look for the UID: they may
+// expect makes the factory's caches wake the readers of e if they pass its state without showing it.
+func (e *Entry) expect() {
+	all := e.resource.record.caches()
+	if all == nil || e.Gone {
+		return
+	}
+	e.expected = caches.Expected{
+		Kind: e.GVK.GroupKind(), Key: e.Key, UID: e.uid, ResourceVersion: e.Version, Selected: e.selectedBy,
+		Missed: func() { e.readers.wake(e.resource.Name, e.Key) },
+	}
+	all.Expect(&e.expected)
+}
+
+// written returns what the factory's caches have to show. For a deleted object that is the end of its UID: they may
 // have shown its last version long before.
-func (e *Entry) written(resource schema.GroupResource) cachecheck.Written {
-	w := cachecheck.Written{Resource: resource, Namespace: e.Key.Namespace, Name: e.Key.Name, UID: e.uid}
+func (e *Entry) written() caches.Written {
+	w := caches.Written{Resource: e.resource.Name, Key: e.Key, UID: e.uid}
 	if !e.Gone {
 		w.ResourceVersion = e.Version
 	}

@@ -1,4 +1,4 @@
-package ownwrites
+package writes
 
 import (
 	"bytes"
@@ -15,34 +15,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
+	"github.com/flyball-dev/flyball/internal/wire"
 )
 
 var (
 	// errSilent: the server did not answer in time, or may not be asked.
-	errSilent  = errors.New("the server does not answer in time")
-	errUnasked = errors.New("nobody knows how to ask the server")
+	errSilent   = errors.New("the server does not answer in time")
+	errNoServer = errors.New("no client of the server is known")
 )
 
-// AskAgainAfter is how long a server that did not answer a [Resource.Resolve] is left alone about that write.
-const AskAgainAfter = 2 * time.Second
+// askAgainAfter is how long a server that did not answer is left alone about that write.
+const askAgainAfter = 2 * time.Second
 
-// Resolve asks the server what became of w. If the object's name is known, the answer has the object or shows that
-// there is none, and the doubt ends, unless w is a deletion that may still be to come. Otherwise a list bounds the
-// effect, and that of all other writes without a name that are due by now: reads have to wait for a cache that has
+// ask asks the server what became of the write. If the object's name is known, the answer has the object or shows that
+// there is none, and the doubt ends, unless the write is a deletion that may still be to come. Otherwise a list bounds
+// the effect, and that of all other writes without a name that are due by now: reads have to wait for a cache that has
 // reached its version.
-func (l *Resource) Resolve(ctx context.Context, w *Write) error {
-	start, history, known := time.Now(), l.record.history(), slices.Concat(w.known, l.identities(w.Key()))
+func (w *Write) ask(ctx context.Context) error {
+	l, start := w.resource, time.Now()
+	history, known := l.record.caches().History(), slices.Concat(w.known, l.identities(w.Key()))
 	list, err := l.record.ask(ctx, w)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.askAt(time.Now().Add(AskAgainAfter))
+			w.askAt(time.Now().Add(askAgainAfter))
 		}
 		return err
 	}
 	if w.Key().Name != "" {
 		if w.deletesLater(list, known) {
-			w.askAt(w.State().late)
+			w.askAt(w.state().late)
 		} else {
 			l.settle(w, w.now(list, known))
 		}
@@ -71,9 +72,9 @@ type listing struct {
 
 // now returns the entry for what the server has under the name of w. It is nil if there is no such object, and none was
 // known before the server was asked. An object that this process has made since is not the one that is missing.
-func (w *Write) now(list listing, known []Identity) *Entry {
+func (w *Write) now(list listing, known []identity) *Entry {
 	if len(list.Items) == 0 {
-		return w.lastVanished(known)
+		return w.lastGone(known)
 	}
 	body := list.Items[0]
 	a := wire.Identify(runtime.ContentTypeJSON, body)
@@ -85,16 +86,16 @@ func (w *Write) now(list listing, known []Identity) *Entry {
 	return w.entry(a, body)
 }
 
-// deletesLater reports whether w is a deletion that may still take an object made from now on, going by what the server
-// has under its name.
-func (w *Write) deletesLater(list listing, known []Identity) bool {
+// deletesLater reports whether w is a deletion that may still remove an object made from now on. list is what the
+// server has under its name.
+func (w *Write) deletesLater(list listing, known []identity) bool {
 	switch {
-	case !w.State().late.After(time.Now()):
+	case !w.state().late.After(time.Now()):
 		return false
 	case len(list.Items) > 0:
 		return !wire.Identify(runtime.ContentTypeJSON, list.Items[0]).Deleting
 	}
-	wasThere := slices.ContainsFunc(known, func(i Identity) bool { return i.UID != "" })
+	wasThere := slices.ContainsFunc(known, func(i identity) bool { return i.uid != "" })
 	return !wasThere // If it was, it is gone.
 }
 
@@ -102,20 +103,20 @@ func (w *Write) deletesLater(list listing, known []Identity) bool {
 func (w *Write) askAt(t time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.outcome.After = t
+	w.outcome.after = t
 }
 
-// shownBy notes the version of a list if the list is sure to show the effect of w. The list was asked for at start, in
-// that history of the server.
+// shownBy records the version of a list if the list is sure to show the effect of w. The list began at start, in that
+// history of the server.
 func (w *Write) shownBy(version string, history int64, start time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if o := &w.outcome; o.InDoubt && o.Until == "" && !o.After.After(start) {
-		o.Until, o.history = version, history
+	if o := &w.outcome; o.inDoubt && o.until == "" && !o.after.After(start) {
+		o.until, o.history = version, history
 	}
 }
 
-// found notes at which version each object of a deletion of many still exists.
+// found records the version of each object that is left of a deletion of many.
 func (w *Write) found(items []json.RawMessage) {
 	versions := map[types.UID]string{}
 	for _, item := range items {
@@ -131,18 +132,19 @@ func (w *Write) found(items []json.RawMessage) {
 	w.outcome.objects = objects
 }
 
-// ask lists the objects that w may have changed: the object of that name, or the metadata of what a deletion of many
-// has left. For a generated name it needs only the version of the list. A list takes no other permission than a cache.
+// ask lists the objects that w may have changed: the object of that name, or the metadata of those that a deletion of
+// many has left. For a generated name it needs only the version of the list. It lists rather than gets, because caches
+// need the permission to list anyway.
 func (r *Record) ask(ctx context.Context, w *Write) (list listing, err error) {
 	peer := r.peer.Load()
-	if peer.Server == nil {
-		return list, errUnasked
+	if peer.server == nil {
+		return list, errNoServer
 	}
 	name, accept := w.Key().Name, runtime.ContentTypeJSON
 	if name == "" {
 		accept += ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	}
-	request := peer.Server.Get().AbsPath(w.collection).MaxRetries(0).SetHeader("Accept", accept)
+	request := peer.server.Get().AbsPath(w.collection).MaxRetries(0).SetHeader("Accept", accept)
 	switch {
 	case w.all:
 		for _, selector := range slices.Sorted(maps.Keys(w.selectors)) {
@@ -154,9 +156,9 @@ func (r *Record) ask(ctx context.Context, w *Write) (list listing, err error) {
 		request.Param("limit", "1")
 	}
 	bounded := ctx
-	if peer.AskTimeout > 0 {
+	if peer.askTimeout > 0 {
 		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, peer.AskTimeout)
+		bounded, cancel = context.WithTimeout(ctx, peer.askTimeout)
 		defer cancel()
 	}
 	body, err := request.Do(bounded).Raw()

@@ -1,0 +1,313 @@
+package writes
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/versions"
+)
+
+// maxEntries bounds the entries of one resource, and maxUnread those of a resource that has no joined cache yet.
+// Entries beyond become minimum versions: reads wait for them.
+const (
+	maxEntries = 10_000
+	maxUnread  = 100
+)
+
+// sweepEvery is the shortest time between two searches for writes in doubt that no read has asked about.
+const sweepEvery = time.Minute
+
+// Cache is a cache whose readers rely on the record.
+type Cache interface {
+	// Takes reports whether the cache holds objects of the namespace ("" for cluster-scoped objects, or for all
+	// namespaces of the cache).
+	Takes(namespace string) bool
+	// Get returns the object that the cache holds.
+	Get(key types.NamespacedName) (informer.Object, bool)
+	// Watermark returns the version up to which the cache is complete in the namespace.
+	Watermark(namespace string) string
+	// History is that of [informer.Informer].
+	History(namespace string) int64
+	// WaitForVersion waits until the watermark of the namespace has reached version.
+	WaitForVersion(ctx context.Context, namespace, version string) error
+	// WentBack reports whether a watermark has fallen since the last call. It is called with a lock held.
+	WentBack() bool
+	// Hold returns an object that the server sent in the form in which the cache would hold it.
+	Hold(contentType string, body []byte) (informer.Object, error)
+}
+
+// Resource has the own writes of one resource.
+//
+// Concurrency: no user code runs under mu, and no request is sent.
+type Resource struct {
+	Name   schema.GroupResource
+	record *Record
+	// busy is the number of entries, writes in doubt and minimums that a read has to look at. Reads of an idle resource
+	// do not take the lock.
+	busy atomic.Int64
+
+	mu sync.Mutex
+	// entries has the newest own write of each object, until every cache has reached it.
+	entries map[types.NamespacedName]*Entry
+	// order has the entries, oldest first. Invariant: each value of entries occurs once.
+	order []*Entry
+	// inDoubt has the writes that are under way, and those whose effect is not known.
+	inDoubt map[*Write]struct{}
+	// swept is when inDoubt was last searched for old writes.
+	swept time.Time
+	// minimums are the versions of own writes that have no entry, in the server's history of number minimumHistory.
+	minimums       versions.Minimums
+	minimumHistory int64
+	// joined are the caches read through this record. The slice is replaced, never changed.
+	joined []Cache
+}
+
+// Join adds a cache: entries are kept until it has reached them.
+func (l *Resource) Join(c Cache) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.joined = append(slices.Clip(l.joined), c)
+}
+
+// Leave undoes Join.
+func (l *Resource) Leave(c Cache) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.joined = slices.DeleteFunc(slices.Clone(l.joined), func(other Cache) bool { return other == c })
+}
+
+// Entry returns the entry of an object; nil if there is none.
+func (l *Resource) Entry(key types.NamespacedName) *Entry {
+	if l.busy.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[key]
+}
+
+// Unreached returns what a read of c, which holds the given namespaces (nil means all), cannot find in the cache yet. A
+// key without a name stands for a list of its namespace ("" means all). minimum is the version that the cache still has
+// to reach; "" if none.
+func (l *Resource) Unreached(c Cache, namespaces []string, key types.NamespacedName,
+) (entries []*Entry, inDoubt []*Write, minimum string) {
+	if l.busy.Load() == 0 {
+		return nil, nil, ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	l.pruneLocked()
+	if c.History(key.Namespace) <= l.minimumHistory {
+		minimum = l.minimums.Below(key.Namespace, namespaces)
+		if versions.Reached(c.Watermark(key.Namespace), minimum) {
+			minimum = ""
+		}
+	}
+	if key.Name == "" {
+		entries = l.unreachedLocked(c, key.Namespace)
+	} else if e := l.entries[key]; e != nil && !e.reachedBy(c) {
+		entries = []*Entry{e}
+	}
+	l.dropSettledLocked()
+	for w := range l.inDoubt {
+		if w.mayChange(key) {
+			inDoubt = append(inDoubt, w)
+		}
+	}
+	return entries, inDoubt, minimum
+}
+
+// unreachedLocked returns the entries of a namespace ("" means all) that c has not reached. Their order is fixed, so
+// that the results of two calls can be compared.
+func (l *Resource) unreachedLocked(c Cache, namespace string) (unreached []*Entry) {
+	of, mark := "", "" // The last entry's namespace, most often this one's too, and its watermark.
+	for i, e := range l.order {
+		if namespace != "" && namespace != e.Key.Namespace {
+			continue
+		}
+		if i == 0 || mark == "" || of != e.Key.Namespace {
+			of, mark = e.Key.Namespace, c.Watermark(e.Key.Namespace)
+		}
+		if !e.reachedAt(c, mark) {
+			unreached = append(unreached, e)
+		}
+	}
+	return unreached
+}
+
+// begin records a write before it is sent.
+func (l *Resource) begin(w *Write) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.swept) > sweepEvery { // A search costs as much as there are writes in doubt.
+		l.forgetOldLocked()
+	}
+	l.inDoubt[w] = struct{}{}
+	l.countLocked()
+}
+
+// settle ends the doubt about a write. e is the state of the object that is known then; nil means that the caches may
+// be read as they are.
+func (l *Resource) settle(w *Write, e *Entry) {
+	if e != nil {
+		e.readers.add(w.waker)
+	}
+	if old := l.enter(w, e); old != nil && old.readers.remove(w.waker) {
+		l.record.caches().Unexpect(&old.expected)
+	}
+	if e != nil {
+		e.expect()
+	}
+}
+
+// enter puts the effect of w, unless it is nil, into the record. It returns the entry that it superseded.
+func (l *Resource) enter(w *Write, e *Entry) (old *Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	delete(l.inDoubt, w)
+	if e == nil {
+		return nil
+	}
+	e.history = l.record.caches().History()
+	l.pruneLocked() // The caches' lists so far are from before e.
+	if old = l.entries[e.Key]; old != nil {
+		if !e.supersedes(old) {
+			return nil
+		}
+		l.order = slices.DeleteFunc(l.order, func(other *Entry) bool { return other == old })
+	}
+	l.entries[e.Key] = e
+	l.order = append(l.order, e)
+	if len(l.joined) == 0 {
+		l.pruneLocked()
+	}
+	return old
+}
+
+// countLocked sets busy. Every method that changes something calls it before it releases mu.
+func (l *Resource) countLocked() {
+	n := len(l.entries) + len(l.inDoubt)
+	if !l.minimums.None() {
+		n++
+	}
+	l.busy.Store(int64(n))
+}
+
+// pruneLocked drops the oldest entries that every cache has reached, and all entries if the server's history went back.
+func (l *Resource) pruneLocked() {
+	for _, c := range l.joined {
+		if c.WentBack() {
+			l.forgetLocked()
+		}
+	}
+	for len(l.order) > 0 {
+		e := l.order[0]
+		if !l.reachedLocked(e) && len(l.order) <= l.limitLocked() {
+			return
+		}
+		if !e.Gone && (len(l.joined) == 0 || !l.reachedLocked(e)) {
+			l.raiseLocked(e)
+		}
+		delete(l.entries, e.Key)
+		l.order[0] = nil
+		l.order = l.order[1:]
+	}
+	l.order = nil
+}
+
+// raiseLocked makes the version of e a minimum. Minimums of an earlier history of the server have no meaning any more.
+func (l *Resource) raiseLocked(e *Entry) {
+	if e.history != l.minimumHistory {
+		l.minimums, l.minimumHistory = versions.Minimums{}, e.history
+	}
+	l.minimums.Raise(e.Key.Namespace, e.Version)
+}
+
+// limitLocked returns how many entries may be kept.
+func (l *Resource) limitLocked() int {
+	if len(l.joined) == 0 && !l.order[0].Gone && !l.record.awaited.Load() {
+		return maxUnread
+	}
+	return maxEntries
+}
+
+// reachedLocked reports whether every cache has reached e. While no cache has joined, the factory's caches count
+// instead, and deletions are kept for the first reader.
+func (l *Resource) reachedLocked(e *Entry) bool {
+	if len(l.joined) == 0 {
+		return !e.Gone && l.record.caches().Show(e.written())
+	}
+	return !l.awaitedLocked(e) && !slices.ContainsFunc(l.joined, func(c Cache) bool { return !e.reachedBy(c) })
+}
+
+// awaitedLocked reports whether RunUntilIdle waits for e: not all caches of the factory show it.
+func (l *Resource) awaitedLocked(e *Entry) bool {
+	return !e.abandoned && l.record.awaited.Load() && !l.record.caches().Show(e.written())
+}
+
+// dropSettledLocked drops the writes in doubt whose effect every cache shows.
+func (l *Resource) dropSettledLocked() {
+	for w := range l.inDoubt {
+		if w.settledIn(l.joined) {
+			delete(l.inDoubt, w)
+		}
+	}
+}
+
+// forgetLocked drops the entries after the server's history went back. The caches have a list of the new history. It
+// also shows the effect of the writes in doubt that waited for a list of the old one. Writes that are not due yet stay.
+func (l *Resource) forgetLocked() {
+	clear(l.entries)
+	l.order, l.minimums = nil, versions.Minimums{}
+	for w := range l.inDoubt {
+		if w.state().until != "" {
+			delete(l.inDoubt, w)
+		}
+	}
+}
+
+// forgetOldLocked drops the writes in doubt that no read has asked about for long.
+func (l *Resource) forgetOldLocked() {
+	l.swept = time.Now()
+	for w := range l.inDoubt {
+		if o := w.state(); o.inDoubt && time.Since(o.after) > forgetDeletedAfter {
+			delete(l.inDoubt, w)
+		}
+	}
+}
+
+// identities returns the states of an object that this process has seen. The last comes from a cache, if one holds it.
+func (l *Resource) identities(key types.NamespacedName) (known []identity) {
+	if e := l.Entry(key); e != nil {
+		known = append(known, identity{e.uid, e.Version})
+	}
+	l.mu.Lock()
+	joined := l.joined
+	l.mu.Unlock()
+	for _, c := range joined {
+		if obj, found := c.Get(key); found {
+			return append(known, identityOf(obj))
+		}
+	}
+	return known
+}
+
+// sizes returns how many own writes some cache has not reached, and how many are in doubt.
+func (l *Resource) sizes() (unseen, inDoubt int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	l.pruneLocked()
+	l.forgetOldLocked()
+	l.dropSettledLocked()
+	return len(l.entries), len(l.inDoubt)
+}
