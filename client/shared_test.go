@@ -113,8 +113,8 @@ func TestProtobuf(t *testing.T) {
 	})
 }
 
-// Seen waits until the informers of Follow show what was written and deleted, also a deletion that finds the object
-// gone. It does not wait for a write in doubt.
+// Seen waits until the informers given to TrackInformer show what was written and deleted, also a deletion that finds
+// the object gone. It does not wait for a write in doubt.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/util/consistency/consistency.go, EnsureReady and WroteAt
 func TestSeen(t *testing.T) {
