@@ -27,12 +27,12 @@ type delays struct {
 	// Invariant: entry.delays[kind] is the place of the entry's delay in the heap.
 	heap delayheap.Heap
 
-	// timer runs Queue.endDelays in its own goroutine, at the first deadline or earlier. It is nil until the first
+	// timer runs Queue.expire in its own goroutine, at the first deadline or earlier. It is nil until the first
 	// delay.
 	timer *time.Timer
 	// fires is the deadline the timer is set to; never if it is not set.
 	//
-	// Invariant: fires ≤ the first deadline. If the timer fires too early, endDelays sets it again.
+	// Invariant: fires ≤ the first deadline. If the timer fires too early, expire sets it again.
 	fires time.Duration
 	// running counts the armed timer and the goroutines of timers that have fired, so that ShutDown can wait for them.
 	running sync.WaitGroup
@@ -40,31 +40,39 @@ type delays struct {
 
 const never = time.Duration(math.MaxInt64)
 
-// delayOf returns the entry that a delay belongs to, by the target, and the kind of the delay.
-func (q *Queue[K]) delayOf(target uint32) (id uint32, e *entry[K], kind delayKind) {
-	id, kind = target>>1, delayKind(target&1)
-	return id, q.entries.at(id), kind
+// remove cancels the delay at a place in the heap, unless the place is none. It reports whether there was a delay.
+func (d *delays) remove(place int32) bool {
+	if place == none {
+		return false
+	}
+	d.heap.Remove(int(place))
+	return true
+}
+
+// delayOf returns the entry and the kind of the delay with a target.
+func (q *Queue[K]) delayOf(target uint32) (e handle[K], kind delayKind) {
+	return q.entries.at(target >> 1), delayKind(target & 1)
 }
 
 // placeDelay maintains the invariant of delays.heap.
 func (q *Queue[K]) placeDelay(target uint32, place int32) {
-	_, e, kind := q.delayOf(target)
+	e, kind := q.delayOf(target)
 	e.delays[kind] = place
 }
 
-// delayLocked sets a delay. If a key has several scheduled adds, the earliest wins, because each of them asks for a
-// run no later than its deadline. Of requeue delays the last one wins, unless request.earliest is set, because
-// it is what the loop wants now. A dirty key needs no requeue delay.
-func (q *Queue[K]) delayLocked(id uint32, e *entry[K], r request) {
+// delayLocked sets a delay. If a key has several scheduled adds, the earliest wins, because each of them asks for a run
+// no later than its deadline. If it has several requeue delays, the last one wins, because it is what the loop wants
+// now, unless add.earliest is set. A dirty key needs no requeue delay.
+func (q *Queue[K]) delayLocked(e handle[K], a *add[K]) {
 	now := q.now()
-	deadline := now + min(r.after, never-1-now)
-	heap, place := &q.delayed.heap, int(e.delays[r.kind])
+	deadline := now + min(a.after, never-1-now)
+	heap, place := &q.delayed.heap, int(e.delays[a.kind])
 	switch {
-	case r.kind == requeueDelay && e.dirty:
+	case a.kind == requeueDelay && e.dirty:
 		return
 	case place == none:
-		heap.Push(id<<1|uint32(r.kind), deadline)
-	case (r.kind == scheduledAdd || r.earliest) && heap.All()[place].Deadline <= deadline:
+		heap.Push(e.id<<1|uint32(a.kind), deadline)
+	case (a.kind == scheduledAdd || a.earliest) && heap.All()[place].Deadline <= deadline:
 		return
 	default:
 		heap.Set(place, deadline)
@@ -82,15 +90,15 @@ func (q *Queue[K]) setTimerLocked() {
 	wait := d.fires - q.now()
 	if d.timer == nil {
 		d.running.Add(1)
-		d.timer = time.AfterFunc(wait, q.endDelays)
+		d.timer = time.AfterFunc(wait, q.expire)
 	} else if !d.timer.Reset(wait) {
 		// The timer had already fired, and that goroutine has its own count in running.
 		d.running.Add(1)
 	}
 }
 
-// endDelays is the timer's function. It marks the keys whose deadline has passed and sets the timer again.
-func (q *Queue[K]) endDelays() {
+// expire is the timer's function. It adds the keys whose deadline has passed and sets the timer again.
+func (q *Queue[K]) expire() {
 	defer q.delayed.running.Done()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,16 +106,16 @@ func (q *Queue[K]) endDelays() {
 		return
 	}
 	q.delayed.fires = never
-	q.endDueLocked()
+	q.expireLocked()
 	q.setTimerLocked()
 }
 
-// endDueLocked marks the keys whose deadline has passed, in order of (deadline, sequence).
-func (q *Queue[K]) endDueLocked() {
+// expireLocked adds the keys whose deadline has passed, in order of (deadline, sequence).
+func (q *Queue[K]) expireLocked() {
 	heap := &q.delayed.heap
 	for now := q.now(); heap.Len() > 0 && heap.All()[0].Deadline <= now; {
-		id, e, _ := q.delayOf(heap.Remove(0))
-		q.markLocked(id, e)
+		e, _ := q.delayOf(heap.Remove(0))
+		q.markDirtyLocked(e)
 	}
 }
 
@@ -117,7 +125,7 @@ func (q *Queue[K]) Delayed() []K {
 	defer q.mu.Unlock()
 	keys := make([]K, 0, q.delayed.heap.Len())
 	for _, d := range q.delayed.heap.All() {
-		_, e, _ := q.delayOf(d.Target)
+		e, _ := q.delayOf(d.Target)
 		keys = append(keys, e.key)
 	}
 	return keys
@@ -136,25 +144,11 @@ func (q *Queue[K]) CancelDelays(keys ...K) {
 func (q *Queue[K]) CancelRequeue(key K) { q.cancel(key, requeueDelay) }
 
 func (q *Queue[K]) cancel(key K, kind delayKind) {
-	h := q.entries.hash(key) // may panic: not under the lock
+	hash := q.entries.hash(key) // Before the lock is taken, because it panics for a key that cannot be hashed.
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	id, e := q.entries.search(key, h)
-	if e == nil || e.delays[kind] == none {
-		return
-	}
-	q.delayed.heap.Remove(int(e.delays[kind]))
-	q.unwantedLocked(id, e)
-}
-
-// unwantedLocked recycles the record of the key's next run if no run is wanted, and retires an idle entry.
-func (q *Queue[K]) unwantedLocked(id uint32, e *entry[K]) {
-	if !e.wanted() {
-		q.recycleLocked(e.run)
-		e.run = nil
-	}
-	if e.idle() {
-		q.entries.retire(id, e)
+	if e := q.entries.search(key, hash); e.entry != nil && q.delayed.remove(e.delays[kind]) {
+		q.reclaimLocked(e)
 	}
 }
 
@@ -162,8 +156,8 @@ func (q *Queue[K]) unwantedLocked(id uint32, e *entry[K]) {
 func (q *Queue[K]) stopDelaysLocked() {
 	heap := &q.delayed.heap
 	for heap.Len() > 0 {
-		id, e, _ := q.delayOf(heap.Remove(heap.Len() - 1))
-		q.unwantedLocked(id, e)
+		e, _ := q.delayOf(heap.Remove(heap.Len() - 1))
+		q.reclaimLocked(e)
 	}
 	if q.delayed.timer != nil && q.delayed.timer.Stop() {
 		q.delayed.running.Done()

@@ -31,24 +31,32 @@
 //
 // # Reading order
 //
-// The algorithm comes first:
+// queue.go is the algorithm: the three sets, and Add, Get and Done. One can stop there. The sets are in
 //
-//   - queue.go: Add, Get and Done, and the invariants that they keep.
-//   - entry.go: what the queue knows about one key.
-//   - add.go: the ways to add a key; options.go: what goes in with it, and what comes out.
-//   - run.go: why and how urgently a key is to run.
+//   - ready.go: the keys that wait for a worker; lanes.go: their default order; order.go: priorities and fairness
+//     instead.
+//   - entry.go: what the queue knows about one key, such as whether it is dirty.
+//   - processing.go: the keys that workers have.
+//
+// What a key can have besides:
+//
+//   - add.go: the other ways to add a key; options.go: what goes in with it, and what comes out.
 //   - delay.go: keys that become ready later, and the one timer.
+//   - run.go: the priority and the causes of a key's next run.
+//   - ratelimiter.go: how long a key that failed waits.
+//
+// What happens around the algorithm:
+//
 //   - wait.go: which worker wakes up when a key is ready.
 //   - drain.go: the two ways to shut down.
-//
-// The rest can be read as needed:
-//
-//   - lanes.go: the default order; order.go: priorities and fairness instead.
-//   - ratelimiter.go: how long a key waits that failed.
 //   - stats.go and view.go: what a queue reports about itself.
-//   - table.go: the hash table that finds the entry of a key. A first reading can skip it.
 //
-// The packages of internal hold the queue's data structures and algorithms: ring, delayheap, order, waitlist,
-// ratelimit, and combining, which is its lock. testdata shows each rule of the queue as a short script with its
-// outcome.
+// And what makes it fast, each behind one call:
+//
+//   - table.go: a hash table that finds the entry of a key, and keeps idle entries for keys that come back.
+//   - next.go: Done and Get in one step.
+//
+// The packages of internal hold data structures and algorithms: ring, delayheap, order, waitlist, ratelimit, and
+// combining, which is the queue's lock. testdata shows each rule of the queue as a short script with its outcome. The
+// measurements behind the design are in docs/decisions/0002-queue-core.md and 0012-contention.md.
 package workqueue

@@ -3,7 +3,6 @@ package workqueue
 import (
 	"context"
 	"fmt"
-	"slices"
 )
 
 // shutdown is the state of a queue's shutdown.
@@ -64,15 +63,15 @@ func (q *Queue[K]) stopIntakeLocked() {
 	if q.shutdown.begun {
 		return
 	}
-	q.endDueLocked()
+	q.expireLocked()
 	q.shutdown.begun = true
 	q.stopDelaysLocked()
-	q.waiting.WakeAll()
+	q.wakeLocked()
 }
 
-// reportDrainedLocked releases the waiting Drains if no key is left. None comes after that.
+// reportDrainedLocked releases the waiting Drains if no key is left. No key is added after that.
 func (q *Queue[K]) reportDrainedLocked() {
-	if q.shutdown.over != nil && q.readyLocked() == 0 && len(q.processing) == 0 {
+	if q.shutdown.over != nil && q.ready.len() == 0 && len(q.processing) == 0 {
 		q.endDrainsLocked()
 	}
 }
@@ -89,7 +88,10 @@ func (q *Queue[K]) endDrainsLocked() {
 // processing and was added again once.
 func (q *Queue[K]) left(cause error) error {
 	q.mu.Lock()
-	queued := slices.Collect(q.readyKeysLocked())
+	queued := make([]K, 0, q.ready.len())
+	for id := range q.ready.all() {
+		queued = append(queued, q.entries.at(id).key)
+	}
 	processing := make([]K, 0, len(q.processing))
 	for _, w := range q.processing {
 		processing = append(processing, w.entry.key)

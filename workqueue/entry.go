@@ -12,7 +12,7 @@ type entry[K comparable] struct {
 	// Invariant: nil if no run is wanted.
 	run *run[K]
 
-	// place is the index of the key's run in Queue.processing; none if no worker has the key.
+	// place is the key's place in Queue.processing; none if no worker has the key.
 	place int32
 
 	// delays are the places of the key's pending delays in Queue.delayed, by kind; none where no delay is pending.
@@ -25,10 +25,6 @@ type entry[K comparable] struct {
 	attempt uint16
 
 	// dirty: the key must be processed as soon as possible.
-	//
-	// Invariant: the key is in Queue.ready exactly once if it is dirty and not processing, and not at all otherwise. So
-	// a key that is added again during processing waits for Done, which moves it to ready once, however often it was
-	// added.
 	dirty bool
 
 	// retired: the entry's id is in table.retired.
@@ -38,8 +34,11 @@ type entry[K comparable] struct {
 // none is the place of an element that is not in a list.
 const none = delayheap.None
 
-// processing reports whether the key was handed out and is not done.
+// processing reports whether a worker has the key.
 func (e *entry[K]) processing() bool { return e.place != none }
+
+// ready reports whether the key is in Queue.ready.
+func (e *entry[K]) ready() bool { return e.dirty && !e.processing() }
 
 // wanted reports whether a run of the key is due, now or after a delay.
 func (e *entry[K]) wanted() bool {
@@ -48,3 +47,10 @@ func (e *entry[K]) wanted() bool {
 
 // idle reports whether the entry holds nothing but its key.
 func (e *entry[K]) idle() bool { return !e.processing() && !e.wanted() }
+
+// handle is an entry together with its id, by which lists refer to it. Lists of ids take half the memory of pointers,
+// and the garbage collector does not scan them.
+type handle[K comparable] struct {
+	*entry[K]
+	id uint32
+}

@@ -1,8 +1,8 @@
 package workqueue
 
-// Open reports whether Get would hand out a key at once.
-func (q *Queue[K]) Open() bool {
+// CanPop reports whether Get would hand out a key at once.
+func (q *Queue[K]) CanPop() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.openLocked()
+	return q.ready.canPop()
 }

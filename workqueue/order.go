@@ -2,7 +2,6 @@ package workqueue
 
 import (
 	"cmp"
-	"iter"
 	"time"
 
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
@@ -56,24 +55,13 @@ func NewFairOrder[K comparable](o FairOptions[K]) *Order[K] {
 // beside it. Use it for work that takes long because it waits for something. The key still counts for
 // FairOptions.GroupLimit. Release of a key that is not being processed, or in a queue without limits, does nothing.
 func (q *Queue[K]) Release(key K) {
-	if q.limits == nil {
+	if q.ready.limits == nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if place := q.placeLocked(key); place != none {
-		q.limits.Release(&q.processing[place].run.Run)
+		q.ready.limits.Release(&q.processing[place].run.Run)
 		q.wakeLocked()
-	}
-}
-
-// readyKeysLocked yields the ready keys. If there is no Order, those of each lane are in queue order.
-func (q *Queue[K]) readyKeysLocked() iter.Seq[K] {
-	return func(yield func(K) bool) {
-		if q.order != nil {
-			q.order.All()(func(next *order.Run[K]) bool { return yield(next.Key) })
-		} else {
-			q.ready.all()(func(id uint32) bool { return yield(q.entries.at(id).key) })
-		}
 	}
 }

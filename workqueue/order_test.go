@@ -290,7 +290,7 @@ func TestFairOrderModel(t *testing.T) {
 					}
 					delete(ready, got)
 					running[got] = true
-				} else if q.Open() {
+				} else if q.CanPop() {
 					t.Fatalf("seed %d: a key would be handed out, with %v ready and %v worked on", seed, ready, running)
 				}
 			case 3:

@@ -1,9 +1,14 @@
 package workqueue
 
-import "github.com/flyball-dev/flyball/workqueue/internal/order"
+import (
+	"time"
 
-// run is a run of a key that was asked for: what becomes an [Item] when the key is handed out. Runs are reused: the
-// entry owns the run until the key is handed out, then the worker that reads Item.Causes, until Done.
+	"github.com/flyball-dev/flyball/workqueue/internal/order"
+)
+
+// run describes a run of a key that is wanted or goes on: what becomes an [Item] when the key is handed out. Records of
+// runs are reused. The entry owns the record until the key is handed out, then the worker does, which reads
+// Item.Causes, until Done.
 type run[K comparable] struct {
 	// Run is what an [Order] sees of it. Invariant: Key and ID are those of the entry.
 	order.Run[K]
@@ -15,8 +20,59 @@ type run[K comparable] struct {
 // keepSpare is how many unused records a queue keeps.
 const keepSpare = 1024
 
-// runLocked returns the record of the key's next run, a new one if there is none.
-func (q *Queue[K]) runLocked(id uint32, e *entry[K]) *run[K] {
+// describeLocked records what an add says about the key's next run. A key that is added several times has the highest
+// of its priorities.
+func (q *Queue[K]) describeLocked(e handle[K], a *add[K]) {
+	wanted := e.wanted()
+	next := q.runLocked(e)
+	next.Group = a.group
+	before := next.Priority
+	if !wanted || a.priority > before {
+		next.Priority = a.priority
+	}
+	if e.ready() {
+		q.ready.touch(next, before)
+	}
+	if a.caused && len(next.causes) < q.maxCauses { // The oldest are kept: they tell what began it.
+		next.causes = append(next.causes, a.cause)
+	} else if a.caused {
+		next.dropped++
+	}
+}
+
+// beginLocked moves the record of the key's next run from the entry to the worker, and fills in the worker's item.
+func (q *Queue[K]) beginLocked(e handle[K], item *Item[K]) work[K] {
+	w := work[K]{entry: e, run: e.run}
+	if q.keepsTime {
+		w.began = q.now()
+	}
+	item.Key, item.Attempt = e.key, int(e.attempt)
+	if w.run != nil {
+		item.Priority, item.Causes, item.DroppedCauses = w.run.Priority, w.run.causes, w.run.dropped
+		item.Queued = w.began - w.run.Since
+	}
+	e.run = nil
+	if q.group != nil && e.delays[scheduledAdd] != none {
+		q.runLocked(e).Group = w.run.Group // The delay expires under the lock, when the group cannot be asked for.
+	}
+	return w
+}
+
+// endLocked frees the run's slot of the limits, takes back its record and returns how long the run took; notMeasured if
+// the queue has no metrics.
+func (q *Queue[K]) endLocked(w work[K]) (worked time.Duration) {
+	if q.ready.limits != nil {
+		q.ready.limits.Done(&w.run.Run)
+	}
+	q.recycleLocked(w.run)
+	if q.metrics == nil {
+		return notMeasured
+	}
+	return q.now() - w.began
+}
+
+// runLocked returns the record of the key's next run, and makes one if there is none.
+func (q *Queue[K]) runLocked(e handle[K]) *run[K] {
 	if e.run != nil {
 		return e.run
 	}
@@ -25,7 +81,7 @@ func (q *Queue[K]) runLocked(id uint32, e *entry[K]) *run[K] {
 	} else {
 		e.run = new(run[K])
 	}
-	e.run.ID, e.run.Key = id, e.key
+	e.run.ID, e.run.Key = e.id, e.key
 	return e.run
 }
 
@@ -37,4 +93,17 @@ func (q *Queue[K]) recycleLocked(over *run[K]) {
 	clear(over.causes)
 	*over = run[K]{causes: over.causes[:0]}
 	q.spare = append(q.spare, over)
+}
+
+// reclaimLocked takes back what an entry no longer needs: the record of the next run if no run is wanted, and the entry
+// itself if it is idle.
+func (q *Queue[K]) reclaimLocked(e handle[K]) {
+	if e.wanted() {
+		return
+	}
+	q.recycleLocked(e.run)
+	e.run = nil
+	if !e.processing() {
+		q.entries.retire(e)
+	}
 }

@@ -23,7 +23,7 @@ type Stats struct {
 func (q *Queue[K]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.readyLocked()
+	return q.ready.len()
 }
 
 // Stats returns a snapshot of the queue.
@@ -31,7 +31,7 @@ func (q *Queue[K]) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := Stats{
-		Depth: q.readyLocked(), Delayed: q.delayed.heap.Len(), Processing: len(q.processing),
+		Depth: q.ready.len(), Delayed: q.delayed.heap.Len(), Processing: len(q.processing),
 		Adds: q.adds, Retries: q.retries,
 	}
 	now := q.now()
@@ -45,6 +45,15 @@ func (q *Queue[K]) Stats() Stats {
 		}
 	}
 	return s
+}
+
+// notMeasured is the duration of a run that is not reported.
+const notMeasured = -1
+
+func (q *Queue[K]) observeWork(worked time.Duration) {
+	if worked != notMeasured {
+		q.metrics.ObserveWorkDuration(worked)
+	}
 }
 
 // MetricsProvider connects queues to a metrics system. [New] calls it once per queue.

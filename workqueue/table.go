@@ -33,9 +33,10 @@ type table[K comparable] struct {
 
 	// idle counts the entries that hold nothing but their key. At most keep of them are kept, for keys that come back.
 	idle, keep int
-	// dropped has a slot for each value of some bits of a key's hash, with other bits of the key whose idle entry was
-	// dropped last. A key that finds itself here was dropped too early; see adapt. Nil until an entry is dropped.
-	dropped *[keepMost]uint16
+	// evicted has the fingerprints of keys whose idle entries were evicted recently, each in the slot that other bits
+	// of its hash select. A key that is inserted and finds its fingerprint here was evicted too early; see adapt. It is
+	// nil until an entry is evicted.
+	evicted *[keepMost]uint16
 	// retired holds ids in the order in which their entries became idle. An entry that is used again stays in it, and
 	// is skipped when its turn comes.
 	//
@@ -60,7 +61,7 @@ func newTable[K comparable]() table[K] {
 }
 
 // plain reports whether values of a type hold no references other than strings. An idle entry would keep alive whatever
-// its key refers to, so entries with other keys are dropped at once.
+// its key refers to, so entries with other keys are evicted at once.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Chan, reflect.UnsafePointer:
@@ -77,7 +78,9 @@ func plain(t reflect.Type) bool {
 	return true
 }
 
-func (t *table[K]) at(id uint32) *entry[K] { return &t.blocks[id/blockSize][id%blockSize] }
+func (t *table[K]) at(id uint32) handle[K] {
+	return handle[K]{&t.blocks[id/blockSize][id%blockSize], id}
+}
 
 func (t *table[K]) hash(key K) uint64 { return maphash.Comparable(t.seed, key) }
 
@@ -85,48 +88,44 @@ func (t *table[K]) hash(key K) uint64 { return maphash.Comparable(t.seed, key) }
 func (t *table[K]) used() int { return int(t.next) - len(t.free) }
 
 // find returns the key's entry, or nil. The entry may be idle.
-func (t *table[K]) find(key K) *entry[K] {
-	_, e := t.search(key, t.hash(key))
-	return e
-}
+func (t *table[K]) find(key K) *entry[K] { return t.search(key, t.hash(key)).entry }
 
-// search is find for a key whose hash is known; it returns the entry's id too.
-func (t *table[K]) search(key K, h uint64) (uint32, *entry[K]) {
+// search is find for a key whose hash h is known.
+func (t *table[K]) search(key K, h uint64) handle[K] {
 	if len(t.index) == 0 {
-		return 0, nil
+		return handle[K]{}
 	}
 	high, mask := uint32(h>>32), uint32(len(t.index)-1)
 	for i := uint32(h) & mask; ; i = (i + 1) & mask {
 		slot := t.index[i]
 		if slot == 0 {
-			return 0, nil
+			return handle[K]{}
 		}
 		if (slot^high)&^mask != 0 {
 			continue
 		}
-		id := slot&mask - 1
-		if e := t.at(id); e.key == key {
-			return id, e
+		if e := t.at(slot&mask - 1); e.key == key {
+			return e
 		}
 	}
 }
 
 // obtain returns the key's entry, which it inserts if there is none. The caller must not leave it idle. h is the key's
 // hash.
-func (t *table[K]) obtain(key K, h uint64) (uint32, *entry[K]) {
-	id, e := t.search(key, h)
-	if e == nil {
+func (t *table[K]) obtain(key K, h uint64) handle[K] {
+	e := t.search(key, h)
+	if e.entry == nil {
 		return t.insert(key, h)
 	}
 	if e.idle() {
 		t.idle--
 	}
-	return id, e
+	return e
 }
 
 // insert adds a key that is not in the table.
-func (t *table[K]) insert(key K, h uint64) (uint32, *entry[K]) {
-	if t.dropped != nil {
+func (t *table[K]) insert(key K, h uint64) handle[K] {
+	if t.evicted != nil {
 		t.adapt(h)
 	}
 	if 2*(t.used()+1) > len(t.index) {
@@ -143,9 +142,9 @@ func (t *table[K]) insert(key K, h uint64) (uint32, *entry[K]) {
 		}
 	}
 	e := t.at(id)
-	*e = entry[K]{key: key, place: none, delays: [delayKinds]int32{none, none}}
+	*e.entry = entry[K]{key: key, place: none, delays: [delayKinds]int32{none, none}}
 	t.link(id, h)
-	return id, e
+	return e
 }
 
 // link puts an id into the first free slot at or after the home slot of its hash.
@@ -172,12 +171,12 @@ func (t *table[K]) grow() {
 
 // retire takes back an entry that has become idle. The entry stays in the table until enough others have become idle
 // after it.
-func (t *table[K]) retire(id uint32, e *entry[K]) {
+func (t *table[K]) retire(e handle[K]) {
 	e.attempt = 0
 	t.idle++
 	if !e.retired {
 		e.retired = true
-		t.retired.Push(id)
+		t.retired.Push(e.id)
 	}
 	for t.idle > t.keep {
 		t.evict()
@@ -188,43 +187,42 @@ func (t *table[K]) retire(id uint32, e *entry[K]) {
 	}
 }
 
-// evict drops the entry that became idle first, unless it is in use.
+// evict removes the entry that became idle first, unless it is in use.
 func (t *table[K]) evict() {
-	id := t.retired.Pop()
-	e := t.at(id)
+	e := t.at(t.retired.Pop())
 	e.retired = false
 	if !e.idle() {
 		return
 	}
 	h := t.hash(e.key)
-	if t.dropped == nil && t.keep > 0 {
-		t.dropped = new([keepMost]uint16)
+	if t.evicted == nil && t.keep > 0 {
+		t.evicted = new([keepMost]uint16)
 	}
-	if t.dropped != nil {
-		t.dropped[h%keepMost] = mark(h)
+	if t.evicted != nil {
+		t.evicted[h%keepMost] = fingerprint(h)
 	}
-	t.unlink(id, h)
-	*e = entry[K]{}
-	t.free = append(t.free, id)
+	t.unlink(e.id, h)
+	*e.entry = entry[K]{}
+	t.free = append(t.free, e.id)
 	t.idle--
 }
 
-// adapt makes keep follow the number of keys that come and go in turn. If the keys that are inserted were dropped
-// recently, keep rises by one for each; if they are new, it falls by one for every eighth. A burst of keys that never
-// come back leaves no memory behind.
+// adapt makes keep follow the number of keys that come and go in turn. Each inserted key that was evicted recently
+// raises keep by one; of the others, one in eight lowers it by one. So a burst of keys that never come back leaves no
+// memory behind.
 func (t *table[K]) adapt(h uint64) {
-	if t.dropped[h%keepMost] == mark(h) {
+	if t.evicted[h%keepMost] == fingerprint(h) {
 		t.keep = min(t.keep+1, keepMost)
 	} else if h>>61 == 0 {
 		t.keep = max(t.keep-1, keepIdle)
 	}
 }
 
-// mark stands for a hash in table.dropped. It is not zero, as free slots are.
-func mark(h uint64) uint16 { return uint16(h>>32) | 1 }
+// fingerprint stands for a hash in table.evicted. It is never zero, as free slots are.
+func fingerprint(h uint64) uint16 { return uint16(h>>32) | 1 }
 
-// unlink removes an id from the index. Ids behind the freed slot move up if their probe sequence crosses it: they would
-// no longer be found.
+// unlink removes an id from the index. Ids behind the freed slot move up if their probe sequence crosses it, because
+// search stops at a free slot.
 func (t *table[K]) unlink(id uint32, h uint64) {
 	mask := uint32(len(t.index) - 1)
 	gap := uint32(h) & mask

@@ -22,19 +22,19 @@ func TestTableMatchesMap(t *testing.T) {
 			key := fmt.Sprint(random.IntN(10 + int(seed)*20))
 			if id, used := inUse[key]; used {
 				table.at(id).dirty = false
-				table.retire(id, table.at(id))
+				table.retire(table.at(id))
 				delete(inUse, key)
 			} else {
-				id, e := table.obtain(key, table.hash(key))
+				e := table.obtain(key, table.hash(key))
 				e.dirty = true
-				inUse[key] = id
+				inUse[key] = e.id
 			}
 			if table.used()-table.idle != len(inUse) || table.idle > table.keep {
 				t.Fatalf("%d used, %d idle; want %d in use", table.used(), table.idle, len(inUse))
 			}
 		}
 		for key, id := range inUse {
-			if e := table.find(key); e != table.at(id) || e.key != key {
+			if e := table.find(key); e != table.at(id).entry || e.key != key {
 				t.Fatalf("seed %d: key %s is not found", seed, key)
 			}
 		}
@@ -67,8 +67,8 @@ func TestStormLeavesNoMemoryBehind(t *testing.T) {
 			t.Errorf("%d entries, %d slots, %d blocks are left", q.entries.used(), len(q.entries.index),
 				len(q.entries.blocks))
 		}
-		if heap := cap(q.delayed.heap.All()); q.ready.normal.Cap() > ring.Keep || heap > ring.Keep {
-			t.Errorf("a ring of %d and a heap of %d are left", q.ready.normal.Cap(), heap)
+		if heap := cap(q.delayed.heap.All()); q.ready.lanes.normal.Cap() > ring.Keep || heap > ring.Keep {
+			t.Errorf("a ring of %d and a heap of %d are left", q.ready.lanes.normal.Cap(), heap)
 		}
 	})
 }

@@ -27,7 +27,7 @@ type KeyView[K comparable] struct {
 	Requeue bool
 	// Causes are the reasons for the run. The caller owns the slice.
 	Causes []Cause
-	// Again are the reasons for the run after this one, of a key that was added while it was processed.
+	// Again are the reasons for the run after this one, if the key was added while it was processed.
 	Again []Cause
 }
 
@@ -36,11 +36,11 @@ func (q *Queue[K]) View(limit int) View[K] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now, v, limit := q.now(), View[K]{}, max(limit, 0)
-	for key := range q.readyKeysLocked() {
+	for id := range q.ready.all() {
 		if len(v.Ready) >= limit {
 			break
 		}
-		e := q.entries.find(key)
+		e := q.entries.at(id)
 		seen := viewOf(e, e.run)
 		if q.keepsTime {
 			seen.Time = now - e.run.Since
@@ -58,7 +58,7 @@ func (q *Queue[K]) View(limit int) View[K] {
 		v.Processing = append(v.Processing, seen)
 	}
 	for _, d := range q.delayed.heap.First(limit) {
-		_, e, kind := q.delayOf(d.Target)
+		e, kind := q.delayOf(d.Target)
 		seen := viewOf(e, e.run)
 		seen.Time, seen.Requeue = d.Deadline-now, kind == requeueDelay
 		v.Delayed = append(v.Delayed, seen)
@@ -66,10 +66,10 @@ func (q *Queue[K]) View(limit int) View[K] {
 	return v
 }
 
-func viewOf[K comparable](e *entry[K], next *run[K]) KeyView[K] {
+func viewOf[K comparable](e handle[K], r *run[K]) KeyView[K] {
 	v := KeyView[K]{Key: e.key, Attempt: int(e.attempt)}
-	if next != nil {
-		v.Priority, v.Causes = next.Priority, slices.Clone(next.causes)
+	if r != nil {
+		v.Priority, v.Causes = r.Priority, slices.Clone(r.causes)
 	}
 	return v
 }

@@ -2,15 +2,26 @@ package workqueue
 
 import "context"
 
-// wakeLocked wakes a waiting Get if a key may be handed out. It is short enough to be inlined on the path of every key.
+// wakeLocked wakes a waiting Get if one need not wait any longer. It is short enough to be inlined, because it is on
+// the path of every key.
 //
-// Invariant: if a key may be handed out and a Get waits, one is being woken. Every operation that can make either
-// condition true ends with wakeLocked. Package waitlist says why only one is woken at a time.
+// Invariant: if a Get waits although it could return, one is being woken. Every operation that can break this ends with
+// wakeLocked. That includes a Get that returns, so each Get wakes the next. Package waitlist gives the reason why only
+// one is woken at a time.
 func (q *Queue[K]) wakeLocked() {
-	if q.waiting.MayWake() && q.openLocked() {
-		q.waiting.WakeOne()
+	if q.waiting.MayWake() {
+		q.wakeNextLocked()
 	}
 }
+
+func (q *Queue[K]) wakeNextLocked() {
+	if q.ready.canPop() || q.overLocked() {
+		q.waiting.Wake()
+	}
+}
+
+// overLocked reports whether Get returns ErrShutDown.
+func (q *Queue[K]) overLocked() bool { return q.shutdown.begun && q.ready.len() == 0 }
 
 // waitLocked releases the lock and waits until it is woken to look for a key, or until ctx is done, in which case it
 // returns ctx's error. It returns with the lock held.
@@ -20,12 +31,12 @@ func (q *Queue[K]) waitLocked(ctx context.Context) error {
 	select {
 	case <-w.Woken:
 		q.mu.Lock()
-		q.waiting.Looks(w)
+		q.waiting.Awake(w)
 		return nil
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
-	if q.waiting.GiveUp(w) {
+	if q.waiting.Cancel(w) {
 		q.wakeLocked()
 	}
 	return ctx.Err()

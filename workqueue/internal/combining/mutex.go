@@ -1,5 +1,5 @@
-// Package combining has a mutex to which operations can be left. The goroutine that holds the mutex executes them. So
-// a goroutine that only hands something in does not wait behind many that take something out.
+// Package combining has a mutex to which operations can be delegated: the goroutine that holds the mutex executes them.
+// So a goroutine that only puts something in does not wait behind many that take something out.
 //
 // The idea is flat combining: Hendler, Incze, Shavit and Tzafrir, "Flat Combining and the Synchronization-Parallelism
 // Tradeoff", SPAA 2010.
@@ -10,31 +10,30 @@ import (
 	"sync/atomic"
 )
 
-// mostLeft is about how many operations may wait to be executed, and mostHelp how often a goroutine executes what came
-// in meanwhile before [Mutex.Leave] waits for the mutex. Otherwise the memory would have no bound, and a goroutine
-// could be kept busy with the operations of others.
 const (
-	mostLeft = 256
-	mostHelp = 4
+	// maxPending is about how many operations may wait to be executed, so that their memory is bounded.
+	maxPending = 256
+	// maxRounds is how often in a row an Unlock or Delegate executes what was delegated meanwhile. After that, Delegate
+	// waits for the mutex. Otherwise one goroutine could be kept busy with the operations of others.
+	maxRounds = 4
 )
 
 // Mutex is a mutual exclusion lock. Do must be set before its first use, and not be changed afterwards.
 //
-// Operations that one goroutine leaves are executed in their order, and before every operation that begins after Leave
-// returned.
+// The operations that one goroutine delegates are executed in their order, and before every operation that begins after
+// Delegate returned.
 type Mutex[T any] struct {
-	// Do executes an operation that was left. It is called with the mutex held.
+	// Do executes a delegated operation. It is called with the mutex held.
 	Do func(op *T)
 
 	mu sync.Mutex
-	// left is the operation that was left last; it links to those before it. count is how many there are, or were a
+	// pending is a stack of the delegated operations, linked from the last to the first. count is its size, or was a
 	// moment ago.
-	left  atomic.Pointer[node[T]]
-	count atomic.Int32
-	// full reports that operations are to wait for the mutex, because a goroutine has executed those of others for
-	// long.
-	full  atomic.Bool
-	spare sync.Pool // of *node[T]
+	pending atomic.Pointer[node[T]]
+	count   atomic.Int32
+	// overloaded is set while a goroutine has executed operations for more than maxRounds rounds.
+	overloaded atomic.Bool
+	spare      sync.Pool // of *node[T]
 }
 
 type node[T any] struct {
@@ -42,10 +41,10 @@ type node[T any] struct {
 	next *node[T]
 }
 
-// Lock waits for the mutex, and executes what was left.
+// Lock waits for the mutex, and executes the pending operations.
 func (m *Mutex[T]) Lock() {
 	m.mu.Lock()
-	if m.left.Load() != nil {
+	if m.pending.Load() != nil {
 		m.executeLocked()
 	}
 }
@@ -55,24 +54,24 @@ func (m *Mutex[T]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
 	}
-	if m.left.Load() != nil {
+	if m.pending.Load() != nil {
 		m.executeLocked()
 	}
 	return true
 }
 
-// Unlock releases the mutex.
+// Unlock releases the mutex. Then it executes the operations that were delegated meanwhile.
 func (m *Mutex[T]) Unlock() {
 	m.mu.Unlock()
-	if m.left.Load() != nil {
-		m.help()
+	if m.pending.Load() != nil {
+		m.execute()
 	}
 }
 
-// Leave has op executed: at once if the mutex is free, otherwise by the goroutine that holds it, before it goes on.
-func (m *Mutex[T]) Leave(op T) {
-	if m.full.Load() || m.count.Load() >= mostLeft {
-		waited := op // Else op itself would be moved to the heap, in every call.
+// Delegate has op executed: by the goroutine that holds the mutex, before it goes on, or at once if the mutex is free.
+func (m *Mutex[T]) Delegate(op T) {
+	if m.overloaded.Load() || m.count.Load() >= maxPending {
+		waited := op // Otherwise op itself would be moved to the heap, in every call.
 		m.Lock()
 		m.Do(&waited)
 		m.Unlock()
@@ -85,41 +84,41 @@ func (m *Mutex[T]) Leave(op T) {
 	n.op = op
 	m.count.Add(1)
 	for {
-		n.next = m.left.Load()
-		if m.left.CompareAndSwap(n.next, n) {
+		n.next = m.pending.Load()
+		if m.pending.CompareAndSwap(n.next, n) {
 			break
 		}
 	}
-	m.help()
+	m.execute()
 }
 
-// help executes what was left if nobody else will. A goroutine that holds the mutex at the moment calls help after it
-// has released it, so no operation is forgotten.
-func (m *Mutex[T]) help() {
-	times := 0
-	for ; m.left.Load() != nil && m.mu.TryLock(); times++ {
-		if times >= mostHelp {
-			m.full.Store(true)
+// execute executes the pending operations unless another goroutine will. A goroutine that holds the mutex now calls
+// execute after it has released it, so no operation is forgotten.
+func (m *Mutex[T]) execute() {
+	rounds := 0
+	for ; m.pending.Load() != nil && m.mu.TryLock(); rounds++ {
+		if rounds >= maxRounds {
+			m.overloaded.Store(true)
 		}
 		m.executeLocked()
 		m.mu.Unlock()
 	}
-	if times > mostHelp {
-		m.full.Store(false)
+	if rounds > maxRounds {
+		m.overloaded.Store(false)
 	}
 }
 
-// executeLocked executes what was left, in its order.
+// executeLocked executes the pending operations in the order in which they were delegated.
 func (m *Mutex[T]) executeLocked() {
-	var first *node[T] // The list begins with the last.
-	for n := m.left.Swap(nil); n != nil; {
+	var first *node[T]
+	for n := m.pending.Swap(nil); n != nil; { // Reverse the stack.
 		n.next, first, n = first, n, n.next
 	}
 	for n := first; n != nil; {
 		m.count.Add(-1)
 		m.Do(&n.op)
 		next := n.next
-		*n = node[T]{} // A spare keeps nothing alive.
+		*n = node[T]{} // A spare node must keep nothing alive.
 		m.spare.Put(n)
 		n = next
 	}

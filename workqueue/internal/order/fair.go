@@ -92,8 +92,8 @@ func (f *Fair[K]) Pop() *Run[K] {
 	return run
 }
 
-// Open reports whether the limits let a key be handed out now.
-func (f *Fair[K]) Open() bool {
+// CanPop reports whether the limits let a key be handed out now.
+func (f *Fair[K]) CanPop() bool {
 	return f.turns.Len() > 0 && (f.limits.All <= 0 || f.running < f.limits.All)
 }
 

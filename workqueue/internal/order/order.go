@@ -41,8 +41,8 @@ type Order[K comparable] interface {
 // Limiter is an [Order] with concurrency limits: it holds keys back although they are ready.
 type Limiter[K comparable] interface {
 	Order[K]
-	// Open reports whether a key may be handed out now.
-	Open() bool
+	// CanPop reports whether the limits let a key be handed out now.
+	CanPop() bool
 	// Done reports that the work on a run is over which Pop returned.
 	Done(run *Run[K])
 	// Release frees the slot of a run that goes on.

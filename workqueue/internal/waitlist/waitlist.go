@@ -32,8 +32,8 @@ type List struct {
 // MayWake reports whether there is a waiter, and none is being woken.
 func (l *List) MayWake() bool { return len(l.stack) > 0 && !l.waking }
 
-// WakeOne wakes a waiter. It must not be called unless MayWake.
-func (l *List) WakeOne() {
+// Wake wakes the waiter that was pushed last. It must not be called unless MayWake.
+func (l *List) Wake() {
 	last := len(l.stack) - 1
 	top := l.stack[last]
 	l.stack[last] = nil
@@ -41,17 +41,6 @@ func (l *List) WakeOne() {
 	l.waking = true
 	top.place = none
 	top.Woken <- struct{}{}
-}
-
-// WakeAll wakes all waiters because the queue was shut down. Each of them looks for a key, so whether one is being
-// woken stays as it is.
-func (l *List) WakeAll() {
-	for _, each := range l.stack {
-		each.place = none
-		each.Woken <- struct{}{}
-	}
-	clear(l.stack)
-	l.stack = l.stack[:0]
 }
 
 // Push adds a waiter.
@@ -67,15 +56,15 @@ func (l *List) Push() *Waiter {
 	return top
 }
 
-// Looks takes back a waiter that has been woken, and now looks for a key.
-func (l *List) Looks(w *Waiter) {
+// Awake takes back a waiter that has received its signal and looks for a key. Another may be woken from now on.
+func (l *List) Awake(w *Waiter) {
 	l.waking = false
 	l.spare = append(l.spare, w)
 }
 
-// GiveUp takes back a waiter that does not wait any longer. If it was woken meanwhile, it reports true: the caller
-// leaves the key to another waiter.
-func (l *List) GiveUp(w *Waiter) (woken bool) {
+// Cancel takes back a waiter that no longer waits. It reports whether the waiter had already been woken. If so, the
+// caller must wake another in its place.
+func (l *List) Cancel(w *Waiter) (woken bool) {
 	if woken = w.place == none; woken {
 		<-w.Woken
 		l.waking = false

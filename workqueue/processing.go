@@ -1,0 +1,50 @@
+package workqueue
+
+import "time"
+
+// processing is the set of keys that workers have, in no particular order.
+//
+// Invariant: the element at i has entry.place == i. So a key is in the set at most once.
+type processing[K comparable] []work[K]
+
+// work is a run that a worker has.
+type work[K comparable] struct {
+	entry handle[K]
+	// run describes this run; entry.run would be the one after it. The worker may read its causes until Done.
+	run *run[K]
+	// began is when the key was handed out; zero if the queue does not measure time.
+	began time.Duration
+}
+
+func (p *processing[K]) insert(w work[K]) {
+	w.entry.place = int32(len(*p))
+	*p = append(*p, w)
+}
+
+// remove takes out the element at a place, which the last element then takes.
+func (p *processing[K]) remove(place int32) work[K] {
+	all := *p
+	w, last := all[place], len(all)-1
+	all[place] = all[last]
+	all[place].entry.place = place
+	all[last] = work[K]{}
+	*p = all[:last]
+	w.entry.place = none
+	return w
+}
+
+// placeLocked returns the key's place in processing, or none. With few keys, a linear search is faster than the table.
+func (q *Queue[K]) placeLocked(key K) int32 {
+	if len(q.processing) <= 4 {
+		for i := range q.processing {
+			if q.processing[i].entry.key == key {
+				return int32(i)
+			}
+		}
+		return none
+	}
+	if e := q.entries.find(key); e != nil {
+		return e.place
+	}
+	return none
+}

@@ -1,0 +1,81 @@
+package workqueue
+
+import (
+	"iter"
+
+	"github.com/flyball-dev/flyball/workqueue/internal/order"
+)
+
+// ready is the set of keys that wait for a worker. The queue's Order decides which of them is handed out next; without
+// one, they are in lanes.
+type ready[K comparable] struct {
+	lanes lanes[K]
+	order order.Order[K]
+	// limits is order if that has concurrency limits; otherwise nil.
+	limits order.Limiter[K]
+}
+
+func newReady[K comparable](o *Order[K]) ready[K] {
+	r := ready[K]{}
+	if o != nil {
+		r.order = o.ready
+	}
+	r.limits, _ = r.order.(order.Limiter[K])
+	return r
+}
+
+func (r *ready[K]) push(e handle[K]) {
+	if r.order != nil {
+		r.order.Push(&e.run.Run)
+	} else {
+		r.lanes.push(e.id, e.run)
+	}
+}
+
+// pop removes the next key and returns the id of its entry. It must not be called unless canPop.
+func (r *ready[K]) pop() uint32 {
+	if r.order != nil {
+		return r.order.Pop().ID
+	}
+	return r.lanes.pop()
+}
+
+// canPop reports whether a key can be handed out. With concurrency limits there may be none although keys are ready.
+func (r *ready[K]) canPop() bool {
+	switch {
+	case r.order == nil:
+		return r.lanes.len() > 0
+	case r.limits == nil:
+		return r.order.Len() > 0
+	default:
+		return r.limits.CanPop()
+	}
+}
+
+// len returns the number of ready keys, those held back by limits included.
+func (r *ready[K]) len() int {
+	if r.order != nil {
+		return r.order.Len()
+	}
+	return r.lanes.len()
+}
+
+// touch moves a key in the set to where it belongs if its priority has risen.
+func (r *ready[K]) touch(next *run[K], before int) {
+	switch {
+	case r.order != nil:
+		r.order.Touch(&next.Run)
+	case before < 0 && next.Priority >= 0:
+		r.lanes.raise(next)
+	}
+}
+
+// all yields the ids of the entries. If there is no Order, those of each lane are in queue order.
+func (r *ready[K]) all() iter.Seq[uint32] {
+	if r.order == nil {
+		return r.lanes.all()
+	}
+	return func(yield func(uint32) bool) {
+		r.order.All()(func(next *order.Run[K]) bool { return yield(next.ID) })
+	}
+}
