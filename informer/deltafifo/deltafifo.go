@@ -5,21 +5,20 @@ import (
 	"sync"
 )
 
-// Limit is how many deltas may be queued before Push waits. It is large enough that the reflector does not stop for
-// one transaction, and small enough that a stuck consumer costs megabytes, not all memory.
+// Limit is how many deltas may be queued before Push waits. It is large enough that the reflector need not wait for a
+// single transaction, and small enough that a stuck consumer costs megabytes, not all memory.
 const Limit = 4096
 
-// DeltaFIFO is an ordered log of deltas between the reflector, which appends, and one consumer, which takes
-// everything queued in one step. It is not the DeltaFIFO of client-go, which keeps a queue of keys with a list of
-// deltas for each: it merges the deltas of a key, and loses the order between keys. It is nearer to client-go's
-// RealFIFO, an ordered log too, whose consumer takes one delta at a time or a batch of bounded size.
+// DeltaFIFO is an ordered log of deltas. The reflector appends to it, and one consumer takes everything queued in one
+// step. It is not the DeltaFIFO of client-go, a queue of keys with a list of deltas for each, which loses the order
+// between keys. It is nearer to client-go's RealFIFO, which is also an ordered log; but a consumer of that takes one
+// delta at a time, or a batch of bounded size.
 //
-// The log is ordered, and merges nothing, for three reasons. The cache then passes through the states that the
-// server had, so one resource version says how far it has come. Appending costs no map and no key. And only a
-// handler that lags needs merging, so it is done there, for that handler alone.
+// The log merges nothing, for three reasons. The cache then goes through the states that the server had, so a single
+// resource version says how far it has come. Appending needs no map and no key. And only a handler that lags needs
+// merging, so the fan-out does it for that handler alone.
 //
-// Taking all at once makes the batches: while one is applied, the next fills, and the busier the server, the larger
-// they get.
+// Batches form by themselves: while one is applied, the next one fills. The busier the server, the larger they get.
 //
 // Concurrency: any number of producers, one consumer.
 //
@@ -28,15 +27,15 @@ type DeltaFIFO[T any] struct {
 	mu sync.Mutex
 	// queued is the log. Invariant: len(queued) <= Limit.
 	queued []Delta[T]
-	// spare is an empty array for the next log, so that a steady stream allocates nothing.
+	// spare is an empty slice for the next batch, so that a steady stream does not allocate.
 	spare []Delta[T]
-	// taken is how many deltas the consumer took and has not come back from yet.
+	// taken is the size of the batch that the consumer is working on.
 	taken int
-	// ready has capacity 1 and holds a token whenever something is queued that the consumer was not told of. Sent to
-	// by producers under mu, received by the consumer, never closed.
+	// ready has a token if something was queued since the consumer last received one. Producers send under mu, the
+	// consumer receives, it is never closed. Capacity 1.
 	ready chan struct{}
-	// room is nil unless a producer waits. Made by the first that waits, closed by the consumer's Take; nothing is
-	// sent.
+	// room is nil unless a producer waits. The first producer to wait makes it, and the consumer's Take closes it.
+	// Nothing is sent.
 	room chan struct{}
 }
 
@@ -45,7 +44,7 @@ func New[T any]() *DeltaFIFO[T] {
 	return &DeltaFIFO[T]{ready: make(chan struct{}, 1)}
 }
 
-// Push appends d. While the log is full it waits: that is the back-pressure of the pipeline, down to the connection.
+// Push appends d. While the log is full it waits, so a slow consumer slows down the reflector and its connection.
 //
 // Errors: ctx's.
 func (f *DeltaFIFO[T]) Push(ctx context.Context, d Delta[T]) error {
@@ -62,7 +61,7 @@ func (f *DeltaFIFO[T]) Push(ctx context.Context, d Delta[T]) error {
 	}
 }
 
-// tryPush appends d, or returns the channel that is closed when trying again makes sense.
+// tryPush appends d. If the log is full it returns a channel that is closed when there is room again.
 func (f *DeltaFIFO[T]) tryPush(d Delta[T]) (room <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,13 +79,13 @@ func (f *DeltaFIFO[T]) tryPush(d Delta[T]) (room <-chan struct{}) {
 	return nil
 }
 
-// Ready has a token when something may be queued. Receive, then [DeltaFIFO.Take].
+// Ready returns a channel that has a token when something may be queued. Receive from it, then call [DeltaFIFO.Take].
 func (f *DeltaFIFO[T]) Ready() <-chan struct{} { return f.ready }
 
-// Take hands over everything queued, in order; nil when nothing is. done is the batch taken before. The log uses its
-// array again; nil keeps the array.
+// Take returns everything queued, in order; nil if nothing is. done is the previous batch, whose array the log reuses;
+// it may be nil.
 func (f *DeltaFIFO[T]) Take(done []Delta[T]) []Delta[T] {
-	clear(done) // An array in reserve must not keep objects alive.
+	clear(done) // A spare array must not keep objects alive.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if done != nil {
@@ -105,15 +104,15 @@ func (f *DeltaFIFO[T]) Take(done []Delta[T]) []Delta[T] {
 	return batch
 }
 
-// Pending is the number of deltas that the consumer is not done with: those queued, and those that it took, until it
-// comes back for more.
+// Pending returns the number of deltas that are not applied yet: those queued, and those in the batch that the consumer
+// took last, until it calls Take again.
 func (f *DeltaFIFO[T]) Pending() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.queued) + f.taken
 }
 
-// Len is the number of deltas queued.
+// Len returns the number of queued deltas.
 func (f *DeltaFIFO[T]) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

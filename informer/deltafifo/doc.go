@@ -1,4 +1,4 @@
-// Package deltafifo is the log between the reflector, which learns what changed, and the indexer, which applies it.
+// Package deltafifo is the log between the reflector, which receives changes, and the indexer, which applies them.
 //
-// Read delta.go, what a reflector can learn, then deltafifo.go, the log.
+// Read delta.go, the entries of the log, then deltafifo.go, the log itself.
 package deltafifo

@@ -7,7 +7,6 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/identity"
-	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
@@ -15,34 +14,35 @@ import (
 type transaction[T any] struct {
 	*Indexer[T]
 	Applied[T]
-	// prepared has for each incoming object, in order, what was found out before the lock was taken.
+	// prepared has the results of prepare for each incoming object, in the order of the batch.
 	prepared []preparedObject[T]
-	// pool holds the terms of prepared.
+	// pool is the array behind the terms of prepared.
 	pool []term[T]
-	// next is the position in prepared.
+	// next is the index in prepared of the next object to commit.
 	next int
 }
 
+// preparedObject is what can be computed for an object before readers are locked out.
 type preparedObject[T any] struct {
 	key string
-	// entry is what was under key when the batch began; nil for nothing.
+	// entry had this key when the batch began; nil if there was none.
 	entry *entry[T]
 	terms []term[T]
-	// err is of the index functions that failed.
+	// err is set if an index function failed.
 	err error
 }
 
-// Apply makes a batch visible in one step: whoever reads sees all of it or nothing. It returns what really changed.
+// Apply makes a batch visible in one step: readers see all of it or nothing. It returns what really changed.
 //
-// The type of a delta is not believed, the cache is asked: an Upsert of an unknown key adds, one of the state
-// already held does nothing, one of an earlier state does nothing, and one with another UID is a delete and an add,
-// as the first object must have gone for the second to come. A Delete of an unknown key does nothing. A Replace
-// deletes what it does not hold, and does nothing for what it holds unchanged. Of an object that could not be
-// decoded the cache keeps the last readable state until the object is gone.
+// What a delta changes depends on what the cache holds. An Upsert adds an object if its key is unknown, and does
+// nothing if the cache has that state or a later one. An Upsert with another UID is a delete and an add: the first
+// object must be gone, or the second could not exist. A Delete of an unknown key does nothing. A Replace deletes the
+// objects that it does not contain, and does nothing for those that have not changed. If an object could not be
+// decoded, the cache keeps its last readable state until the object is gone.
 //
-// Concurrency: one Apply at a time; it waits for others. Index functions run before readers are locked out.
+// Concurrency: one Apply runs at a time; others wait. Index functions run before readers are locked out.
 //
-// Errors: when an object has no key. Nothing was applied then.
+// Errors: if an object has no key. Nothing was applied then.
 func (x *Indexer[T]) Apply(batch []deltafifo.Delta[T]) (Applied[T], error) {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -56,13 +56,13 @@ func (x *Indexer[T]) Apply(batch []deltafifo.Delta[T]) (Applied[T], error) {
 	return tx.Applied, nil
 }
 
-// scratch is the memory of a transaction that the next one can use again. Guarded by the indexer's write.
+// scratch is memory that the next transaction can reuse. Guarded by the indexer's write.
 type scratch[T any] struct {
 	prepared []preparedObject[T]
 	pool     []term[T]
 }
 
-// maxScratch is the number of objects up to which the memory is kept: a list of everything is rare.
+// maxScratch is the number of objects up to which scratch is kept: complete lists are rare.
 const maxScratch = 4096
 
 func (tx *transaction[T]) giveBack() {
@@ -75,7 +75,7 @@ func (tx *transaction[T]) giveBack() {
 	tx.scratch = scratch[T]{prepared: tx.prepared, pool: tx.pool}
 }
 
-// prepare does all that calls into user's code.
+// prepare makes all calls into user code: key and index functions.
 func (tx *transaction[T]) prepare(batch []deltafifo.Delta[T]) error {
 	n, changes := 0, 0
 	for i := range batch {
@@ -87,14 +87,14 @@ func (tx *transaction[T]) prepare(batch []deltafifo.Delta[T]) error {
 	}
 	tx.prepared = slices.Grow(tx.prepared, n)
 	tx.pool = slices.Grow(tx.pool, n*len(tx.indexes)) // One value in each index is usual.
-	tx.Changes = make([]Change[T], 0, changes)        // Handlers keep it: it cannot be used again.
-	add := func(obj T, lives bool) error {
+	tx.Changes = make([]Change[T], 0, changes)        // Handlers keep it, so it cannot be reused.
+	add := func(obj T, exists bool) error {
 		key, e, err := tx.lookup(obj)
 		if err != nil {
 			return fmt.Errorf("key of %s: %w", identity.Describe(obj), err)
 		}
-		start := len(tx.pool) // The terms before stay valid, in an earlier array perhaps.
-		if lives {
+		start := len(tx.pool) // Earlier terms stay valid even if pool gets a new array.
+		if exists {
 			tx.pool, err = terms(tx.pool, tx.indexes, obj)
 		}
 		found := tx.pool[start:len(tx.pool):len(tx.pool)]
@@ -117,13 +117,13 @@ func (tx *transaction[T]) prepare(batch []deltafifo.Delta[T]) error {
 	return nil
 }
 
-// take returns what prepare found out about the next object.
+// take returns the results of prepare for the next object.
 func (tx *transaction[T]) take() preparedObject[T] {
 	tx.next++
 	return tx.prepared[tx.next-1]
 }
 
-// commit puts the batch in place, under the lock.
+// commit applies the prepared batch under the lock.
 func (tx *transaction[T]) commit(batch []deltafifo.Delta[T]) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -154,11 +154,13 @@ func (tx *transaction[T]) commit(batch []deltafifo.Delta[T]) {
 	tx.FirstSync = !before && tx.syncedLocked()
 }
 
-// advance moves the watermark to that of an applied delta.
+// advance moves the watermark to the version of an applied delta. Only a Replace after a history went back may move it
+// backwards.
 func (tx *transaction[T]) advance(d *deltafifo.Delta[T]) {
 	s := &tx.scopes[d.Scope]
 	back := versions.Earlier(d.ResourceVersion, s.watermark)
-	if d.ResourceVersion == "" || (back && (d.Type != deltafifo.Replace || d.Accept == deltafifo.AcceptLater)) {
+	mayGoBack := d.Type == deltafifo.Replace && d.Accept != deltafifo.AcceptLater
+	if d.ResourceVersion == "" || back && !mayGoBack {
 		return
 	}
 	s.watermark = d.ResourceVersion
@@ -170,11 +172,11 @@ func (tx *transaction[T]) upsert(d *deltafifo.Delta[T], p preparedObject[T]) {
 		tx.add(d.Object, d.Scope, p, false)
 		return
 	}
-	tx.renew(e, d.Object, p, d.Accept)
+	tx.update(e, d.Object, p, d.Accept)
 }
 
-// renew gives an entry the state obj, if that is to be accepted.
-func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept deltafifo.Acceptance) {
+// update replaces the state of an entry by obj, unless e already has that state or a later one.
+func (tx *transaction[T]) update(e *entry[T], obj T, p preparedObject[T], accept deltafifo.Acceptance) {
 	if accept != deltafifo.AcceptAll {
 		had, got := identity.Of(e.obj), identity.Of(obj)
 		switch {
@@ -194,11 +196,11 @@ func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept 
 	tx.preserve(e.key, e)
 	tx.Changes = append(tx.Changes, Change[T]{Type: ChangeUpdate, Key: e.key, Old: e.obj, New: obj})
 	e.set(obj, p.terms)
-	tx.noteIndexing(p)
+	tx.recordIndexErr(p)
 }
 
-// holds reports whether obj is the state that e has. Of a history that went back, the same version may have been
-// given twice.
+// holds reports whether e already has this state. After a restore from backup two different states can carry the same
+// version, so AcceptEarlier also compares the contents.
 func (e *entry[T]) holds(obj T, accept deltafifo.Acceptance) bool {
 	switch accept {
 	case deltafifo.AcceptAll:
@@ -221,7 +223,7 @@ func (tx *transaction[T]) delete(d *deltafifo.Delta[T], p preparedObject[T]) {
 	case d.Accept == deltafifo.AcceptAll:
 		tx.drop(e, d.Object, false)
 	case versions.Earlier(got.Version, had.Version):
-		tx.Outdated++ // The deletion of an earlier object of that name, or of a state long replaced.
+		tx.Outdated++ // An earlier object of that name was deleted, or the deletion was already undone.
 	case !had.SameObject(got):
 		tx.drop(e, e.obj, true)
 	default:
@@ -229,95 +231,7 @@ func (tx *transaction[T]) delete(d *deltafifo.Delta[T], p preparedObject[T]) {
 	}
 }
 
-// replace makes the scope hold what d lists. Deletes come first, so that a handler that keeps resources of unique
-// names frees before it takes.
-func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
-	listed := tx.prepared[tx.next : tx.next+len(d.Objects)]
-	tx.next += len(d.Objects)
-	s := &tx.scopes[d.Scope]
-	if versions.Earlier(d.ResourceVersion, s.watermark) && d.Accept == deltafifo.AcceptLater {
-		tx.Outdated += len(d.Objects) // A list from the past must not take the cache back.
-		return
-	}
-	tx.marks++
-	for i, p := range listed {
-		e := tx.find(p)
-		if e == nil {
-			continue
-		}
-		had, got := identity.Of(e.obj), identity.Of(d.Objects[i])
-		if d.Accept == deltafifo.AcceptAll || had.SameObject(got) || versions.Earlier(got.Version, had.Version) {
-			e.mark = tx.marks
-		}
-	}
-	for _, u := range d.Unreadable {
-		if e := tx.entries[u.Key]; e != nil && e.stands(u, d.Accept) {
-			e.mark = tx.marks
-		}
-	}
-	tx.sweep(d.Scope)
-	initial := !s.listed
-	if len(tx.entries) == 0 {
-		tx.entries = make(map[string]*entry[T], len(d.Objects))
-		tx.all.grow(len(d.Objects))
-	}
-	for i, obj := range d.Objects {
-		e := tx.find(listed[i])
-		switch {
-		case e == nil:
-			tx.add(obj, d.Scope, listed[i], initial)
-		case !e.holds(obj, d.Accept):
-			tx.renew(e, obj, listed[i], d.Accept)
-		}
-	}
-	s.listed, s.history = true, d.History
-}
-
-// stands reports whether e is an earlier state of the object that cannot be decoded. After history went back a later
-// one never was.
-func (e *entry[T]) stands(u *objects.DecodeError, accept deltafifo.Acceptance) bool {
-	had := identity.Of(e.obj)
-	later := accept != deltafifo.AcceptEarlier || versions.Earlier(had.Version, u.Version)
-	return had.SameObject(identity.Identity{UID: u.UID}) && later
-}
-
-// upsertUnreadable keeps the object in its last readable state; one that another took the place of is gone.
-func (tx *transaction[T]) upsertUnreadable(u *objects.DecodeError) {
-	e := tx.entries[u.Key]
-	if e == nil {
-		return
-	}
-	had := identity.Of(e.obj)
-	if !had.SameObject(identity.Identity{UID: u.UID}) && !versions.Earlier(u.Version, had.Version) {
-		tx.drop(e, e.obj, true)
-	}
-}
-
-// deleteUnreadable deletes an object of which the last readable state is the last known one.
-func (tx *transaction[T]) deleteUnreadable(u *objects.DecodeError) {
-	e := tx.entries[u.Key]
-	switch {
-	case e == nil:
-		tx.Duplicates++
-	case versions.Earlier(u.Version, identity.Of(e.obj).Version):
-		tx.Outdated++
-	default:
-		tx.drop(e, e.obj, true)
-	}
-}
-
-// sweep deletes what the Replace under way did not mark.
-func (tx *transaction[T]) sweep(scope int) {
-	for i := 0; i < len(tx.all.entries); {
-		e := tx.all.entries[i]
-		if e.scope != scope || e.mark == tx.marks {
-			i++
-			continue
-		}
-		tx.drop(e, e.obj, true) // Moves another entry to i.
-	}
-}
-
+// add creates an entry in the bucket of all objects and in those of its terms.
 func (tx *transaction[T]) add(obj T, scope int, p preparedObject[T], initial bool) {
 	tx.preserve(p.key, nil)
 	e := &entry[T]{key: p.key, obj: obj, scope: scope, mark: tx.marks, places: make([]place[T], 0, 1+len(p.terms))}
@@ -326,11 +240,11 @@ func (tx *transaction[T]) add(obj T, scope int, p preparedObject[T], initial boo
 	for _, t := range p.terms {
 		t.index.bucket(t.value).add(e)
 	}
-	tx.noteIndexing(p)
+	tx.recordIndexErr(p)
 	tx.Changes = append(tx.Changes, Change[T]{Type: ChangeAdd, Initial: initial, Key: p.key, New: obj})
 }
 
-// drop deletes an entry whose last known state is last.
+// drop deletes an entry. last is its last known state.
 func (tx *transaction[T]) drop(e *entry[T], last T, stale bool) {
 	tx.preserve(e.key, e)
 	e.gone = true
@@ -342,7 +256,8 @@ func (tx *transaction[T]) drop(e *entry[T], last T, stale bool) {
 	tx.Changes = append(tx.Changes, Change[T]{Type: ChangeDelete, Stale: stale, Key: e.key, Old: e.obj, New: last})
 }
 
-func (tx *transaction[T]) noteIndexing(p preparedObject[T]) {
+// recordIndexErr records that the index functions failed for an object, or do not fail any more.
+func (tx *transaction[T]) recordIndexErr(p preparedObject[T]) {
 	if p.err != nil {
 		if len(tx.unindexed) == 0 {
 			tx.IndexErr = p.err
@@ -353,7 +268,7 @@ func (tx *transaction[T]) noteIndexing(p preparedObject[T]) {
 	}
 }
 
-// Everything returns the cache as changes of one type, ChangeAdd or ChangeResync.
+// Everything returns the content of the cache as changes of one type, ChangeAdd or ChangeResync.
 func (x *Indexer[T]) Everything(t ChangeType) []Change[T] {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -1,6 +1,6 @@
 package indexer
 
-// ChangeType is what a [Change] says.
+// ChangeType is the type of a [Change].
 type ChangeType uint8
 
 // The types of changes.
@@ -15,28 +15,27 @@ const (
 // Change is one difference between two states of the cache.
 type Change[T any] struct {
 	Type ChangeType
-	// Initial marks an Add by the first list.
+	// Initial marks an Add from the first list.
 	Initial bool
-	// Stale marks a Delete that was concluded from a list, not seen.
+	// Stale marks a Delete that was not observed: the object was missing from a list.
 	Stale bool
 	Key   string
-	// Old is the state before; unset for Add.
+	// Old is the previous state; not set for Add.
 	Old T
-	// New is the state after; for Delete the last known state, from the deletion's event if there was one.
+	// New is the new state. For Delete it is the last known state, if possible that of the deletion's event.
 	New T
 }
 
-// Applied is what became of a batch.
+// Applied is the result of [Indexer.Apply].
 type Applied[T any] struct {
-	// Changes is in the order of the batch. Nobody changes it any more.
+	// Changes is in the order of the batch. It is immutable.
 	Changes []Change[T]
-	// FirstSync says that with this batch each scope has been listed for the first time.
+	// FirstSync is true if this batch completed the first list of every scope.
 	FirstSync bool
-	// Resync reports whether the batch ended with a [deltafifo.Resync]. Nothing may follow it in a batch.
+	// Resync is true if the batch ended with a [deltafifo.Resync]. Nothing may follow it in a batch.
 	Resync bool
-	// IndexErr is the error of an object that the index functions failed on while they had succeeded on all before;
-	// nil otherwise.
+	// IndexErr is set if index functions failed for an object, and had not failed for any before this batch.
 	IndexErr error
-	// Duplicates counts events that told nothing new, Outdated objects that the cache had newer.
+	// Duplicates counts events that changed nothing; Outdated, objects of which the cache had a later state.
 	Duplicates, Outdated int
 }

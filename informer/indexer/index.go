@@ -11,27 +11,28 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/identity"
 )
 
-// IndexFunc gives the values under which an index finds an object: none, one or many.
+// IndexFunc returns the values under which an index finds an object: none, one or many. Callers must not modify the
+// slice.
 //
-// Concurrency: called by the cache's one writer while no reader is locked out, once per new state of an object. It
-// may read the cache but not add indexes. Readers of the cache may not change what it returned.
+// Concurrency: the cache's one writer calls it, once per new state of an object, and locks no reader out meanwhile. It
+// may read the cache but must not add indexes.
 //
-// Errors: the object stays in the cache, is left out of this index only, and shows in the informer's Health. A panic
-// counts as an error.
+// Errors: the object stays in the cache, but is missing from this index, and the informer's Health reports the error. A
+// panic counts as an error.
 type IndexFunc[T any] func(obj T) ([]string, error)
 
 // entry is one object in the cache.
 type entry[T any] struct {
 	key string
 	obj T
-	// scope is the reflector that brought it: a Replace of another scope leaves it alone.
+	// scope is the reflector that it came from. A Replace of another scope does not touch it.
 	scope int
-	// mark is the number of the Replace that last saw it.
+	// mark is the number of the last Replace that listed it.
 	mark uint64
-	// gone says that it is not in the cache any more.
+	// gone is true if the entry was removed from the cache.
 	gone bool
-	// places are the buckets that hold it. Invariant: for each place p at i, p.bucket.entries[p.pos] is this entry,
-	// and places[0] is in the bucket of all objects.
+	// places has the position of the entry in each bucket that holds it. Invariant: for each place p,
+	// p.bucket.entries[p.pos] is this entry; places[0] is in the bucket of all objects.
 	places []place[T]
 }
 
@@ -41,41 +42,41 @@ type place[T any] struct {
 	pos    int
 }
 
-// bucket is a set of objects that is read as a slice: all of them, or those under one value of one index. The order
-// is arbitrary but the same for the same history.
+// bucket is a set of objects that is read as a slice: all objects, or those under one value of one index. Their order
+// is arbitrary, but the same sequence of changes always leads to the same order.
 //
-// A map of sets, the obvious design, costs a lookup per object read. Here a read copies a slice, and adding and
-// removing are still O(1), because each entry knows its positions: removal moves the last one into the hole. An
-// update that leaves the index values as they are writes one pointer to each of its buckets.
+// The obvious design, a map of sets, costs a lookup for each object read. Here a read copies a slice. Adding and
+// removing are still O(1), because each entry knows its positions: removing moves the last entry into the gap. An
+// update that does not change the index values writes one pointer to each bucket.
 type bucket[T any] struct {
 	// index is nil for the bucket of all objects.
 	index   *index[T]
 	value   string
 	entries []*entry[T]
-	// objs is what is read. Invariant: objs[i] is entries[i].obj.
+	// objs is what readers copy. Invariant: objs[i] is entries[i].obj.
 	objs []T
-	// readers counts iterations over the array of objs that are under way. While there are any the writer must not
-	// change that array: it goes on with a copy, and a count of its own.
+	// readers counts the loops that iterate over the array of objs. While there are any, the writer must not modify the
+	// array: it continues with a copy of objs and a new count.
 	readers *atomic.Int32
 }
 
 // index is a named set of buckets.
 type index[T any] struct {
 	name string
-	// label is the key of the label that it is by; "" unless it is a [LabelIndex].
+	// label is the label key of a [LabelIndex]; "" for other indexes.
 	label string
 	// f is nil for the built-in index by namespace.
 	f       IndexFunc[T]
 	buckets map[string]*bucket[T]
 }
 
-// term is one value of one index for some object.
+// term is a value in an index.
 type term[T any] struct {
 	index *index[T]
 	value string
 }
 
-// terms appends what the index functions say about obj. Those that fail are left out; err is one of their errors.
+// terms appends the terms of obj. It leaves out index functions that fail; err is one of their errors.
 func terms[T any](dst []term[T], indexes []*index[T], obj T) (_ []term[T], err error) {
 	for _, ix := range indexes {
 		if ix.f == nil {
@@ -94,10 +95,10 @@ func terms[T any](dst []term[T], indexes []*index[T], obj T) (_ []term[T], err e
 	return dst, err
 }
 
-// fewTerms is up to how many terms of one object are compared with each other; beyond it a map costs less.
+// fewTerms is the number of terms per object up to which a linear search is cheaper than a map.
 const fewTerms = 32
 
-// append appends a term for each value, once.
+// append appends a term for each distinct value.
 func (ix *index[T]) append(dst []term[T], values []string) []term[T] {
 	if len(values) > fewTerms {
 		seen := make(map[string]struct{}, len(values))
@@ -119,8 +120,8 @@ func (ix *index[T]) append(dst []term[T], values []string) []term[T] {
 	return dst
 }
 
-// lookup returns the key of obj, and what is under it. The caller holds write. Without a key function it allocates
-// only for what is new.
+// lookup returns the key of obj and the entry that has it. The caller holds write. Without a key function, lookup
+// allocates only for new objects.
 func (x *Indexer[T]) lookup(obj T) (key string, e *entry[T], err error) {
 	if x.key != nil {
 		key, err = x.key(obj)
@@ -142,7 +143,7 @@ func (x *Indexer[T]) lookup(obj T) (key string, e *entry[T], err error) {
 	return string(b), nil, nil
 }
 
-// find returns what is under the key of p now: something of the same batch may have come in between.
+// find returns the entry that has the key of p now. The same batch may have changed it since lookup.
 func (x *Indexer[T]) find(p preparedObject[T]) *entry[T] {
 	if p.entry != nil && !p.entry.gone {
 		return p.entry
@@ -160,7 +161,7 @@ func (ix *index[T]) values(obj T) (values []string, err error) {
 	return ix.f(obj)
 }
 
-// bucket returns the bucket of value, making it when needed.
+// bucket returns the bucket of value, and creates it if needed.
 func (ix *index[T]) bucket(value string) *bucket[T] {
 	b := ix.buckets[value]
 	if b == nil {
@@ -170,7 +171,7 @@ func (ix *index[T]) bucket(value string) *bucket[T] {
 	return b
 }
 
-// own makes the array of objs one that no iteration reads.
+// own makes objs safe to modify: it copies the array if a loop iterates over it.
 func (b *bucket[T]) own() {
 	if b.readers == nil {
 		return
@@ -189,8 +190,8 @@ func (b *bucket[T]) read() []T {
 	return slices.Clone(b.objs)
 }
 
-// share returns the objects as they are now, and the count to be lowered when they are not looked at any more. The
-// caller holds the write lock.
+// share returns the objects for an iteration, and the count of readers, which the caller lowers when the iteration
+// ends. The caller holds the write lock.
 func (b *bucket[T]) share() ([]T, *atomic.Int32) {
 	if b.readers == nil {
 		b.readers = new(atomic.Int32)
@@ -199,7 +200,7 @@ func (b *bucket[T]) share() ([]T, *atomic.Int32) {
 	return b.objs, b.readers
 }
 
-// grow makes room for n entries more.
+// grow makes room for n more entries.
 func (b *bucket[T]) grow(n int) {
 	b.entries, b.objs = slices.Grow(b.entries, n), slices.Grow(b.objs, n)
 }
@@ -208,10 +209,10 @@ func (b *bucket[T]) grow(n int) {
 func (b *bucket[T]) add(e *entry[T]) {
 	e.places = append(e.places, place[T]{bucket: b, pos: len(b.entries)})
 	b.entries = append(b.entries, e)
-	b.objs = append(b.objs, e.obj) // Behind what any iteration reads: no need to own.
+	b.objs = append(b.objs, e.obj) // No iteration reads beyond its own length, so own is not needed.
 }
 
-// remove takes e.places[i] out of its bucket. It leaves e.places as it is.
+// remove removes e from the bucket at e.places[i]. It does not change e.places.
 func (e *entry[T]) remove(i int) {
 	p := e.places[i]
 	b := p.bucket
@@ -233,17 +234,17 @@ func (e *entry[T]) remove(i int) {
 	b.entries[last] = nil
 	b.entries = b.entries[:last]
 	if last == 0 && b.index != nil {
-		delete(b.index.buckets, b.value) // An index over unique values must not keep an empty bucket for each.
+		delete(b.index.buckets, b.value) // An index over unique values would otherwise keep an empty bucket for each.
 	}
 }
 
-// show makes obj what is read at p.
+// show makes readers see obj at p.
 func (p place[T]) show(obj T) {
 	p.bucket.own()
 	p.bucket.objs[p.pos] = obj
 }
 
-// set gives e a new state, found under want.
+// set gives e a new state, and moves e to the buckets of want.
 func (e *entry[T]) set(obj T, want []term[T]) {
 	e.obj = obj
 	if e.indexedAs(want) {
@@ -274,7 +275,7 @@ func (e *entry[T]) set(obj T, want []term[T]) {
 	}
 }
 
-// setMany moves e, which has its new state, to where it is found under want: as set does, with a map instead of a
+// setMany moves e, which has its new state, to the buckets of want. It is set for many terms, with a map instead of a
 // search for each term.
 func (e *entry[T]) setMany(want []term[T]) {
 	missing := make(map[term[T]]struct{}, len(want))
@@ -301,7 +302,7 @@ func (e *entry[T]) setMany(want []term[T]) {
 	}
 }
 
-// indexedAs reports whether e is in the buckets of want and no others: the usual case of an update.
+// indexedAs reports whether e is in exactly the buckets of want, which is usual for an update.
 func (e *entry[T]) indexedAs(want []term[T]) bool {
 	if len(e.places) != len(want)+1 {
 		return false

@@ -16,61 +16,60 @@ import (
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
-// Indexer is the cache: objects by key, indexes over them, and the watermark up to which they are complete, all three
-// under one lock, so that no reader sees one without the others.
+// Indexer is the cache: objects by key, indexes over them, and the watermark up to which they are complete. One lock
+// guards all three, so that readers always see them together.
 //
 // It has one writer, [Indexer.Apply], which makes a whole batch visible at once, and any number of readers.
 //
-// Concurrency: all methods may be called at any time. Readers wait only while prepared changes are put in place,
-// never for an index function.
+// Concurrency: all methods may be called at any time. Readers wait only while prepared changes are committed, never for
+// an index function.
 type Indexer[T any] struct {
-	// key is nil for the namespace and name.
+	// key returns the key of an object. nil means namespace and name.
 	key func(T) (string, error)
 
-	// write serialises the writers: Apply and AddIndex. It is taken before mu. Whoever holds it may read what mu
-	// guards.
+	// write serialises the writers, Apply and AddIndex. It is taken before mu. A writer that holds it may read the
+	// fields that mu guards without taking mu.
 	write sync.Mutex
 	// scratch is guarded by write.
 	scratch scratch[T]
 
-	// mu guards all below. Writers hold write as well.
+	// mu guards the fields below. Writers hold write as well.
 	mu      sync.RWMutex
 	entries map[string]*entry[T]
 	all     *bucket[T]
-	// indexes is in order of addition. indexes[0] is the built-in one, by namespace: List of one must not look at
-	// all others. Users cannot name it.
+	// indexes is in order of addition. indexes[0] is the built-in index by namespace, for List. Users cannot name it.
 	indexes []*index[T]
-	// labelled says that one of them is a [LabelIndex].
+	// labelled is true if one of them is a [LabelIndex].
 	labelled bool
-	// unindexed has the objects that some index function failed on. Invariant: its keys are keys of entries.
+	// unindexed has the objects for which an index function failed. Invariant: its keys are keys of entries.
 	unindexed map[string]error
-	// scopes has the state of each reflector that writes here.
+	// scopes has an element for each reflector that fills the cache.
 	scopes []scopeState
-	// marks numbers the Replaces.
+	// marks counts the Replaces.
 	marks uint64
-	// snapshots are those that are open.
+	// snapshots has the open snapshots.
 	snapshots []*snapshot[T]
 
-	// moved is announced by Apply, after the watermark may have moved.
+	// moved is announced by Apply when the watermark may have moved.
 	moved broadcast.Broadcast
 }
 
-// scopeState is how far the cache has followed one reflector.
+// scopeState is how far the cache is filled by one reflector.
 type scopeState struct {
-	// watermark is the highest resource version applied. Invariant: grows, except by a Replace with AcceptEarlier.
+	// watermark is the highest resource version applied. Invariant: only a Replace with AcceptEarlier lowers it.
 	watermark string
-	// listed says that a Replace was applied, history which history of the server the last one was of.
+	// listed is true once a Replace was applied. history is the number of the server's history in the last one.
 	listed  bool
 	history int64
 }
 
 // Options configure an [Indexer]. The zero value works.
 type Options struct {
-	// Scopes is the number of reflectors that write to it; 0 means 1.
+	// Scopes is the number of reflectors that fill the cache; 0 means 1.
 	Scopes int
 }
 
-// New returns an empty cache. key names an object within it; nil is its namespace and name, found without an
+// New returns an empty cache. key returns the key of an object; nil means namespace and name, which costs no
 // allocation.
 func New[T any](key func(T) (string, error), o Options) *Indexer[T] {
 	return &Indexer[T]{
@@ -90,9 +89,9 @@ var (
 	ErrIndexExists = errors.New("index already exists")
 )
 
-// AddIndex adds an index over what is there and what will come.
+// AddIndex adds an index over the present and all later objects.
 //
-// Errors: [ErrIndexExists]; no name or function. Objects that f fails on are no error here: see [IndexFunc].
+// Errors: [ErrIndexExists]; a missing name or function. It is not an error if f fails for an object: see [IndexFunc].
 func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -126,7 +125,7 @@ func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 	return nil
 }
 
-// indexNamed finds a user's index. The caller holds a lock.
+// indexNamed returns a user's index, or nil. The caller holds a lock.
 func (x *Indexer[T]) indexNamed(name string) *index[T] {
 	for _, ix := range x.indexes[1:] {
 		if ix.name == name {
@@ -152,8 +151,8 @@ func (x *Indexer[T]) Known(s objects.State) bool {
 	return found
 }
 
-// Held returns the object that is there in that very state. It allocates nothing: a list asks for each of its
-// objects.
+// Held returns the object if it is in exactly the state s. It allocates nothing, because a list calls it for each of
+// its objects.
 func (x *Indexer[T]) Held(s objects.State) (obj T, found bool) {
 	var room [256]byte
 	key := room[:0]
@@ -174,9 +173,9 @@ func (x *Indexer[T]) Held(s objects.State) (obj T, found bool) {
 	return e.obj, true
 }
 
-// List returns the objects of a namespace ("" is all) that sel selects (nil selects all), in a new slice that belongs
-// to the caller. See [LabelIndex]. A loop over all objects is faster with [Indexer.All], which
-// allocates nothing.
+// List returns the objects of a namespace ("" means all) that match sel (nil matches all), in a new slice that belongs
+// to the caller. A [LabelIndex] makes it faster. A loop over all objects is faster with [Indexer.All], which allocates
+// nothing.
 func (x *Indexer[T]) List(namespace string, sel labels.Selector) []T {
 	if sel != nil && sel.Empty() {
 		sel = nil
@@ -204,7 +203,7 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 	return ix.buckets[value].read(), nil
 }
 
-// Keys returns the keys of all objects, in no order.
+// Keys returns the keys of all objects, in no particular order.
 func (x *Indexer[T]) Keys() []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -215,7 +214,7 @@ func (x *Indexer[T]) Keys() []string {
 	return keys
 }
 
-// KeysByIndex returns the keys of the objects that [Indexer.ByIndex] returns, in no order.
+// KeysByIndex returns the keys of the objects that [Indexer.ByIndex] returns, in no particular order.
 //
 // Errors: [ErrNoIndex].
 func (x *Indexer[T]) KeysByIndex(name, value string) ([]string, error) {
@@ -234,7 +233,7 @@ func (x *Indexer[T]) KeysByIndex(name, value string) ([]string, error) {
 	return keys, nil
 }
 
-// IndexValues returns the values that some object has in the index of that name, in no order.
+// IndexValues returns the values in the index of that name, in no particular order.
 //
 // Errors: [ErrNoIndex].
 func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
@@ -251,33 +250,33 @@ func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
 	return values, nil
 }
 
-// AllByIndex goes through the objects that [Indexer.ByIndex] returns, as [Indexer.All] goes through all.
+// AllByIndex iterates over the objects that [Indexer.ByIndex] returns, in the manner of [Indexer.All].
 //
 // Errors: [ErrNoIndex].
 func (x *Indexer[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	ix := x.indexNamed(name) // It is never taken away.
+	ix := x.indexNamed(name) // Indexes are never removed.
 	if ix == nil {
 		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
 	}
 	return func(yield func(T) bool) {
 		x.mu.Lock()
-		x.through(ix.buckets[value], yield)
+		x.iterate(ix.buckets[value], yield)
 	}, nil
 }
 
-// All goes through the objects as they are when the loop begins. Nothing is copied, and nothing is locked while the
-// loop runs; the first write during it pays for one copy of the list of pointers.
+// All iterates over the objects as they are when the loop begins. It copies nothing and holds no lock during the loop.
+// The first write during the loop copies the slice of pointers.
 func (x *Indexer[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		x.mu.Lock()
-		x.through(x.all, yield)
+		x.iterate(x.all, yield)
 	}
 }
 
-// through goes through what b, which may be nil, holds now. The caller holds mu, which through releases.
-func (x *Indexer[T]) through(b *bucket[T], yield func(T) bool) {
+// iterate calls yield for the objects now in b, which may be nil. The caller holds mu; iterate unlocks it.
+func (x *Indexer[T]) iterate(b *bucket[T], yield func(T) bool) {
 	if b == nil {
 		x.mu.Unlock()
 		return
@@ -292,14 +291,14 @@ func (x *Indexer[T]) through(b *bucket[T], yield func(T) bool) {
 	}
 }
 
-// Len is the number of objects.
+// Len returns the number of objects.
 func (x *Indexer[T]) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.all.objs)
 }
 
-// Unindexed is the number of objects that an index function failed on, and one of its errors.
+// Unindexed returns the number of objects for which an index function failed, and one of the errors.
 func (x *Indexer[T]) Unindexed() (n int, err error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -309,7 +308,7 @@ func (x *Indexer[T]) Unindexed() (n int, err error) {
 	return len(x.unindexed), err
 }
 
-// Synced reports whether each scope has been listed.
+// Synced reports whether every scope has been listed.
 func (x *Indexer[T]) Synced() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -320,7 +319,7 @@ func (x *Indexer[T]) syncedLocked() bool {
 	return !slices.ContainsFunc(x.scopes, func(s scopeState) bool { return !s.listed })
 }
 
-// ResourceVersion is the watermark; over several scopes the lowest. "" until all have been listed.
+// ResourceVersion returns the lowest watermark of all scopes; "" until every scope has been listed.
 func (x *Indexer[T]) ResourceVersion() string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -340,22 +339,22 @@ func (x *Indexer[T]) resourceVersionLocked() string {
 	return lowest
 }
 
-// ScopeResourceVersion is the watermark of one scope; "" until it has been listed.
+// ScopeResourceVersion returns the watermark of one scope; "" until it has been listed.
 func (x *Indexer[T]) ScopeResourceVersion(scope int) string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.scopes[scope].watermark
 }
 
-// ScopeHistory is the number of the server's history that the cache of one scope is of.
+// ScopeHistory returns the number of the server's history that one scope was last listed in.
 func (x *Indexer[T]) ScopeHistory(scope int) int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.scopes[scope].history
 }
 
-// WaitForResourceVersion waits until the watermark of scope is rv or later. A server whose versions cannot be
-// compared is waited for until it is exactly rv.
+// WaitForResourceVersion waits until the watermark of scope is rv or later. If the server's versions cannot be compared
+// it waits until the watermark is exactly rv.
 //
 // Errors: ctx's.
 func (x *Indexer[T]) WaitForResourceVersion(ctx context.Context, scope int, rv string) error {

@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// LabelIndex is the name of an index by the values of one label. Where a cache has one, List looks only at the
-// objects that it finds, when the selector wants one value of that label. It is made by
+// LabelIndex returns the name of an index by the values of one label. With such an index, List looks only at the
+// objects that have the label's value, if the selector requires one. Add it with
 //
 //	inf.AddIndex(indexer.LabelIndex("app"), indexer.ByLabel[*corev1.Pod]("app"))
 //
-// There is none unless asked for: each costs some forty bytes an object, and time at each change of the label.
+// No label is indexed by default: an index costs about forty bytes per object, and time at each change of the label.
 func LabelIndex(key string) string { return labelIndexBegin + key + labelIndexEnd }
 
 const (
@@ -21,7 +21,7 @@ const (
 	labelIndexEnd   = "]"
 )
 
-// ByLabel is the function of a [LabelIndex].
+// ByLabel returns the function for a [LabelIndex].
 func ByLabel[T metav1.Object](key string) IndexFunc[T] {
 	return func(obj T) ([]string, error) {
 		if value, has := obj.GetLabels()[key]; has {
@@ -31,7 +31,7 @@ func ByLabel[T metav1.Object](key string) IndexFunc[T] {
 	}
 }
 
-// labelOf is the key of the label that an index of that name is by; "" when it is no [LabelIndex].
+// labelOf returns the label key of the [LabelIndex] of that name, or "" if the name is that of another index.
 func labelOf(name string) string {
 	if key, ok := strings.CutPrefix(name, labelIndexBegin); ok {
 		if key, ok = strings.CutSuffix(key, labelIndexEnd); ok {
@@ -41,7 +41,7 @@ func labelOf(name string) string {
 	return ""
 }
 
-// candidates is the smallest bucket known to hold all objects of a namespace ("" is all) that sel selects; nil when
+// candidates returns the smallest bucket known to hold all objects of a namespace ("" means all) that match sel; nil if
 // there are none. The caller holds a lock.
 func (x *Indexer[T]) candidates(namespace string, sel labels.Selector) *bucket[T] {
 	best := x.all
@@ -51,7 +51,7 @@ func (x *Indexer[T]) candidates(namespace string, sel labels.Selector) *bucket[T
 	if best == nil || sel == nil || !x.labelled {
 		return best
 	}
-	requirements, _ := sel.Requirements() // Of a selector that selects nothing there are none.
+	requirements, _ := sel.Requirements() // None, for a selector that matches nothing.
 	for _, r := range requirements {
 		op := r.Operator()
 		equality := op == selection.Equals || op == selection.DoubleEquals || op == selection.In
@@ -74,7 +74,7 @@ func (x *Indexer[T]) candidates(namespace string, sel labels.Selector) *bucket[T
 	return best
 }
 
-// selects reports whether an object is in a namespace ("" is all) and sel (nil is everything) selects it.
+// selects reports whether an object is in a namespace ("" means any) and matches sel (nil matches all).
 func selects[T any](obj T, namespace string, sel labels.Selector) bool {
 	m, ok := any(obj).(metav1.Object)
 	if !ok {

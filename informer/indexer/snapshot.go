@@ -9,41 +9,41 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// Snapshot is the cache at one resource version: reads of it fit together, however long they take and whatever is
-// written meanwhile. Close it: until then every object that changes is kept in its earlier state as well.
+// Snapshot is the cache at one resource version. All reads of it see the same state, however long they take and
+// whatever is written meanwhile. Close it: until then it also keeps the old state of every object that changes.
 //
-// Concurrency: as [Indexer].
+// Concurrency: as for [Indexer].
 type Snapshot[T any] interface {
 	Get(namespace, name string) (T, bool)
 	List(namespace string, sel labels.Selector) []T
 	// Errors: [ErrNoIndex], also for an index added after the snapshot was taken.
 	ByIndex(name, value string) ([]T, error)
-	// ResourceVersion is the watermark of the state that is read.
+	// ResourceVersion returns the watermark of the snapshot.
 	ResourceVersion() string
-	// Close ends the snapshot. It is idempotent. Reads after it see the cache as it is then.
+	// Close ends the snapshot. It is idempotent. Later reads see the current cache.
 	Close()
 }
 
-// snapshot is the cache of now, seen through what has been undone since: taking one costs nothing, keeping it costs
-// as much as changes, and those who write pay only while there is one.
+// snapshot is the current cache plus a list of old states to put back. So taking a snapshot costs nothing, and keeping
+// it costs as much as there are changes. Writers pay only while there is a snapshot.
 type snapshot[T any] struct {
 	indexer *Indexer[T]
 	version string
-	// indexes is the number of indexes that there were.
+	// indexes is the number of indexes when it was taken.
 	indexes int
-	// undo has, for each key that changed since, what was there before. Guarded by the indexer's mu.
+	// undo has the old state for each key that has changed since. Guarded by the indexer's mu.
 	undo map[string]undone[T]
 }
 
-// undone is what was under a key.
+// undone is the old state of a key.
 type undone[T any] struct {
-	// there says that there was an object.
+	// there is true if there was an object.
 	there bool
 	obj   T
 	terms []term[T]
 }
 
-// Snapshot returns the cache as it is now.
+// Snapshot returns the cache in its current state.
 func (x *Indexer[T]) Snapshot() Snapshot[T] {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -54,8 +54,8 @@ func (x *Indexer[T]) Snapshot() Snapshot[T] {
 	return s
 }
 
-// preserve notes for the snapshots what is under key before it changes. e is nil when nothing is. The caller holds
-// mu.
+// preserve saves the state of key in all open snapshots before it changes. e is the entry, nil if there is none. The
+// caller holds mu.
 func (x *Indexer[T]) preserve(key string, e *entry[T]) {
 	for _, s := range x.snapshots {
 		if _, known := s.undo[key]; known {
@@ -124,7 +124,8 @@ func (s *snapshot[T]) readTerm(t term[T]) []T {
 	return s.read(t.index.buckets[t.value], func(u undone[T]) bool { return slices.Contains(u.terms, t) })
 }
 
-// read returns what was in b: what is, less what changed, and of that what was. b may be nil.
+// read returns the objects that were in b: those in it now that have not changed, and the old states that was selects.
+// b may be nil.
 func (s *snapshot[T]) read(b *bucket[T], was func(undone[T]) bool) (objs []T) {
 	if b != nil && len(s.undo) == 0 {
 		return b.read()
