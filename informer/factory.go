@@ -31,63 +31,64 @@ import (
 
 // FactoryOptions configure a [Factory]. The zero value works.
 type FactoryOptions struct {
-	// Scheme tells the kinds of Go types; nil is that of client-go, which knows the built-in API types.
+	// Scheme maps Go types to kinds. nil means the scheme of client-go, which knows the built-in API types.
 	Scheme *runtime.Scheme
-	// Mapper tells the resources of kinds; nil asks the server's discovery, when an informer first lists. A call of
-	// it may outlast Run.
+	// Mapper maps kinds to resources. nil means the server's discovery, which is asked when an informer first lists. A
+	// call of Mapper may outlast Run.
 	Mapper meta.RESTMapper
-	// Namespaces restricts the informers of namespaced resources; none is all namespaces.
+	// Namespaces restricts the informers of namespaced resources; empty means all namespaces.
 	Namespaces []string
 	// Transform is applied to every object of every informer; see [reflector.Options].
 	Transform func(objects.Object) (objects.Object, error)
 	// StandardDecoding is as in [listwatch.RESTOptions], for every informer.
 	StandardDecoding bool
-	// Resync is HandlerOptions.Resync for handlers that do not say; 0 is none.
+	// Resync is the default of [handler.Options].Resync; 0 means none.
 	Resync time.Duration
 	// StreamLists, Backoff and Panics are as in [Options], for every informer.
 	StreamLists bool
 	Backoff     reflector.Backoff
 	Panics      handler.PanicPolicy
-	// OnError is told of every failure of a list or watch; see [reflector.Options].
+	// OnError is called for every failed list and watch; see [reflector.Options].
 	OnError func(ctx context.Context, err error)
 }
 
-// InformerOptions say which informer of a [Factory] is wanted. The zero value is all objects of the type.
+// InformerOptions select an informer of a [Factory]. The zero value means all objects of the type.
 type InformerOptions struct {
-	// Kind is needed for *unstructured.Unstructured, *metav1.PartialObjectMetadata and Object, which do not say it.
+	// Kind is required for *unstructured.Unstructured, *metav1.PartialObjectMetadata and Object, which can hold any
+	// kind.
 	Kind schema.GroupVersionKind
-	// Namespaces restricts it; nil means the factory's.
+	// Namespaces restricts the informer; nil means the factory's namespaces.
 	Namespaces []string
-	// ClusterScoped says that the resource has no namespaces, so that those of the factory do not apply.
+	// ClusterScoped means that the resource has no namespaces. The factory's then do not apply.
 	ClusterScoped bool
 	// LabelSelector, FieldSelector and ShardSelector are evaluated by the server.
 	LabelSelector, FieldSelector, ShardSelector string
-	// Transform is applied to every object after that of the factory. TransformName is then required: functions
-	// cannot be compared, so who gives the same name shares a cache, and the function of the first counts.
+	// Transform is applied to every object after the factory's. It requires TransformName: functions cannot be
+	// compared, so informers with the same name share a cache, which uses the first one's function.
 	Transform     func(objects.Object) (objects.Object, error)
 	TransformName string
 	// StandardDecoding is as in [listwatch.RESTOptions].
 	StandardDecoding bool
 }
 
-// Factory shares informers: all who ask for the same objects in the same representation get one cache and one
+// Factory shares informers: all callers that ask for the same objects in the same representation get one cache and one
 // connection.
 //
-// Concurrency: all methods and [For] may be called at any time; an informer asked for while the factory runs starts
-// at once.
+// Concurrency: all methods and [For] may be called at any time. An informer that is asked for while the factory runs
+// starts at once.
 type Factory struct {
 	o      FactoryOptions
 	client rest.Interface
 	server *connection.Server
 
 	mu sync.Mutex
-	// caches is in order of creation. Those that nobody uses any more are not in it. It is changed by setCachesLocked.
+	// caches has the caches in use, in order of creation. Only setCachesLocked changes it.
 	caches  []*cache
 	running bool
 	done    bool
 	// started is nil unless Start runs the factory.
 	started *background
-	// added has capacity 1 and gets a token for Run when a cache was added. Never closed.
+	// added gets a token for Run when a cache was added. Capacity 1, never closed.
 	added chan struct{}
 
 	// published has the elements of caches, for Caches to read without the lock. The slice is replaced, never changed.
@@ -115,20 +116,20 @@ type cache struct {
 	// resource is a guess; discovered returns the resource once it is known.
 	resource   schema.GroupResource
 	discovered func() (schema.GroupResource, bool)
-	// users counts those that have not given it back. Guarded by the factory's mu, as is stop.
+	// users counts the callers of For that have not given it back. Guarded by the factory's mu, as is stop.
 	users int
 	// stop ends the informer's Run; nil before that.
 	stop context.CancelFunc
 }
 
-// answers decodes what the client itself reads: the server's errors. It never changes, and is as large as an informer.
+// answers decodes the server's errors. It is shared because it is as large as an informer and never changes.
 var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
 })
 
-// NewFactory returns a factory for the server that config names. Nothing is asked of the server before Run.
+// NewFactory returns a factory for the server in config. It sends no request before Run.
 func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	if config == nil {
 		return nil, errors.New("informer factory: the config is nil: it names the cluster to watch")
@@ -155,23 +156,23 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	return f, nil
 }
 
-// Options are those that the factory was made with, the scheme filled in.
+// Options returns the options that the factory was made with, and its scheme.
 func (f *Factory) Options() FactoryOptions { return f.o }
 
 // For returns the informer of all objects of type T, which the factory's scheme must know.
 //
-// It is shared: give it back by [Release] when it is not needed any more, if that is before the end.
+// The informer is shared. If you need it no longer before the factory stops, give it back with [Release].
 //
-// Errors: when the scheme does not know T; [ErrStopped] after the factory's Run.
+// Errors: if the scheme does not know T; [ErrStopped] after the factory's Run.
 func For[T objects.Object](f *Factory) (Informer[T], error) {
 	return ForOptions[T](f, InformerOptions{})
 }
 
-// ForOptions returns the informer of the objects of type T that o describes. T may be *unstructured.Unstructured or
-// *metav1.PartialObjectMetadata: those are caches of their own, the latter far smaller. T may be Object, for the cache
-// that users of the Go type share.
+// ForOptions returns the informer of the objects of type T that o selects. If T is *unstructured.Unstructured or
+// *metav1.PartialObjectMetadata, it has a cache of its own; that of the latter is far smaller. If T is Object, it
+// shares the cache of the Go type.
 //
-// Errors: as [For].
+// Errors: as for [For].
 func ForOptions[T objects.Object](f *Factory, o InformerOptions) (Informer[T], error) {
 	var example any // Stays nil when T is the interface.
 	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
@@ -194,16 +195,16 @@ func ForOptions[T objects.Object](f *Factory, o InformerOptions) (Informer[T], e
 	return &view[T]{Informer: c.engine, resync: f.o.Resync, giveBack: func() { f.giveBack(c) }}, nil
 }
 
-// Release gives back an informer that [For] or [ForOptions] returned, and removes the handlers that were added
-// through it, undelivered notifications included. When nobody uses the cache any more its informer is stopped, and
-// freed with the last reference to what For returned. Releasing twice does nothing.
+// Release gives back an informer that [For] or [ForOptions] returned. It removes the handlers that were added through
+// it, and drops their pending changes. If it was the last user of the cache, the informer stops; its memory is freed
+// with the last reference to the value that For returned. Releasing twice does nothing.
 func Release[T objects.Object](inf Informer[T]) {
 	if v, ok := inf.(*view[T]); ok {
 		v.release()
 	}
 }
 
-// shared returns the cache of that identity, making it when there is none.
+// shared returns the cache with that identity, and creates it if needed.
 func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o InformerOptions) (*cache, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -233,7 +234,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 		}).Resource
 	}
 	c.engine = NewSharedInformerOfNamespaces(lws, Options[objects.Object]{
-		Resource: c.Resource(), Transform: both(f.o.Transform, o.Transform),
+		Resource: c.Resource(), Transform: chain(f.o.Transform, o.Transform),
 		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics, OnError: f.o.OnError,
 		Server: f,
 	})
@@ -245,8 +246,8 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 	return c, nil
 }
 
-// both applies two transforms, either of which may be nil.
-func both(first, second func(objects.Object) (objects.Object, error)) func(objects.Object) (objects.Object, error) {
+// chain returns a transform that applies first, then second. Either may be nil.
+func chain(first, second func(objects.Object) (objects.Object, error)) func(objects.Object) (objects.Object, error) {
 	if first == nil || second == nil {
 		if first == nil {
 			return second
@@ -262,7 +263,7 @@ func both(first, second func(objects.Object) (objects.Object, error)) func(objec
 	}
 }
 
-// giveBack counts one user less, and stops the informer when that was the last.
+// giveBack removes a user of a cache, and stops its informer if it was the last.
 func (f *Factory) giveBack(c *cache) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -275,9 +276,9 @@ func (f *Factory) giveBack(c *cache) {
 	}
 }
 
-// Run runs all informers, also those asked for while it runs, until ctx is done; it returns when all have ended.
+// Run runs all informers until ctx is done, including those asked for meanwhile. It returns when all have ended.
 //
-// Errors: when called twice, or after Start.
+// Errors: if called twice, or after Start.
 func (f *Factory) Run(ctx context.Context) error {
 	f.mu.Lock()
 	again := f.running
@@ -297,7 +298,7 @@ func (f *Factory) begun() bool {
 	return f.running
 }
 
-// run is Run, for who has set running.
+// run is the body of Run and Start. The caller has set running.
 func (f *Factory) run(ctx context.Context) {
 	var informers sync.WaitGroup
 	for ctx.Err() == nil {
@@ -310,11 +311,11 @@ func (f *Factory) run(ctx context.Context) {
 	f.mu.Lock()
 	f.done = true
 	f.mu.Unlock()
-	f.start(ctx, &informers) // What was asked for since the last time ends at once, so that nobody waits for it.
+	f.start(ctx, &informers) // These end at once. Otherwise their users would wait for ever.
 	informers.Wait()
 }
 
-// start runs the informers that do not run yet. They are waited for by Run.
+// start runs the informers that do not run yet. Run waits for them.
 func (f *Factory) start(ctx context.Context, informers *sync.WaitGroup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -326,14 +327,14 @@ func (f *Factory) start(ctx context.Context, informers *sync.WaitGroup) {
 		c.stop = stop
 		informers.Go(func() {
 			defer stop()
-			_ = c.Run(ctx) // It fails only when it was run before.
+			_ = c.Run(ctx) // It fails only if it ran before.
 		})
 	}
 }
 
-// WaitForSync waits until each informer that there is now has synced.
+// WaitForSync waits until every existing informer has synced.
 //
-// Errors: when ctx ends first, one for each that has not, joined.
+// Errors: if ctx ends first, the joined errors of those that have not.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var errs []error
 	for _, c := range f.all() {
@@ -347,7 +348,7 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Health returns that of each informer, in order of creation.
+// Health returns the health of each informer, in order of creation.
 func (f *Factory) Health() []Health {
 	caches := f.all()
 	health := make([]Health, 0, len(caches))
@@ -357,8 +358,8 @@ func (f *Factory) Health() []Health {
 	return health
 }
 
-// Stats returns those of each informer, by resource. Where several caches hold one resource, their names tell what is
-// special about each: "pods (metadata, app=web)".
+// Stats returns the counters of each informer by resource. If a cache is special, its name says how: "pods (metadata,
+// app=web)".
 func (f *Factory) Stats() map[string]Stats {
 	stats, caches := map[string]Stats{}, f.all()
 	for _, c := range caches {

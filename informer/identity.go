@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// cacheIdentity is what two users must agree on to share a cache.
+// cacheIdentity must be equal for two users to share a cache.
 type cacheIdentity struct {
 	Kind       schema.GroupVersionKind
 	Namespaces string // joined by commas; "" means all
@@ -41,7 +41,7 @@ func (id *cacheIdentity) selection() InformerOptions {
 	return o
 }
 
-// identify finds out what is wanted by someone who holds objects like example, and how to make one.
+// identify returns the identity of the cache for objects like example, and a function that makes one.
 func (f *Factory) identify(example any,
 	o InformerOptions,
 ) (id cacheIdentity, newObject func() objects.Object, err error) {
@@ -87,7 +87,7 @@ func (f *Factory) identify(example any,
 	return id, newObject, nil
 }
 
-// checkSelectors parses the selectors: the server would refuse a malformed one with every try.
+// checkSelectors parses the selectors, because the server would reject a malformed one at every attempt.
 func (o InformerOptions) checkSelectors() error {
 	if _, err := labels.Parse(o.LabelSelector); err != nil {
 		return fmt.Errorf("informer: LabelSelector %q: %w", o.LabelSelector, err)
@@ -102,13 +102,13 @@ func (f *Factory) newTyped(kind schema.GroupVersionKind) func() objects.Object {
 	return func() objects.Object {
 		obj, err := f.o.Scheme.New(kind)
 		if err != nil {
-			panic(err) // identify made sure that the scheme knows it.
+			panic(err) // identify has checked that the scheme knows it.
 		}
 		return obj.(objects.Object)
 	}
 }
 
-// name is the resource, and what is special about the cache among others.
+// name returns the resource, followed by what distinguishes the cache from others.
 func (f *Factory) name(c *cache, others []*cache) string {
 	var special []string
 	if slices.ContainsFunc(others, func(o *cache) bool {

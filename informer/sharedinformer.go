@@ -32,7 +32,7 @@ import (
 type Options[T objects.Object] struct {
 	// Resource is the plural name with the group ("deployments.apps"), for errors, logs and metrics; "" is "objects".
 	Resource string
-	// Indexes to begin with; see [Informer].AddIndex.
+	// Indexes has the first indexes; see [Informer].AddIndex.
 	Indexes map[string]indexer.IndexFunc[T]
 	// Transform, PageSize, StreamLists, WatchTimeout, Grace and Backoff are as in [reflector.Options].
 	Transform    func(T) (T, error)
@@ -41,16 +41,16 @@ type Options[T objects.Object] struct {
 	WatchTimeout time.Duration
 	Grace        time.Duration
 	Backoff      reflector.Backoff
-	// Panics says what becomes of a panic in a handler.
+	// Panics decides what happens when a handler panics.
 	Panics handler.PanicPolicy
 	// OnError is as in [reflector.Options].
 	OnError func(ctx context.Context, err error)
-	// Server is a factory of informers of the same server: what one of them notices of an end of the server's
-	// history, all are told. nil: the informer has only itself to go by.
+	// Server is a factory for the same server. If one of its informers, or this one, notices that the server's history
+	// has ended, all of them list anew. nil means that the informer is alone.
 	Server *Factory
 }
 
-// latencies are the bounds of the buckets of Stats.Processing.
+// latencies has the upper bounds of the buckets of Stats.Processing.
 //
 // Source: informer_processing_latency_seconds in k8s.io/component-base/metrics/prometheus/clientgo/fifo v0.37.2.
 var latencies = []time.Duration{
@@ -59,30 +59,31 @@ var latencies = []time.Duration{
 	5 * time.Second, 10 * time.Second,
 }
 
-// SharedInformer is the pipeline from the server to the handlers for one resource. See the package comment for what it
+// SharedInformer is the pipeline from the server to the handlers for one resource. The package comment says what it
 // promises.
 type SharedInformer[T objects.Object] struct {
 	o       Options[T]
 	indexer *indexer.Indexer[T]
 	fifo    *deltafifo.DeltaFIFO[T]
 	fan     *fanout.Fanout[T]
-	// mutations is nil unless the process looks for changes of cached objects.
+	// mutations is nil unless mutation detection is on.
 	mutations *mutation.Detector[T]
-	// server is what all informers of the server know of it.
+	// server is shared by all informers of the server.
 	server *connection.Server
-	// sources is sorted by namespace; its order gives the scopes of the indexer. Not changed after construction.
+	// sources is sorted by namespace. The index of a source is its scope in the indexer. Immutable.
 	sources []source[T]
 
-	// joining is held while a batch is applied and published, and while a handler takes its picture of the cache: so
-	// that the handler gets each change once, in the one or in the other.
+	// joining is held while a batch is applied and published, and while a new handler reads the cache. So the handler
+	// gets each change once: as part of the cache, or in a batch.
 	joining sync.Mutex
-	// rescheduled has capacity 1: AddHandler tells the consumer that a resync may be due earlier. Never closed.
+	// rescheduled gets a token from AddHandler, for the consumer, if a resync may be due earlier. Capacity 1, never
+	// closed.
 	rescheduled chan struct{}
-	// synced is closed by the consumer after it published the batch that completed the first list of every source.
+	// synced is closed by the consumer when it has published the batch that completes the first list of every source.
 	synced chan struct{}
-	// stopped is closed by Run when all has ended.
+	// stopped is closed by Run before it returns.
 	stopped chan struct{}
-	// failed is announced after a list or watch of any source failed.
+	// failed is announced after any source's list or watch has failed.
 	failed  broadcast.Broadcast
 	started atomic.Bool
 
@@ -92,14 +93,14 @@ type SharedInformer[T objects.Object] struct {
 	// inconsistent is the last argument of relist; nil before the first call.
 	inconsistent atomic.Pointer[func() error]
 
-	// unnamed counts the handlers that were given no name.
+	// unnamed counts the handlers without a name.
 	unnamed              atomic.Int64
 	duplicates, outdated atomic.Int64
 	batches              atomic.Int64 // See Stats, also for processing.
 	processing           *latency.Recorder
 }
 
-// source is one reflector of an informer and the namespace it follows, "" for all.
+// source is one reflector of an informer, and the namespace that it follows; "" means all.
 type source[T objects.Object] struct {
 	namespace string
 	lw        listwatch.ListerWatcher[T]
@@ -107,13 +108,14 @@ type source[T objects.Object] struct {
 	reflector *reflector.Reflector[T]
 }
 
-// NewSharedInformer returns an informer of what lw lists. Nothing happens before Run.
+// NewSharedInformer returns an informer for the objects that lw lists. It does nothing before Run.
 func NewSharedInformer[T objects.Object](lw listwatch.ListerWatcher[T], o Options[T]) *SharedInformer[T] {
 	return NewSharedInformerOfNamespaces(map[string]listwatch.ListerWatcher[T]{"": lw}, o)
 }
 
-// NewSharedInformerOfNamespaces returns one informer over several namespaces, for programs that may not list all: each
-// key of lws is a namespace, and its value lists that one only. It has synced when each has.
+// NewSharedInformerOfNamespaces returns one informer over several namespaces, for programs that may not list all
+// namespaces. Each key of lws is a namespace; its value lists only that one. The informer has synced when every
+// namespace has.
 func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.ListerWatcher[T],
 	o Options[T],
 ) *SharedInformer[T] {
@@ -154,10 +156,10 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.Li
 	return s
 }
 
-// Run keeps the cache up to date until ctx is done. It returns when everything it started has ended, handlers' running
-// calls included; what handlers had not been told by then they never are.
+// Run keeps the cache up to date until ctx is done. It returns when everything that it started has ended, including
+// running calls of handlers. Changes that are pending then are not delivered.
 //
-// Errors: when called twice.
+// Errors: if called twice.
 func (s *SharedInformer[T]) Run(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return fmt.Errorf("informer of %s: Run called twice", s.o.Resource)
@@ -165,7 +167,7 @@ func (s *SharedInformer[T]) Run(ctx context.Context) error {
 	s.fan.Begin(ctx, s.o.Resource)
 	var reflectors sync.WaitGroup
 	for _, src := range s.sources {
-		reflectors.Go(func() { _ = src.reflector.Run(ctx) }) // It has no error to return.
+		reflectors.Go(func() { _ = src.reflector.Run(ctx) }) // It always returns nil.
 	}
 	s.consume(ctx)
 	reflectors.Wait()
@@ -174,7 +176,7 @@ func (s *SharedInformer[T]) Run(ctx context.Context) error {
 	return nil
 }
 
-// consume takes from the log until ctx is done.
+// consume applies batches from the log, and resyncs when they are due, until ctx is done.
 func (s *SharedInformer[T]) consume(ctx context.Context) {
 	var batch []deltafifo.Delta[T]
 	resync := time.NewTimer(time.Hour)
@@ -201,12 +203,12 @@ func (s *SharedInformer[T]) consume(ctx context.Context) {
 			return
 		}
 		if ctx.Err() != nil {
-			return // Whatever else was ready.
+			return // Even if something else was ready, too.
 		}
 	}
 }
 
-// dueResync returns who is due; nobody before the cache has synced.
+// dueResync returns the listeners whose resync is due, and when the next is; none before the cache has synced.
 func (s *SharedInformer[T]) dueResync() (due []*fanout.Listener[T], next time.Time) {
 	if !s.HasSynced() {
 		return nil, time.Time{}
@@ -214,10 +216,8 @@ func (s *SharedInformer[T]) dueResync() (due []*fanout.Listener[T], next time.Ti
 	return s.fan.DueResync(time.Now())
 }
 
-// process applies a batch and tells the handlers. The log counts its deltas as pending until it returned, when
-// batches has risen: whoever sees the cache's new state sees the batch, too, wherever it is.
-//
-// It returns what changed.
+// process applies a batch, publishes the changes to the handlers, and returns them. The log counts the batch as pending
+// until process has raised batches. So at every moment the batch shows in Stats, in the one counter or in the other.
 func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T],
 	due []*fanout.Listener[T],
 ) []indexer.Change[T] {
@@ -230,7 +230,7 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 	}()
 	applied, err := s.indexer.Apply(deltas)
 	if err != nil {
-		// Objects of this type always have a key.
+		// Cannot happen: objects of this type always have a key.
 		klog.FromContext(ctx).Error(err, "Failed to apply batch", "resource", s.o.Resource)
 		return nil
 	}
@@ -253,7 +253,7 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 	return applied.Changes
 }
 
-// Indexer returns the cache itself. Who writes to it tells no handler.
+// Indexer returns the cache itself. Handlers are not called for what is written to it directly.
 func (s *SharedInformer[T]) Indexer() *indexer.Indexer[T] { return s.indexer }
 
 // AddHandler is described at [Informer].
@@ -365,7 +365,7 @@ func (s *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, namespac
 	return nil
 }
 
-// Health is described at [Informer]. Over several namespaces it is that of the one that failed first, if one did.
+// Health is described at [Informer]. For several namespaces it is the health of the one that failed first, if any did.
 func (s *SharedInformer[T]) Health() Health {
 	h := Health{Resource: s.o.Resource, Synced: s.HasSynced()}
 	for i, src := range s.sources {

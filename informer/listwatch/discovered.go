@@ -19,27 +19,27 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// discovered is a ListerWatcher that knows a kind and asks the server for its resource, when it is first used. So an
-// informer can be made without a server, and one of a custom resource that is not defined yet is simply not synced.
+// discovered is a ListerWatcher that knows a kind, and looks up its resource when it is first used. So an informer can
+// be made without a server, and an informer of a custom resource that is not defined yet is simply not synced.
 type discovered struct {
 	client rest.Interface
-	// mapper is nil when discovery is to be asked.
+	// mapper returns the resource of the kind. nil means the server's discovery.
 	mapper meta.RESTMapper
 	kind   schema.GroupVersionKind
-	// o is complete but for the resource.
+	// o has everything but the resource.
 	o RESTOptions
 
 	mu sync.Mutex
-	// read counts the bytes of all that found ever was.
+	// read counts the bytes read by all values that found ever had.
 	read atomic.Int64
-	// found is nil until discovery succeeded, and again when the server does not know the resource any more.
+	// found is nil until discovery has succeeded, and again if the server does not know the resource any more.
 	found *RESTListerWatcher[objects.Object]
-	// name is that of the resource that was found last.
+	// name is the resource that was found last.
 	name atomic.Pointer[schema.GroupResource]
 }
 
-// NewDiscovered returns a ListerWatcher of the objects of a kind; of o all but the resource is needed. mapper tells
-// the resource of a kind; nil asks the server's discovery, when the ListerWatcher is first used.
+// NewDiscovered returns a ListerWatcher for the objects of a kind. o has everything but the resource, which mapper
+// returns when the ListerWatcher is first used. If mapper is nil the server's discovery is asked.
 func NewDiscovered(
 	client rest.Interface, mapper meta.RESTMapper, kind schema.GroupVersionKind, o RESTOptions,
 ) ListerWatcher[objects.Object] {
@@ -54,7 +54,7 @@ func (d *discovered) Resource() (_ schema.GroupResource, found bool) {
 	return schema.GroupResource{}, false
 }
 
-// BytesRead is how much was read from the server.
+// BytesRead returns the number of decompressed bytes read from the server.
 func (d *discovered) BytesRead() int64 { return d.read.Load() }
 
 // List is described at [ListerWatcher].
@@ -64,7 +64,7 @@ func (d *discovered) List(ctx context.Context, o ListOptions, yield func(objects
 		return ListResult{}, err
 	}
 	r, err := lw.List(ctx, o, yield)
-	d.doubt(err)
+	d.forgetIfGone(err)
 	return r, err
 }
 
@@ -75,12 +75,12 @@ func (d *discovered) Watch(ctx context.Context, o WatchOptions) (Watch[objects.O
 		return nil, err
 	}
 	w, err := lw.Watch(ctx, o)
-	d.doubt(err)
+	d.forgetIfGone(err)
 	return w, err
 }
 
-// doubt forgets what discovery said when the server answers that there is no such resource.
-func (d *discovered) doubt(err error) {
+// forgetIfGone forgets the resource if the server answers that it does not exist.
+func (d *discovered) forgetIfGone(err error) {
 	if !apierrors.IsNotFound(err) {
 		return
 	}
@@ -89,7 +89,8 @@ func (d *discovered) doubt(err error) {
 	d.found = nil
 }
 
-// resolve finds the resource. Two callers at once may both ask; they get the same answer.
+// resolve returns the ListerWatcher of the resource. Two callers at once may both ask the server; the answer is the
+// same.
 func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[objects.Object], error) {
 	d.mu.Lock()
 	known := d.found
@@ -118,7 +119,7 @@ func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[objects.Ob
 	return lw, nil
 }
 
-// resource maps the kind to its resource, and reports whether that has namespaces.
+// resource returns the resource of the kind, and whether it has namespaces.
 func (d *discovered) resource(ctx context.Context) (_ schema.GroupVersionResource, namespaced bool, err error) {
 	kind := d.kind
 	if d.mapper != nil {
@@ -128,7 +129,7 @@ func (d *discovered) resource(ctx context.Context) (_ schema.GroupVersionResourc
 		}
 		return m.Resource, m.Scope.Name() == meta.RESTScopeNameNamespace, nil
 	}
-	// One request for the one group and version, not the whole of discovery.
+	// One request for this group and version is enough.
 	path := "/apis/" + kind.GroupVersion().String()
 	if kind.Group == "" {
 		path = "/api/" + kind.Version
@@ -155,14 +156,13 @@ func (d *discovered) resource(ctx context.Context) (_ schema.GroupVersionResourc
 		&UnknownKindError{Kind: kind, Err: errors.New("not in the resource list of the API version")}
 }
 
-// mapping asks a mapper, which may ask the server, and knows nothing of contexts: then it is left behind when ctx
-// ends.
+// mapping calls a mapper. The mapper may ask the server and takes no context, so the call is abandoned when ctx ends.
 func mapping(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	type answer struct {
 		mapping *meta.RESTMapping
 		err     error
 	}
-	answered := make(chan answer, 1) // Sent to once, by the goroutine, which may have nobody to receive any more.
+	answered := make(chan answer, 1) // Sent to once, by the goroutine. It is buffered in case ctx ends first.
 	go func() {
 		m, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		answered <- answer{m, err}
@@ -175,7 +175,7 @@ func mapping(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersi
 	}
 }
 
-// UnknownKindError says that the server does not serve a kind: a custom resource that is not defined, perhaps yet.
+// UnknownKindError reports that the server does not serve a kind: a custom resource that is not defined (yet).
 type UnknownKindError struct {
 	Kind schema.GroupVersionKind
 	Err  error

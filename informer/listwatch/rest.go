@@ -22,34 +22,33 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// RESTOptions say what a [RESTListerWatcher] lists.
+// RESTOptions configure a [RESTListerWatcher].
 type RESTOptions struct {
 	// Resource is required.
 	Resource schema.GroupVersionResource
-	// Kind is the kind of one object. With it, an answer that holds another kind is a [objects.DecodeError]; objects
-	// that say their kind (unstructured, metadata only) get it from here where the server leaves it out.
+	// Kind is the kind of one object. If it is set, an answer of another kind is an [objects.DecodeError]. Objects that
+	// carry their kind (unstructured, metadata only) get it from here if the server leaves it out.
 	Kind string
-	// Namespace restricts to one namespace; "" is all, or a cluster-scoped resource.
+	// Namespace restricts the list to one namespace; "" means all, or a cluster-scoped resource.
 	Namespace string
-	// LabelSelector, FieldSelector and ShardSelector restrict further, on the server; "" does not. A server that
-	// does not know shards would take no notice and send everything: that is [ErrNotSharded].
+	// LabelSelector, FieldSelector and ShardSelector restrict the list further; the server evaluates them. A server
+	// that does not know shards ignores the last and sends everything; the error is then [ErrNotSharded].
 	LabelSelector, FieldSelector, ShardSelector string
-	// New makes an object to decode into. Needed when the type parameter is an interface; otherwise nil is the zero
-	// object.
+	// New returns an object to decode into. It is required if the type parameter is an interface. Otherwise nil means
+	// the zero object.
 	New func() objects.Object
-	// StandardDecoding leaves decoding to the decoders of the types. Otherwise objects come without their managed
-	// fields, equal strings are one, and equal parts of objects are one unless [ListOptions].Exclusive asks for
-	// objects of one's own: a cache then takes a third of the memory. What a part is depends on the type: of Go
-	// types of the API that come as protobuf, and of *unstructured.Unstructured, everything that refers to memory;
-	// other Go types that come as JSON share nothing.
+	// StandardDecoding uses the decoders of the types. Otherwise objects come without their managed fields and share
+	// memory, so that a cache takes about a third: equal strings are shared, and equal parts of objects too, unless
+	// [ListOptions].Exclusive is set. The parts of Go types that come as protobuf, and of *unstructured.Unstructured,
+	// are shared; other Go types that come as JSON share only strings.
 	StandardDecoding bool
 }
 
 // RESTListerWatcher lists and watches a resource of a Kubernetes API.
 //
-// The representation follows the object's type: Go types of the API come as protobuf where the type and the server
-// have it, else as JSON; *unstructured.Unstructured as JSON; *metav1.PartialObjectMetadata asks the server for
-// nothing but metadata. Objects are decoded one by one as they are taken, straight from the body of the response.
+// The object's type decides the representation. Go types of the API come as protobuf if the type and the server support
+// it, else as JSON. *unstructured.Unstructured comes as JSON. For *metav1.PartialObjectMetadata the server sends only
+// metadata. Objects are decoded one by one, when they are asked for, straight from the body of the response.
 type RESTListerWatcher[T objects.Object] struct {
 	client rest.Interface
 	o      RESTOptions
@@ -57,10 +56,10 @@ type RESTListerWatcher[T objects.Object] struct {
 	read   *atomic.Int64
 }
 
-// BytesRead is how much was read from the server, decompressed.
+// BytesRead returns the number of decompressed bytes read from the server.
 func (lw *RESTListerWatcher[T]) BytesRead() int64 { return lw.read.Load() }
 
-// countedBody adds what is read to a count.
+// countedBody counts the bytes read.
 type countedBody struct {
 	io.ReadCloser
 	read *atomic.Int64
@@ -72,9 +71,8 @@ func (b countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NewRESTListerWatcher returns a ListerWatcher over client. Of the client only the transport and base URL are used:
-// not its group and version, its codecs, or its rate limiter (an informer makes few requests, and has a backoff of
-// its own).
+// NewRESTListerWatcher returns a ListerWatcher that uses the transport and base URL of client. It does not use the
+// client's group and version, its codecs or its rate limiter: an informer makes few requests and has its own backoff.
 func NewRESTListerWatcher[T objects.Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
 	if misuse.IsNil(client) {
 		panic(
@@ -101,7 +99,7 @@ func NewRESTListerWatcher[T objects.Object](client rest.Interface, o RESTOptions
 	return &RESTListerWatcher[T]{client: client, o: o, decode: d, read: new(atomic.Int64)}
 }
 
-// request begins a request for the resource.
+// request returns a GET request for the resource.
 func (lw *RESTListerWatcher[T]) request(kind wire.AnswerKind) *rest.Request {
 	r := lw.o.Resource
 	root := []string{"apis", r.Group, r.Version}
@@ -161,16 +159,15 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 	return ListResult{ResourceVersion: m.ResourceVersion, Continue: m.Continue}, err
 }
 
-// ErrNotSharded says that a list was not restricted to a shard although it was asked to be.
+// ErrNotSharded reports that the server ignored the shard selector of a list. Lists of metadata only do not show this.
 //
-// Source: ListMeta.ShardInfo of k8s.io/apimachinery v0.37.2 (KEP-5866). Lists of metadata only do not carry it:
-// there nothing can tell.
+// Source: ListMeta.ShardInfo of k8s.io/apimachinery v0.37.2 (KEP-5866).
 var ErrNotSharded = errors.New("the server ignored the shard selector")
 
 // Watch is described at [ListerWatcher].
 func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watch[T], error) {
 	if o.SendInitialEvents && lw.o.ShardSelector != "" {
-		// Only a list reports whether it is a shard.
+		// Only a list shows whether the server knows shards.
 		one := ListOptions{Limit: 1, Unreadable: func(*objects.DecodeError) {}}
 		if _, err := lw.List(ctx, one, func(T) error { return nil }); err != nil {
 			return nil, err
@@ -185,7 +182,7 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 			string(metav1.ResourceVersionMatchNotOlderThan))
 	}
 	if o.Timeout > 0 {
-		// Rounded up: a timeout of nothing would be none.
+		// Rounded up: 0 would mean no timeout.
 		req.Param("timeoutSeconds", strconv.FormatInt(int64((o.Timeout+time.Second-1)/time.Second), 10))
 	}
 	body, err := req.Stream(ctx)
@@ -205,11 +202,11 @@ type restWatch[T objects.Object] struct {
 	o      wire.Options
 	body   io.ReadCloser
 	in     *bufio.Reader
-	// frames reads the next frame; nil until the first byte told the encoding.
+	// frames is nil until the first byte has shown the encoding.
 	frames wire.FrameReader
 }
 
-// Next is described at [Watch]. The body belongs to the ctx given to Watch, whose end makes the read fail.
+// Next is described at [Watch]. It blocks in a read of the body, which fails when the ctx given to Watch ends.
 func (w *restWatch[T]) Next(ctx context.Context) (ev Event[T], err error) {
 	if w.frames == nil {
 		first, err := w.in.Peek(1)
@@ -228,7 +225,7 @@ func (w *restWatch[T]) Next(ctx context.Context) (ev Event[T], err error) {
 // Close is described at [Watch].
 func (w *restWatch[T]) Close() error { return w.body.Close() }
 
-// ended prefers the context's reason to what the connection made of it.
+// ended replaces the error of a connection by the cause of ctx, if ctx has ended.
 func ended(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, io.EOF) {
 		return cause
@@ -236,7 +233,7 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// event makes an event of a frame.
+// event decodes a frame into an event.
 func event[T objects.Object](d *wire.Decoder[T], f wire.Frame, o wire.Options) (ev Event[T], err error) {
 	ev.Type = EventType(f.Kind)
 	switch ev.Type {
