@@ -101,6 +101,11 @@ check: generated ## formatting, vet, staticcheck, the rules of the tree, generat
 	@for m in $(MODULES) inspect/page/browser; do echo "== check $$m"; (cd $$m && $(CURDIR)/bin/lint ./... && go mod tidy -diff); done
 	go test ./internal/archtest
 
+.PHONY: map
+map: ## what a reader of the path has to hold: for each package its types, what only forwards, and the longest ways to a change of state
+	@cd tools && go build -o ../bin/map ./map
+	@bin/map
+
 .PHONY: api
 api: ## write the lists of public names in docs/api anew
 	go test ./internal/archtest -run 'TestAPI$$' -count 1 -update

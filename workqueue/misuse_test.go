@@ -10,13 +10,13 @@ import (
 
 func TestMisuse(t *testing.T) {
 	type limiter = workqueue.RateLimiter[string]
-	var null *struct{ limiter }
+	var nobody *struct{ limiter }
 	misusetest.Run(t, []misusetest.Call{
 		misusetest.Of("NewMaxOfRateLimiter",
 			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string]() }),
 			"no limiters given"),
 		misusetest.Of("NewMaxOfRateLimiter of nil",
-			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string](null) }),
+			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string](nobody) }),
 			"limiter 1 is nil"),
 		misusetest.Of("NewMaxWaitRateLimiter",
 			misusetest.Constructs(func() limiter { return workqueue.NewMaxWaitRateLimiter[string](nil, time.Second) }),

@@ -6,8 +6,9 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
-// run describes a run of a key: it becomes an [Item] when the key is handed out. Records of runs are reused. The entry
-// owns the record until the key is handed out; then the worker does until Done, because it may read Item.Causes.
+// run describes a run of a key that is wanted or goes on: what becomes an [Item] when the key is handed out. Records of
+// runs are reused. The entry owns the record until the key is handed out, then the worker does, which reads
+// Item.Causes, until Done.
 type run[K comparable] struct {
 	// Run is what an [Order] sees of it. Invariant: Key and ID are those of the entry.
 	order.Run[K]
@@ -32,7 +33,7 @@ func (q *Queue[K]) describeLocked(e handle[K], a *add[K]) {
 	if e.ready() {
 		q.ready.touch(next, before)
 	}
-	if a.caused && len(next.causes) < q.maxCauses { // The oldest are kept: they show how it began.
+	if a.caused && len(next.causes) < q.maxCauses { // The oldest are kept: they tell what began it.
 		next.causes = append(next.causes, a.cause)
 	} else if a.caused {
 		next.dropped++
@@ -52,7 +53,7 @@ func (q *Queue[K]) beginLocked(e handle[K], item *Item[K]) work[K] {
 	}
 	e.run = nil
 	if q.group != nil && e.delays[scheduledAdd] != none {
-		q.runLocked(e).Group = w.run.Group // When the delay expires, the lock is held, and group must not be called.
+		q.runLocked(e).Group = w.run.Group // The delay expires under the lock, when the group cannot be asked for.
 	}
 	return w
 }
@@ -84,14 +85,14 @@ func (q *Queue[K]) runLocked(e handle[K]) *run[K] {
 	return e.run
 }
 
-// recycleLocked takes back the record of a run that is done or was cancelled.
-func (q *Queue[K]) recycleLocked(r *run[K]) {
-	if r == nil || len(q.spare) == keepSpare {
+// recycleLocked takes back the record of a run that is over or will not be.
+func (q *Queue[K]) recycleLocked(over *run[K]) {
+	if over == nil || len(q.spare) == keepSpare {
 		return
 	}
-	clear(r.causes)
-	*r = run[K]{causes: r.causes[:0]}
-	q.spare = append(q.spare, r)
+	clear(over.causes)
+	*over = run[K]{causes: over.causes[:0]}
+	q.spare = append(q.spare, over)
 }
 
 // reclaimLocked takes back what an entry no longer needs: the record of the next run if no run is wanted, and the entry

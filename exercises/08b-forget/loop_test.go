@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// queue records how long the key has to wait.
+// queue notes how long the key must wait.
 type queue struct {
 	failures int
 	wait     time.Duration

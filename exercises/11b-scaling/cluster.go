@@ -1,7 +1,6 @@
 package scaling
 
-// Deployment is what a user asks for: Replicas Pods, of which MaxUnavailable may be missing during a rollout, and
-// MaxSurge more than that may exist.
+// Deployment is what a user asks for. Of its Pods, MaxUnavailable may be missing, and MaxSurge may be too many.
 type Deployment struct {
 	Version                            string
 	Replicas, MaxSurge, MaxUnavailable int
@@ -11,7 +10,7 @@ type Deployment struct {
 type Set struct {
 	Version         string
 	Size, Available int
-	// Desired and Max are annotations. They have the Deployment's Replicas, and Replicas+MaxSurge, at the last write.
+	// Desired and Max are annotations: the Deployment's Replicas, and Replicas+MaxSurge, when the Set was last written.
 	Desired, Max int
 }
 
@@ -19,11 +18,11 @@ type Set struct {
 type Cluster struct {
 	Deployment Deployment
 	Sets       []*Set
-	// Writes counts the calls of Write.
+	// Writes counts what was written.
 	Writes int
 }
 
-// Write sets the size of a ReplicaSet and updates its annotations.
+// Write sets the size of a ReplicaSet, and brings its annotations up to date.
 func (c *Cluster) Write(s *Set, size int) {
 	c.Writes++
 	s.Size, s.Available = size, min(s.Available, size)

@@ -254,7 +254,8 @@ func TestReconcilesThatEndWhileStopping(t *testing.T) {
 	}
 }
 
-// TestStepsBeforeRun: a manager may start a controller before the Exporter. Its first reconcile has a span all the same.
+// TestStepsBeforeRun: a manager may start a controller before the Exporter. Its first reconcile has a span all the
+// same.
 func TestStepsBeforeRun(t *testing.T) {
 	inspector, memory := inspect.New(inspect.Options{}), tracetest.NewInMemoryExporter()
 	e := opentelemetry.New(inspector, sdk.NewTracerProvider(sdk.WithSyncer(memory)), opentelemetry.Options{})

@@ -2,7 +2,7 @@ package forget
 
 import "time"
 
-// Queue has the methods of a queue that the loop needs.
+// Queue is what the loop needs of a queue.
 type Queue interface {
 	// AddAfter adds the key after d.
 	AddAfter(key string, d time.Duration)
@@ -12,11 +12,10 @@ type Queue interface {
 	Forget(key string)
 }
 
-// Result is the result of a reconcile that did not fail. RequeueAfter is the time after which the key runs again; zero
-// if it need not.
+// Result says when a key runs again that did not fail.
 type Result struct{ RequeueAfter time.Duration }
 
-// settle decides when a key that was reconciled runs again.
+// settle decides what becomes of a key that was reconciled.
 func settle(q Queue, key string, result Result, err error) {
 	switch {
 	case err != nil:
