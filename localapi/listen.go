@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/internal/connections"
+	"github.com/flyball-dev/flyball/internal/loopback"
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
@@ -48,7 +49,7 @@ func split(addr string) (host, port string, err error) {
 	if host == "" || host == "localhost" {
 		host = "127.0.0.1"
 	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+	if !loopback.Host(host) {
 		return "", "", fmt.Errorf("%q: not a loopback address", addr)
 	}
 	return host, port, nil

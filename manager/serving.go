@@ -62,11 +62,7 @@ func (o Options) validateServing() error {
 
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && loopback.Host(host)
 }
 
 // tlsConfig returns nil for plain HTTP.

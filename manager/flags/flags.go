@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
+	"github.com/flyball-dev/flyball/internal/loopback"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -196,7 +197,7 @@ func (f *Flags) validateInspect() error {
 		return fmt.Errorf("--profiling serves profiles at %s, --inspect-address at %s: leave --profiling out, or give "+
 			"both the same address", f.address(), f.InspectAddress)
 	}
-	if s := f.serving(); !isLoopback(host) && !s.Review && !s.Insecure {
+	if s := f.serving(); !loopback.Host(host) && !s.Review && !s.Insecure {
 		return fmt.Errorf("--inspect-address %s is not loopback: give --tls-cert-file and --tls-private-key-file, and "+
 			"readers need a token; or --insecure-serving, to show objects to everyone who can reach the address",
 			f.InspectAddress)
@@ -207,15 +208,10 @@ func (f *Flags) validateInspect() error {
 // address is where health, metrics and profiles are served.
 func (f *Flags) address() string { return net.JoinHostPort(f.BindAddress, strconv.Itoa(f.Port)) }
 
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // serving returns how all addresses are served.
 func (f *Flags) serving() manager.Serving {
 	s := manager.Serving{CertFile: f.CertFile, KeyFile: f.KeyFile, Insecure: f.Insecure}
-	s.SelfSigned = f.CertFile == "" && !isLoopback(f.BindAddress) && !f.Insecure
+	s.SelfSigned = f.CertFile == "" && !loopback.Host(f.BindAddress) && !f.Insecure
 	s.Review = (s.SelfSigned || f.CertFile != "") && !f.Insecure
 	return s
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/internal/certs"
+	"github.com/flyball-dev/flyball/internal/loopback"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/cel"
@@ -214,7 +215,7 @@ func CheckLoopback(flag, addr string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !loopback.Host(host) {
 		return fmt.Errorf("%s %s: it must be a loopback address", flag, addr)
 	}
 	return nil
