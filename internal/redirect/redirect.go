@@ -6,8 +6,20 @@ import (
 )
 
 // Refuse is a wrapper for the method Wrap of a rest.Config. It fails requests that a redirect would send to another
-// scheme or host.
-func Refuse(next http.RoundTripper) http.RoundTripper { return &transport{next} }
+// scheme or host. It returns next if that, or a transport below, does so already: a client may be made from the config
+// of a manager.
+func Refuse(next http.RoundTripper) http.RoundTripper {
+	for below := next; ; {
+		if _, ok := below.(*transport); ok {
+			return next
+		}
+		wrapper, ok := below.(interface{ WrappedRoundTripper() http.RoundTripper })
+		if !ok {
+			return &transport{next}
+		}
+		below = wrapper.WrappedRoundTripper()
+	}
+}
 
 type transport struct{ next http.RoundTripper }
 
