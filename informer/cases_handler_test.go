@@ -19,6 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/internal/heapsize"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
@@ -49,14 +50,6 @@ func TestCrashOnPanic(t *testing.T) {
 	}
 }
 
-// heap is what is alive now.
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
 // TestChurnWithStuckHandlerIsBounded (case 20): every object changes ten times while a handler is stuck; two states
 // of each are held for it, not ten.
 func TestChurnWithStuckHandlerIsBounded(t *testing.T) {
@@ -75,7 +68,7 @@ func TestChurnWithStuckHandlerIsBounded(t *testing.T) {
 		synctest.Wait()
 		_ = c.take()
 		s.compact()
-		before := heap()
+		before := heapsize.Now()
 		for i := range 10 * objects {
 			s.put("pod" + strconv.Itoa(i%objects))
 			if i%100 == 99 {
@@ -84,7 +77,7 @@ func TestChurnWithStuckHandlerIsBounded(t *testing.T) {
 				s.compact()
 			}
 		}
-		if after := heap(); after > 3*before {
+		if after := heapsize.Now(); after > 3*before {
 			t.Errorf("%d bytes before, %d after", before, after)
 		}
 		if st := stuck.Stats(); st.Pending > 2*objects {
@@ -148,14 +141,14 @@ func (b *bulk) Close() error { return nil }
 // beside the old.
 func TestRelistPeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var peak uint64
+		var peak int
 		b := &bulk{objects: 2000, version: 1, during: func() {}, expire: make(chan struct{})}
 		inf := NewSharedInformer[object](b, Options[object]{})
-		empty := heap()
+		empty := heapsize.Now()
 		defer start(t, inf.Run)()
 		synctest.Wait()
-		live := heap() - empty
-		b.during = func() { peak = max(peak, heap()-empty) }
+		live := heapsize.Now() - empty
+		b.during = func() { peak = max(peak, heapsize.Now()-empty) }
 		relist := func() float64 {
 			peak = 0
 			b.expire <- struct{}{}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/objects"
+	"github.com/flyball-dev/flyball/internal/heapsize"
 )
 
 // answering returns a source of pods whose every request is answered by body.
@@ -177,10 +178,10 @@ func TestJSONListIsNotHeld(t *testing.T) {
 	body.Truncate(body.Len() - 1)
 	body.WriteString(`]}`)
 	lw := answering(t, "application/json", body.Bytes())
-	before, n, peak := heap(), 0, uint64(0)
+	before, n, peak := heapsize.Now(), 0, 0
 	must(lw.List(t.Context(), listwatch.ListOptions{}, func(*corev1.Pod) error {
 		if n++; n%(items/4) == 0 {
-			peak = max(peak, heap())
+			peak = max(peak, heapsize.Now())
 		}
 		return nil
 	}))

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/flyball-dev/flyball/internal/heapsize"
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
@@ -55,7 +56,7 @@ type soak struct {
 	// gate holds up the handler that is stuck; closed in the end.
 	gate chan struct{}
 	// baseline is the heap when the cache has synced, peak the most that was sampled.
-	baseline, peak uint64
+	baseline, peak int
 	watermark      string
 	table          strings.Builder
 	rows           *tabwriter.Writer
@@ -97,7 +98,7 @@ func (s *soak) run() {
 	stop := start(s.t, s.inf.Run)
 	must(0, s.inf.WaitForSync(s.t.Context()))
 	synctest.Wait()
-	s.baseline = heap()
+	s.baseline = heapsize.Now()
 	s.sample(0)
 	for began := time.Now(); time.Since(began) < s.size.lasts; {
 		s.second()
@@ -142,7 +143,7 @@ func (s *soak) second() {
 // sample notes how it goes, and looks at what must hold all the time.
 func (s *soak) sample(at time.Duration) {
 	synctest.Wait()
-	h := heap()
+	h := heapsize.Now()
 	s.peak = max(s.peak, h)
 	if limit := 3*s.baseline + 8<<20; h > limit {
 		s.t.Errorf("after %v: the heap is %d MiB, at first it was %d", at, h>>20, s.baseline>>20)

@@ -11,17 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flyball-dev/flyball/internal/heapsize"
 	"github.com/flyball-dev/flyball/localapi"
 )
-
-// heap returns the size of the heap after a collection.
-func heap() int {
-	runtime.GC()
-	runtime.GC() // what pools have let go at the first
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
-}
 
 // TestHistoryIsBoundedInBytes: many small changes of a large object hold no more than HistoryBytes and what is decoded
 // and encoded of them, although a watch follows. A watch sees every change.
@@ -35,7 +27,7 @@ func TestHistoryIsBoundedInBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	before := heap()
+	before := heapsize.Now()
 	for n := range patches {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, n)
 		changed, err := maps.Patch(t.Context(), "large", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -47,7 +39,7 @@ func TestHistoryIsBoundedInBytes(t *testing.T) {
 			t.Fatalf("after change %d the watch got %+v", n, event)
 		}
 	}
-	if grown := heap() - before; grown > 4*limit {
+	if grown := heapsize.Now() - before; grown > 4*limit {
 		t.Errorf("%d changes of %d bytes hold %d MB, want at most %d", patches, size, grown>>20, 4*limit>>20)
 	}
 	if w, err = maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: created.ResourceVersion}); err != nil {

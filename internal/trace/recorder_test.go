@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flyball-dev/flyball/internal/heapsize"
 )
 
 func pod(name, version string) *corev1.Pod {
@@ -91,13 +92,13 @@ func TestStatesAreBoundedInBytes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := New(Options{StateBytes: limit})
-			before, old := heap(), state(0)
+			before, old := heapsize.Now(), state(0)
 			for n := range 420 {
 				changed := state(n + 1)
 				r.Changed("things", "", "Update", false, old, changed, time.Now())
 				old = changed
 			}
-			if grown := heap() - before; grown > 2*limit {
+			if grown := heapsize.Now() - before; grown > 2*limit {
 				t.Errorf("the states hold %d MB, want at most %d", grown>>20, 2*limit>>20)
 			}
 			steps, _ := r.Steps(Subject{Resource: "things", Namespace: "ns", Name: "a"})
@@ -112,15 +113,6 @@ func TestStatesAreBoundedInBytes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// heap returns the size of the heap after a collection.
-func heap() int {
-	runtime.GC()
-	runtime.GC() // what pools have let go at the first
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }
 
 // TestErrorsAreShort: a step has the beginning of an error's text, and not the error.

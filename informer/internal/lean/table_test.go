@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/internal/heapsize"
 )
 
 // TestFieldIsJudgedAgain: the values of a field that do not recur are not looked up for a time. When they have begun
@@ -41,15 +43,6 @@ func TestFieldIsJudgedAgain(t *testing.T) {
 	}
 }
 
-// heap returns the size of the heap after a collection.
-func heap() int {
-	runtime.GC()
-	runtime.GC() // what the first has found unreachable through pools
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
-}
-
 // TestSharedPartsAreBoundedInBytes: a large object that changes again and again leaves no more parts than mostBytes.
 // Each state is decoded twice, because only what comes twice is kept.
 func TestSharedPartsAreBoundedInBytes(t *testing.T) {
@@ -80,7 +73,7 @@ func TestSharedPartsAreBoundedInBytes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := NewDecoder()
-			before := heap()
+			before := heapsize.Now()
 			for n := range 200 {
 				for range 2 {
 					if err := decode(d, n); err != nil {
@@ -88,7 +81,7 @@ func TestSharedPartsAreBoundedInBytes(t *testing.T) {
 					}
 				}
 			}
-			grown := heap() - before
+			grown := heapsize.Now() - before
 			if kept := d.parts.bytes + d.trees.bytes; kept == 0 || kept > mostBytes {
 				t.Errorf("the parts have %d bytes, want some and at most %d", kept, mostBytes)
 			}
