@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/flyball-dev/flyball/internal/bodies"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/admission"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
@@ -61,6 +62,9 @@ type Server struct {
 	inFlight sync.WaitGroup
 }
 
+// maxBodies bounds the bodies of all requests under way.
+const maxBodies = 128 << 20
+
 // New returns a server. It starts nothing: a server has no goroutine until a request arrives.
 func New(o Options) (*Server, error) {
 	o.Tenant = cmp.Or(o.Tenant, DefaultTenant)
@@ -102,7 +106,8 @@ func New(o Options) (*Server, error) {
 		s.custom.cel = o.CEL
 	}
 	s.handler = &handlers.API{
-		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Managers: s.env.Managers,
+		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Bodies: bodies.New(maxBodies),
+		Managers:         s.env.Managers,
 		Admission:        admission.Chain{&s.webhooks.mutating, &s.policies.validating, &s.webhooks.validating},
 		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
 		Group: hasGroup(o.definitions),

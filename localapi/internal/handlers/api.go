@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/internal/bodies"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -25,17 +24,17 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// maxBody bounds a request's body, as in a kube-apiserver, and maxBodies those of all requests under way.
-const (
-	maxBody   = 3 << 20
-	maxBodies = 128 << 20
-)
+// maxBody bounds a request's body, as in a kube-apiserver.
+const maxBody = 3 << 20
 
 // API serves resources.
 type API struct {
 	Codec *codec.Codec
 	Gate  gate.Gate // nil: everything passes
 	Audit *audit.Log
+
+	// Bodies bounds the bodies of all requests under way.
+	Bodies *bodies.Budget
 
 	// Resource returns the resource of a path, or nil if there is none.
 	Resource func(schema.GroupVersionResource) *registry.Resource
@@ -60,8 +59,6 @@ type API struct {
 
 	// Stopping is closed when the server closes. Watches then end.
 	Stopping <-chan struct{}
-
-	bodies atomic.Int64 // the bytes of the bodies of all requests under way, at most maxBodies
 }
 
 // ServeHTTP answers a request.
@@ -73,7 +70,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, target, err := parseRequest(r, query)
 	x := &exchange{api: a, w: w, r: r, query: query, info: info, target: target}
 	defer x.recoverPanic()
-	defer x.dropBody()
+	defer func() {
+		if x.releaseBody != nil {
+			x.releaseBody()
+		}
+	}()
 	if err != nil {
 		x.unreadable(err)
 		return
@@ -176,9 +177,9 @@ type exchange struct {
 	asOf int64
 
 	// body and bodyErr are what readBody returned; both are nil before.
-	body      []byte
-	bodyErr   error
-	bodyBytes int64 // what is counted for it in the API's bodies
+	body        []byte
+	bodyErr     error
+	releaseBody func() // makes room for the bodies of others; nil before readBody
 
 	sentName string // name of the object in a create's body
 	dryRun   bool   // requested in a delete's body
@@ -242,23 +243,11 @@ func (x *exchange) readBody() ([]byte, error) {
 	if x.body != nil || x.bodyErr != nil {
 		return x.body, x.bodyErr
 	}
-	if x.bodyBytes = x.r.ContentLength; x.bodyBytes < 0 || x.bodyBytes > maxBody {
-		x.bodyBytes = maxBody
+	x.body, x.releaseBody, x.bodyErr = x.api.Bodies.Read(x.r.Body, maxBody)
+	if errors.Is(x.bodyErr, bodies.ErrFull) {
+		x.bodyErr = apierrors.NewTooManyRequests(x.bodyErr.Error()+": try again later", 1)
 	}
-	if x.api.bodies.Add(x.bodyBytes) > maxBodies {
-		x.dropBody()
-		x.bodyErr = apierrors.NewTooManyRequests(fmt.Sprintf("the bodies of the requests under way have %d MiB: try "+
-			"again later", maxBodies>>20), 1)
-		return nil, x.bodyErr
-	}
-	x.body, x.bodyErr = io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
 	return x.body, x.bodyErr
-}
-
-// dropBody makes room for the bodies of others.
-func (x *exchange) dropBody() {
-	x.api.bodies.Add(-x.bodyBytes)
-	x.bodyBytes = 0
 }
 
 // answer performs the operation.

@@ -8,14 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/bodies"
 )
 
 // maxTimeout is the longest that an API server waits for a webhook.
@@ -58,67 +58,40 @@ func NotFound(err error) error { return problem{http.StatusNotFound, err.Error()
 // Errors: the request has another method or media type than a review has; the body is empty, or has more than limit
 // bytes, or cannot be read; there is no room.
 func Read(r *http.Request, limit int64) (body []byte, release func(), err error) {
-	counted := &counter{in: r.Body}
-	if body, err = read(r, counted, limit); err != nil {
-		counted.release()
-		return nil, func() {}, err
+	if r.Method != http.MethodPost && r.Method != "" {
+		return nil, nil, problem{http.StatusMethodNotAllowed, "this is a webhook of an API server: it answers only POST"}
 	}
-	return body, counted.release, nil
+	sent := cmp.Or(r.Header.Get("Content-Type"), "application/json")
+	if media, _, err := mime.ParseMediaType(sent); err != nil || media != "application/json" {
+		return nil, nil, problem{
+			http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type is %q, want application/json", sent),
+		}
+	}
+	if r.Body != nil {
+		body, release, err = underWay.Read(r.Body, limit)
+	}
+	switch {
+	case errors.Is(err, bodies.ErrFull):
+		return nil, nil, problem{http.StatusServiceUnavailable, fmt.Sprintf("the bodies of the requests under way have "+
+			"more than %d MiB: try again later", mostBytes>>20)}
+	case err != nil:
+		return nil, nil, fmt.Errorf("read the body: %w", err)
+	case len(body) == 0:
+		return nil, nil, errors.New("the body is empty, want a review in JSON")
+	case int64(len(body)) > limit:
+		release()
+		return nil, nil, problem{
+			http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than the limit of %d bytes", limit),
+		}
+	}
+	return body, release, nil
 }
 
 // mostBytes bounds the bodies of all requests under way in the process. Decoded, and encoded again, they take several
 // times as much.
 const mostBytes = 256 << 20
 
-var underWay atomic.Int64
-
-// counter counts what is read of a body. What a client announces and does not send takes no room from others.
-type counter struct {
-	in   io.Reader
-	read int64
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.in.Read(p)
-	c.read += int64(n)
-	if underWay.Add(int64(n)) > mostBytes {
-		return n, problem{http.StatusServiceUnavailable, fmt.Sprintf("the bodies of the requests under way have more "+
-			"than %d MiB: try again later", mostBytes>>20)}
-	}
-	return n, err
-}
-
-func (c *counter) release() {
-	underWay.Add(-c.read)
-	c.read = 0
-}
-
-func read(r *http.Request, from io.Reader, limit int64) ([]byte, error) {
-	if r.Method != http.MethodPost && r.Method != "" {
-		return nil, problem{http.StatusMethodNotAllowed, "this is a webhook of an API server: it answers only POST"}
-	}
-	sent := cmp.Or(r.Header.Get("Content-Type"), "application/json")
-	if media, _, err := mime.ParseMediaType(sent); err != nil || media != "application/json" {
-		return nil, problem{
-			http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type is %q, want application/json", sent),
-		}
-	}
-	if r.Body == nil {
-		return nil, errors.New("the body is empty, want a review in JSON")
-	}
-	body, err := io.ReadAll(io.LimitReader(from, limit+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read the body: %w", err)
-	case len(body) == 0:
-		return nil, errors.New("the body is empty, want a review in JSON")
-	case int64(len(body)) > limit:
-		return nil, problem{
-			http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than the limit of %d bytes", limit),
-		}
-	}
-	return body, nil
-}
+var underWay = bodies.New(mostBytes)
 
 // Refuse answers a request that is no review. The body is a metav1.Status: the API server shows its message to the user
 // whose operation it is.
