@@ -20,8 +20,8 @@
 //     of negative priority let the others pass, but at most nine at a time.
 //   - Delays expire in the order of their deadlines; delays with the same deadline expire in the order in which
 //     they were set.
-//   - Add cancels a delay that the loop itself set (a retry or a periodic run). It never cancels a delay set by
-//     AddAfter.
+//   - Add cancels a requeue delay, which the loop itself set for a retry or a periodic run. It never cancels a
+//     scheduled add, which AddAfter set.
 //   - When ShutDown or Drain returns, no goroutine of the queue is left. Before that there is at most one, while a
 //     delay expires.
 //

@@ -9,9 +9,9 @@ import (
 type shutdown struct {
 	// begun: the queue ignores adds.
 	begun bool
-	// over is closed when no key is ready or processing, or by ShutDown, to end the Drains that wait. It is nil if no
-	// Drain waits.
-	over chan struct{}
+	// drained is closed to release the Drains that wait: when no key is ready or processing, or by ShutDown. It is nil
+	// if no Drain waits.
+	drained chan struct{}
 }
 
 // ShutDown stops intake: the queue ignores every later add, and drops pending delays. Keys that are ready, or that were
@@ -20,7 +20,7 @@ type shutdown struct {
 func (q *Queue[K]) ShutDown() {
 	q.mu.Lock()
 	q.stopIntakeLocked()
-	q.endDrainsLocked()
+	q.releaseDrainsLocked()
 	q.mu.Unlock()
 	q.delayed.running.Wait()
 }
@@ -41,21 +41,21 @@ func (q *Queue[K]) ShuttingDown() bool {
 func (q *Queue[K]) Drain(ctx context.Context) error {
 	q.mu.Lock()
 	q.stopIntakeLocked()
-	if q.shutdown.over == nil {
-		q.shutdown.over = make(chan struct{})
+	if q.shutdown.drained == nil {
+		q.shutdown.drained = make(chan struct{})
 	}
-	over := q.shutdown.over
+	drained := q.shutdown.drained
 	q.reportDrainedLocked()
 	q.mu.Unlock()
 	q.delayed.running.Wait()
 
 	cause := ErrShutDown
 	select {
-	case <-over:
+	case <-drained:
 	case <-ctx.Done():
 		cause = ctx.Err()
 	}
-	return q.left(cause)
+	return q.drainError(cause)
 }
 
 // stopIntakeLocked is the first step of ShutDown and of Drain.
@@ -71,22 +71,22 @@ func (q *Queue[K]) stopIntakeLocked() {
 
 // reportDrainedLocked releases the waiting Drains if no key is left. No key is added after that.
 func (q *Queue[K]) reportDrainedLocked() {
-	if q.shutdown.over != nil && q.ready.len() == 0 && len(q.processing) == 0 {
-		q.endDrainsLocked()
+	if q.shutdown.drained != nil && q.ready.len() == 0 && len(q.processing) == 0 {
+		q.releaseDrainsLocked()
 	}
 }
 
-// endDrainsLocked releases the waiting Drains.
-func (q *Queue[K]) endDrainsLocked() {
-	if q.shutdown.over != nil {
-		close(q.shutdown.over)
-		q.shutdown.over = nil
+// releaseDrainsLocked releases the waiting Drains.
+func (q *Queue[K]) releaseDrainsLocked() {
+	if q.shutdown.drained != nil {
+		close(q.shutdown.drained)
+		q.shutdown.drained = nil
 	}
 }
 
-// left returns a DrainError that lists the keys in the queue, or nil if there are none. It lists a key that is
-// processing and was added again once.
-func (q *Queue[K]) left(cause error) error {
+// drainError returns a DrainError that lists the keys in the queue, or nil if there are none. A key that is dirty and
+// processing is listed once.
+func (q *Queue[K]) drainError(cause error) error {
 	q.mu.Lock()
 	queued := make([]K, 0, q.ready.len())
 	for id := range q.ready.all() {

@@ -37,10 +37,10 @@ type AddOptions struct {
 	// RateLimited asks the rate limiter for a delay, as [Queue.AddRateLimited] does. The longer of that delay and After
 	// counts.
 	RateLimited bool
-	// Requeue marks After as a delay of the loop's own, as [Queue.RequeueAfter] does. RateLimited implies it.
+	// Requeue makes After a requeue delay, as [Queue.RequeueAfter] does. RateLimited implies it.
 	Requeue bool
-	// Earliest keeps an earlier delay of the loop's own, which this one would otherwise replace. So of several delays
-	// the earliest counts.
+	// Earliest keeps an earlier requeue delay, which this one would otherwise replace. So the earliest of several
+	// delays counts.
 	Earliest bool
 	// Priority is the key's priority; higher runs first, if the queue's order knows priorities. Without an Order it
 	// counts only whether it is negative. Nil means 0. A key that is added several times before it runs has the highest

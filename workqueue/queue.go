@@ -3,7 +3,6 @@ package workqueue
 import (
 	"cmp"
 	"context"
-	"math"
 	"time"
 
 	"github.com/flyball-dev/flyball/workqueue/internal/combining"
@@ -62,13 +61,12 @@ type Queue[K comparable] struct {
 }
 
 // Add makes the key ready. If the key is being processed, it becomes ready again as soon as it is done. Add cancels the
-// delay that the loop itself set for the key ([Queue.AddRateLimited], [Queue.RequeueAfter]). After ShutDown it does
-// nothing.
+// key's requeue delay, which [Queue.AddRateLimited] or [Queue.RequeueAfter] set. After ShutDown it does nothing.
 func (q *Queue[K]) Add(key K) { q.submit(key, &add[K]{}) }
 
 // submit executes the add of any Add method. It computes the hash, which can panic, and the group, which is the user's
-// code, before it takes the lock. If another goroutine has the lock, submit does not wait for it but leaves the add to
-// that goroutine: this makes Add three to four times as fast beside many workers (docs/decisions/0012-contention.md).
+// code, before it takes the lock. If another goroutine has the lock, submit does not wait but delegates the add to that
+// goroutine: this makes Add about four times as fast beside many workers (docs/decisions/0012-contention.md).
 func (q *Queue[K]) submit(key K, a *add[K]) {
 	a.key, a.hash = key, q.entries.hash(key)
 	if q.group != nil {
@@ -87,13 +85,7 @@ func (q *Queue[K]) addLocked(a *add[K]) {
 		return
 	}
 	e := q.entries.obtain(a.key, a.hash)
-	if a.described || e.run != nil {
-		q.describeLocked(e, a)
-	}
-	if a.failed {
-		q.retries++
-		e.attempt = min(e.attempt, math.MaxUint16-1) + 1
-	}
+	q.describeLocked(e, a)
 	if a.after > 0 {
 		q.delayLocked(e, a)
 	} else {
@@ -139,7 +131,7 @@ func (q *Queue[K]) getLocked(ctx context.Context, item *Item[K]) error {
 		return err
 	}
 	for !q.ready.canPop() {
-		if q.overLocked() {
+		if q.endedLocked() {
 			q.wakeLocked()
 			return ErrShutDown
 		}

@@ -1,6 +1,7 @@
 package workqueue
 
 import (
+	"math"
 	"time"
 
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
@@ -20,9 +21,24 @@ type run[K comparable] struct {
 // keepSpare is how many unused records a queue keeps.
 const keepSpare = 1024
 
-// describeLocked records what an add says about the key's next run. A key that is added several times has the highest
-// of its priorities.
+// describeLocked records what an add says about the key's next run. It is short enough to be inlined, because a plain
+// add says nothing.
 func (q *Queue[K]) describeLocked(e handle[K], a *add[K]) {
+	if a.described || a.failed || e.run != nil {
+		q.recordLocked(e, a)
+	}
+}
+
+// recordLocked counts a failure, and merges an add into the record of the key's next run. A key that is added several
+// times has the highest of its priorities.
+func (q *Queue[K]) recordLocked(e handle[K], a *add[K]) {
+	if a.failed {
+		q.retries++
+		e.attempt = min(e.attempt, math.MaxUint16-1) + 1
+	}
+	if !a.described && e.run == nil {
+		return
+	}
 	wanted := e.wanted()
 	next := q.runLocked(e)
 	next.Group = a.group

@@ -23,7 +23,7 @@ type KeyView[K comparable] struct {
 	// Time is how long the key has been ready or processing, if the queue measures time. For a delay it is the time
 	// left.
 	Time time.Duration
-	// Requeue reports whether the loop itself set the delay, for a retry or a periodic run.
+	// Requeue reports whether a delay is a requeue delay, for a retry or a periodic run, rather than a scheduled add.
 	Requeue bool
 	// Causes are the reasons for the run. The caller owns the slice.
 	Causes []Cause

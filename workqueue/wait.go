@@ -15,13 +15,13 @@ func (q *Queue[K]) wakeLocked() {
 }
 
 func (q *Queue[K]) wakeNextLocked() {
-	if q.ready.canPop() || q.overLocked() {
+	if q.ready.canPop() || q.endedLocked() {
 		q.waiting.Wake()
 	}
 }
 
-// overLocked reports whether Get returns ErrShutDown.
-func (q *Queue[K]) overLocked() bool { return q.shutdown.begun && q.ready.len() == 0 }
+// endedLocked reports whether the queue is shut down and has nothing left to hand out.
+func (q *Queue[K]) endedLocked() bool { return q.shutdown.begun && q.ready.len() == 0 }
 
 // waitLocked releases the lock and waits until it is woken to look for a key, or until ctx is done, in which case it
 // returns ctx's error. It returns with the lock held.
