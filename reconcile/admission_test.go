@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // gauge counts the reconciles in flight, from inside the reconciler.
@@ -237,4 +238,70 @@ func stopUnderLoad(t *testing.T, random *rand.Rand) {
 			t.Errorf("%s is lost", key)
 		}
 	}
+}
+
+// TestAdmit: a key that Admit refuses does not run, and runs when it is added again later.
+func TestAdmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []string
+		open := false
+		r := reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+			ran = append(ran, key)
+			return reconcile.Result{}, nil
+		})
+		c := reconcile.New("admits", r, reconcile.Options[string]{Admit: func(key string) bool { return open || key == "always" }})
+		stop := running(t, c)
+		c.Enqueue("later")
+		c.Enqueue("always")
+		synctest.Wait()
+		open = true
+		c.Enqueue("later")
+		synctest.Wait()
+		if want := []string{"always", "later"}; !slices.Equal(ran, want) {
+			t.Errorf("ran %q, want %q", ran, want)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReleaseAfter: a reconcile that waits releases its slot after a second, and the key of another group runs. Hung
+// returns the first key after a minute.
+func TestReleaseAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, starts := time.Now(), make(chan string, 2)
+		r := reconcile.Func[string](func(ctx context.Context, key string) (reconcile.Result, error) {
+			starts <- fmt.Sprintf("%s@%v", key, time.Since(began))
+			if key == "slow" {
+				<-ctx.Done()
+			}
+			return reconcile.Result{}, nil
+		})
+		c := reconcile.New("slots", r, reconcile.Options[string]{
+			Workers: 2, ReleaseAfter: time.Second, HungAfter: time.Minute, DrainTimeout: time.Second,
+			Order: workqueue.NewFairOrder(workqueue.FairOptions[string]{
+				Group: func(key string) string { return key }, Limit: 1,
+			}),
+		})
+		c.Enqueue("slow") // It begins at once, perhaps before the timer exists.
+		stop := running(t, c)
+		c.Enqueue("fast")
+		time.Sleep(2 * time.Minute)
+		if first, second := <-starts, <-starts; first != "slow@0s" || second != "fast@1s" {
+			t.Errorf("%s, then %s", first, second)
+		}
+		if hung := c.Hung(); len(hung) != 1 || !hung["slow"].Equal(began) {
+			t.Errorf("hung %v", hung)
+		}
+		if err := c.Alive(); err != nil {
+			t.Errorf("not alive: %v", err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if err := c.Alive(); err == nil {
+			t.Error("alive after the stop")
+		}
+	})
 }

@@ -104,8 +104,8 @@ func (c *Controller[K]) Warmup(ctx context.Context) error { return c.engine.Warm
 // sources that run then.
 func (c *Controller[K]) Health() error { return c.engine.Health() }
 
-// Alive returns nil while the controller runs, unless its last reconciles all panicked. Unlike [Controller.Health] it
-// ignores the state of sources and of single keys.
+// Alive returns nil while Run runs, unless the last reconciles all panicked. Unlike [Controller.Health] it ignores the
+// state of sources and of single keys.
 func (c *Controller[K]) Alive() error { return c.engine.Alive() }
 
 // Stats returns a snapshot of the counters. It is cheap: one lock, held for the copy.

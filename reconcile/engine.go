@@ -44,7 +44,7 @@ type engine[K comparable] struct {
 	stop  context.CancelCauseFunc
 	trace *trace.Recorder
 
-	mu sync.Mutex // guards keys
+	mu sync.Mutex // guards keys, and the checks named above
 	// keys has what the controller knows about each key.
 	keys table[K]
 }

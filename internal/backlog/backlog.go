@@ -1,5 +1,5 @@
-// Package backlog holds keys back until they may be worked on: those of a controller that is warmed up before it runs,
-// and those of a cluster whose caches are not filled yet.
+// Package backlog holds keys back until they may go into a queue: the keys of a controller that is warmed up before it
+// runs, and the keys of a cluster whose caches are not filled yet.
 package backlog
 
 import (
@@ -16,32 +16,33 @@ type Options[C any] struct {
 	Cause                          C
 }
 
-// Least is how many keys a [Backlog] may hold however few its initial keys were.
+// Least is the number of keys that a [Backlog] may hold even if it had fewer initial keys.
 const Least = 10_000
 
-// Backlog stands before a queue. It remembers each key once, with its latest cause. Keys of changed objects come before
-// keys of the initial objects, the latest change first: the process that worked until now has most likely handled the
+// Backlog stands before a queue. It has each key once, with its latest cause. Keys of changed objects come before keys
+// of the initial objects, the latest change first: the process that worked until now has most likely handled the
 // others.
 //
-// A process may wait for months, and the keys of objects that came and went in that time would add up. A controller
-// that starts without a backlog never hears of such objects, so their keys may be forgotten. But a key does not show
-// whether its object still exists. So a backlog that has more than twice as many keys as its initial objects made is
+// A process may wait for months, and the keys of objects that come and go in that time add up. They may be dropped,
+// because a controller that starts without a backlog never sees such objects. But a key does not show whether its
+// object still exists. So a backlog that has more than twice as many keys as it had for the initial objects is
 // outgrown, and its owner makes a new one.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Backlog[K comparable, C any] struct {
-	// outgrown is called once, with no lock held, when the backlog is outgrown; nil if it may grow without limit.
+	// outgrown is called once, without the lock, when the backlog is outgrown; nil if it may grow without limit.
 	outgrown func()
 
 	mu sync.Mutex
-	// pending has the keys held back; nil once they were flushed.
+	// pending has the keys that are held back; nil after the flush.
 	pending map[K]*pending[K, C]
 	// ends is the ring's fixed element: the first in line comes after it, the last before it. Invariant: the ring has
 	// the elements of pending, and ends.
 	ends pending[K, C]
 	// listed is the number of keys of the initial objects.
 	listed int
-	// big reports that outgrown was called, or is being called. claimed reports that it will not be called any more.
+	// big reports whether outgrown was called, or is being called. claimed reports whether a flush has been announced:
+	// then outgrown is not called any more.
 	big, claimed bool
 }
 
@@ -51,9 +52,9 @@ type pending[K comparable, C any] struct {
 	cause         C
 	priority      *int
 	before, after *pending[K, C]
-	// now: the key runs at once. limited: it runs after the backoff of its failures.
+	// now reports whether the key runs at once, limited whether it runs after the backoff of its failures.
 	now, limited bool
-	// due is when the key runs at the latest, in addition to now and limited; zero if nobody asked for that.
+	// due is when the key runs at the latest, in addition to now and limited; zero if no request had a delay.
 	due time.Time
 }
 
@@ -64,9 +65,9 @@ func New[K comparable, C any](outgrown func()) *Backlog[K, C] {
 	return b
 }
 
-// Add holds key back. It returns false once the backlog was flushed: then the caller adds the key to the queue. news
-// reports whether the key is added because something changed.
-func (b *Backlog[K, C]) Add(key K, o Options[C], news bool) bool {
+// Add holds key back. After the flush it returns false, and the caller has to add the key to the queue. changed reports
+// whether the key is added because an object has changed.
+func (b *Backlog[K, C]) Add(key K, o Options[C], changed bool) bool {
 	b.mu.Lock()
 	if b.pending == nil {
 		b.mu.Unlock()
@@ -77,16 +78,16 @@ func (b *Backlog[K, C]) Add(key K, o Options[C], news bool) bool {
 		p = &pending[K, C]{key: key, priority: o.Priority}
 		b.pending[key] = p
 		b.insertLocked(p, b.ends.before)
-		if !news {
+		if !changed {
 			b.listed++
 		}
 	}
 	p.merge(o)
-	if news {
+	if changed {
 		p.unlink()
 		b.insertLocked(p, &b.ends)
 	}
-	report := news && !b.big && !b.claimed && b.outgrown != nil && len(b.pending) > max(Least, 2*b.listed)
+	report := changed && !b.big && !b.claimed && b.outgrown != nil && len(b.pending) > max(Least, 2*b.listed)
 	b.big = b.big || report
 	b.mu.Unlock()
 	if report {
@@ -129,7 +130,7 @@ func (b *Backlog[K, C]) insertLocked(p, place *pending[K, C]) {
 
 func (p *pending[K, C]) unlink() { p.before.after, p.after.before = p.after, p.before }
 
-// Claim announces a flush. It returns false if the backlog is outgrown: then it must not be flushed.
+// Claim announces the flush. It returns false if the backlog is outgrown, and must not be flushed.
 func (b *Backlog[K, C]) Claim() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,8 +145,8 @@ func (b *Backlog[K, C]) Len() int {
 	return len(b.pending)
 }
 
-// Flush adds everything, with no lock held, as it would be added at this moment. From the start of Flush on, Add holds
-// nothing back.
+// Flush passes all keys to add, without a lock, with the delays that are left at this moment. From the start of Flush
+// on, Add holds nothing back.
 func (b *Backlog[K, C]) Flush(add func(key K, o Options[C])) {
 	b.mu.Lock()
 	first := b.ends.after
