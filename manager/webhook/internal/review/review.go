@@ -59,7 +59,9 @@ func NotFound(err error) error { return problem{http.StatusNotFound, err.Error()
 // bytes, or cannot be read; there is no room.
 func Read(r *http.Request, limit int64) (body []byte, release func(), err error) {
 	if r.Method != http.MethodPost && r.Method != "" {
-		return nil, nil, problem{http.StatusMethodNotAllowed, "this is a webhook of an API server: it answers only POST"}
+		return nil, nil, problem{
+			http.StatusMethodNotAllowed, "this is a webhook of an API server: it answers only POST",
+		}
 	}
 	sent := cmp.Or(r.Header.Get("Content-Type"), "application/json")
 	if media, _, err := mime.ParseMediaType(sent); err != nil || media != "application/json" {
@@ -72,8 +74,8 @@ func Read(r *http.Request, limit int64) (body []byte, release func(), err error)
 	}
 	switch {
 	case errors.Is(err, bodies.ErrFull):
-		return nil, nil, problem{http.StatusServiceUnavailable, fmt.Sprintf("the bodies of the requests under way have "+
-			"more than %d MiB: try again later", mostBytes>>20)}
+		return nil, nil, problem{http.StatusServiceUnavailable, fmt.Sprintf("the bodies of the requests under way "+
+			"have more than %d MiB: try again later", mostBytes>>20)}
 	case err != nil:
 		return nil, nil, fmt.Errorf("read the body: %w", err)
 	case len(body) == 0:
