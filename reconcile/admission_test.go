@@ -249,7 +249,8 @@ func TestAdmit(t *testing.T) {
 			ran = append(ran, key)
 			return reconcile.Result{}, nil
 		})
-		c := reconcile.New("admits", r, reconcile.Options[string]{Admit: func(key string) bool { return open || key == "always" }})
+		admit := func(key string) bool { return open || key == "always" }
+		c := reconcile.New("admits", r, reconcile.Options[string]{Admit: admit})
 		stop := running(t, c)
 		c.Enqueue("later")
 		c.Enqueue("always")

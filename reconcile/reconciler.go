@@ -20,7 +20,7 @@ func RequestFor(obj metav1.Object) Request {
 	return Request{types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 }
 
-// Result is what a [Reconciler] that returns no error asks for.
+// Result decides when a key runs again after a reconcile without an error.
 type Result struct {
 	// RequeueAfter runs the key again after this time, unless an event runs it earlier. Zero or less means no further
 	// run.
@@ -41,7 +41,8 @@ type Result struct {
 //	error nil, only Requeue        again with backoff
 //	error from [Terminal]          reported, not retried; its backoff is forgotten
 //	client.ErrStale                again soon, quietly; its backoff stays as it is
-//	any other error                retried with backoff; of the Result, only Priority counts
+//	context.Canceled, at a stop    left to the next process
+//	any other error                retried with backoff, up to Options.MaxRetries times; only Result.Priority counts
 //	panic                          as an error with the panic's value and stack, a [PanicError]
 //
 // Concurrency: several workers call it at once, but never two for one key.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Options say how a key is added. C is workqueue.Cause. The fields are those of workqueue.AddOptions, so one converts
-// to the other. A backlog ignores Requeue and Earliest.
+// Options configures [Backlog.Add]. C is workqueue.Cause. The fields are those of workqueue.AddOptions, so one type
+// converts to the other. A backlog ignores Requeue and Earliest.
 type Options[C any] struct {
 	After                          time.Duration
 	RateLimited, Requeue, Earliest bool

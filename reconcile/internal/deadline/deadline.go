@@ -54,8 +54,8 @@ func New(l Limits) *Watch {
 	return w
 }
 
-// Run calls check at once and each time that the timer fires, until ctx is done. check has to call Pass for all runs. It
-// is called without the lock.
+// Run calls check at once and each time that the timer fires, until ctx is done. check has to call Pass for all runs.
+// It is called without the lock.
 func (w *Watch) Run(ctx context.Context, lock sync.Locker, check func(now time.Time)) {
 	lock.Lock()
 	fired := w.start()
