@@ -79,7 +79,7 @@ func (c *Cluster) unreached(ctx context.Context, cache *cached.Cache, q *cached.
 // then there may be others.
 func (c *Cluster) wait(ctx context.Context, cache *cached.Cache, q *cached.Query, deadline time.Time,
 ) (entries []*writes.Entry, more bool, err error) {
-	entries, inDoubt, minimum := cache.Writes.Unreached(cache, cache.Namespaces, q.Key)
+	entries, inDoubt, minimum := cache.Writes.Unreached(cache, q.Key)
 	if minimum != "" {
 		return entries, true, cache.Writes.WaitForVersion(ctx, cache, q.Key, minimum, deadline)
 	}

@@ -16,10 +16,9 @@ import (
 // lagging is a cache that has reached version 5.
 type lagging struct{ writes.Cache }
 
-func (lagging) Takes(string) bool       { return true }
+func (lagging) Namespaces() []string    { return nil }
 func (lagging) Watermark(string) string { return "5" }
 func (lagging) History(string) int64    { return 0 }
-func (lagging) WentBack() bool          { return false }
 
 // server answers an update of a ConfigMap.
 type server struct{}
@@ -57,7 +56,7 @@ func ExampleNew() {
 	}
 	response.Body.Close()
 
-	entries, _, _ := maps.Unreached(lagging{}, nil, types.NamespacedName{Namespace: "default", Name: "a"})
+	entries, _, _ := maps.Unreached(lagging{}, types.NamespacedName{Namespace: "default", Name: "a"})
 	for _, e := range entries {
 		fmt.Println(e.Key, "was written at version", e.Version)
 	}

@@ -24,12 +24,11 @@ import (
 // behindAll is a cache that shows nothing.
 type behindAll struct{}
 
-func (behindAll) Takes(string) bool                                    { return true }
+func (behindAll) Namespaces() []string                                 { return nil }
 func (behindAll) Get(types.NamespacedName) (informer.Object, bool)     { return nil, false }
 func (behindAll) Watermark(string) string                              { return "1" }
 func (behindAll) History(string) int64                                 { return 0 }
 func (behindAll) WaitForVersion(context.Context, string, string) error { return nil }
-func (behindAll) WentBack() bool                                       { return false }
 func (behindAll) Hold(string, []byte) (informer.Object, error)         { return nil, nil }
 
 // noted returns the entries of the record that a cache does not show: "resource namespace/name version".

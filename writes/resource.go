@@ -26,9 +26,8 @@ const sweepEvery = time.Minute
 
 // Cache is a cache whose readers rely on the record.
 type Cache interface {
-	// Takes reports whether the cache holds objects of the namespace ("" for cluster-scoped objects, or for all
-	// namespaces of the cache).
-	Takes(namespace string) bool
+	// Namespaces returns the namespaces whose objects the cache holds; nil means all.
+	Namespaces() []string
 	// Get returns the object that the cache holds.
 	Get(key types.NamespacedName) (informer.Object, bool)
 	// Watermark returns the version up to which the cache is complete in the namespace.
@@ -37,8 +36,6 @@ type Cache interface {
 	History(namespace string) int64
 	// WaitForVersion waits until the watermark of the namespace has reached version.
 	WaitForVersion(ctx context.Context, namespace, version string) error
-	// WentBack reports whether a watermark has fallen since the last call. It is called with a lock held.
-	WentBack() bool
 	// Hold returns an object that the server sent in the form in which the cache would hold it.
 	Hold(contentType string, body []byte) (informer.Object, error)
 }
@@ -66,21 +63,48 @@ type Resource struct {
 	minimums       versions.Minimums
 	minimumHistory int64
 	// joined are the caches read through this record. The slice is replaced, never changed.
-	joined []Cache
+	joined []*joinedCache
+}
+
+// joinedCache is a cache with the last watermark that was seen of each of its namespaces; "" stands for all of them, if
+// it is not restricted to some. The Resource's mu guards the watermarks.
+type joinedCache struct {
+	Cache
+	watermarks map[string]string
+}
+
+// takes reports whether the cache holds objects of the namespace ("" for cluster-scoped objects).
+func takes(c Cache, namespace string) bool {
+	in := c.Namespaces()
+	return namespace == "" || len(in) == 0 || slices.Contains(in, namespace)
+}
+
+// wentBackLocked reports whether a watermark has fallen since the last call.
+func (c *joinedCache) wentBackLocked() (back bool) {
+	namespaces := c.Namespaces()
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		mark := c.Watermark(namespace)
+		back = back || versions.Earlier(mark, c.watermarks[namespace])
+		c.watermarks[namespace] = mark
+	}
+	return back
 }
 
 // Join adds a cache: entries are kept until it has reached them.
 func (l *Resource) Join(c Cache) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.joined = append(slices.Clip(l.joined), c)
+	l.joined = append(slices.Clip(l.joined), &joinedCache{c, map[string]string{}})
 }
 
 // Leave undoes Join.
 func (l *Resource) Leave(c Cache) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.joined = slices.DeleteFunc(slices.Clone(l.joined), func(other Cache) bool { return other == c })
+	l.joined = slices.DeleteFunc(slices.Clone(l.joined), func(other *joinedCache) bool { return other.Cache == c })
 }
 
 // Entry returns the entry of an object; nil if there is none.
@@ -93,11 +117,9 @@ func (l *Resource) Entry(key types.NamespacedName) *Entry {
 	return l.entries[key]
 }
 
-// Unreached returns what a read of c, which holds the given namespaces (nil means all), cannot find in the cache yet. A
-// key without a name stands for a list of its namespace ("" means all). minimum is the version that the cache still has
-// to reach; "" if none.
-func (l *Resource) Unreached(c Cache, namespaces []string, key types.NamespacedName,
-) (entries []*Entry, inDoubt []*Write, minimum string) {
+// Unreached returns the own writes that a read of c does not find in the cache yet. A key without a name stands for a
+// list of its namespace ("" means all). minimum is the version that the cache still has to reach; "" if none.
+func (l *Resource) Unreached(c Cache, key types.NamespacedName) (entries []*Entry, inDoubt []*Write, minimum string) {
 	if l.busy.Load() == 0 {
 		return nil, nil, ""
 	}
@@ -106,7 +128,7 @@ func (l *Resource) Unreached(c Cache, namespaces []string, key types.NamespacedN
 	defer l.countLocked()
 	l.pruneLocked()
 	if c.History(key.Namespace) <= l.minimumHistory {
-		minimum = l.minimums.Below(key.Namespace, namespaces)
+		minimum = l.minimums.Below(key.Namespace, c.Namespaces())
 		if versions.Reached(c.Watermark(key.Namespace), minimum) {
 			minimum = ""
 		}
@@ -205,7 +227,7 @@ func (l *Resource) countLocked() {
 // pruneLocked drops the oldest entries that every cache has reached, and all entries if the server's history went back.
 func (l *Resource) pruneLocked() {
 	for _, c := range l.joined {
-		if c.WentBack() {
+		if c.wentBackLocked() {
 			l.forgetLocked()
 		}
 	}
@@ -246,7 +268,7 @@ func (l *Resource) reachedLocked(e *Entry) bool {
 	if len(l.joined) == 0 {
 		return !e.Gone && l.record.caches().Show(e.written())
 	}
-	return !l.awaitedLocked(e) && !slices.ContainsFunc(l.joined, func(c Cache) bool { return !e.reachedBy(c) })
+	return !l.awaitedLocked(e) && !slices.ContainsFunc(l.joined, func(c *joinedCache) bool { return !e.reachedBy(c) })
 }
 
 // awaitedLocked reports whether RunUntilIdle waits for e: not all caches of the factory show it.

@@ -178,7 +178,7 @@ func (l *Resource) staleOf(owner any, inDoubt bool) error {
 		if e.owner != owner {
 			continue
 		}
-		if i := slices.IndexFunc(l.joined, func(c Cache) bool { return !e.reachedBy(c) }); i >= 0 {
+		if i := slices.IndexFunc(l.joined, func(c *joinedCache) bool { return !e.reachedBy(c) }); i >= 0 {
 			seen := l.joined[i].Watermark(e.Key.Namespace)
 			return &StaleError{Resource: l.Name.String(), Key: e.Key, Wanted: e.Version, Seen: seen}
 		}

@@ -331,7 +331,7 @@ func (w *Write) state() outcome {
 // caller finds out what the write could change there. A nil owner stands for a reader outside of a reconcile: a write
 // whose answer was lost is to it like a write of another process.
 func (w *Write) Concerns(c Cache, namespace string, owner any) bool {
-	if !c.Takes(w.key.Namespace) || (namespace != "" && w.key.Namespace != "" && namespace != w.key.Namespace) {
+	if !takes(c, w.key.Namespace) || (namespace != "" && w.key.Namespace != "" && namespace != w.key.Namespace) {
 		return false
 	}
 	o := w.state()
@@ -349,10 +349,10 @@ func (w *Write) mayChange(key types.NamespacedName) bool {
 }
 
 // settledIn reports whether all caches show the write's effect.
-func (w *Write) settledIn(all []Cache) bool {
+func (w *Write) settledIn(all []*joinedCache) bool {
 	o := w.state()
-	return o.until != "" && !slices.ContainsFunc(all, func(c Cache) bool {
+	return o.until != "" && !slices.ContainsFunc(all, func(c *joinedCache) bool {
 		in := w.key.Namespace
-		return c.Takes(in) && c.History(in) <= o.history && !versions.Reached(c.Watermark(in), o.until)
+		return takes(c, in) && c.History(in) <= o.history && !versions.Reached(c.Watermark(in), o.until)
 	})
 }

@@ -17,72 +17,70 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// Caches are those of one client.
+// Caches are the caches of one client.
 type Caches struct {
-	factory *informer.Factory // nil: there are none
+	factory *informer.Factory // nil if the client has no caches
 	server  *live.Server
-	// restrict says what is cached of a kind.
+	// restrict returns the options of the cache of a kind.
 	restrict func(k kinds.Kind, namespaced bool) informer.InformerOptions
-	// uncached are the kinds that have no cache.
 	uncached []kinds.Kind
 
 	mu   sync.Mutex
 	made map[kinds.Kind]*Cache
-	// wanted are the indexes of caches that are not made yet.
-	wanted map[kinds.Kind][]wantedIndex
+	// pending are the indexes of caches that are not made yet.
+	pending map[kinds.Kind][]pendingIndex
 }
 
-// wantedIndex is an index to be made.
-type wantedIndex struct {
+type pendingIndex struct {
 	field   string
 	extract func(informer.Object) []string
 }
 
-// New returns the caches of the kinds of a server but those uncached. restrict says what is cached of a kind.
+// New returns caches for all kinds of a server except uncached. restrict returns the options of the cache of a kind.
 func New(factory *informer.Factory, server *live.Server,
 	restrict func(k kinds.Kind, namespaced bool) informer.InformerOptions, uncached []kinds.Kind,
 ) *Caches {
 	return &Caches{
 		factory: factory, server: server, restrict: restrict, uncached: uncached,
-		made: map[kinds.Kind]*Cache{}, wanted: map[kinds.Kind][]wantedIndex{},
+		made: map[kinds.Kind]*Cache{}, pending: map[kinds.Kind][]pendingIndex{},
 	}
 }
 
 var errNotCached = errors.New("the kind is not cached")
 
-// has reports whether there is a cache of the kind, or may be one.
-func (cs *Caches) has(k kinds.Kind) bool {
+// caches reports whether the kind has a cache, or gets one with the first read.
+func (cs *Caches) caches(k kinds.Kind) bool {
 	return cs.factory != nil && !slices.Contains(cs.uncached, k)
 }
 
-// Index makes an index of a cache, or remembers to when the cache is made: neither the server nor the kind's
-// definition needs to be there before.
+// Index adds an index to the cache of a kind, now or when the cache is made. So it needs neither the server nor the
+// definition of the kind.
 func (cs *Caches) Index(k kinds.Kind, field string, extract func(informer.Object) []string) error {
-	if !cs.has(k) {
+	if !cs.caches(k) {
 		return fmt.Errorf("index %s of %s: %w", field, k.GVK.Kind, errNotCached)
 	}
 	cs.mu.Lock()
 	c := cs.made[k]
 	if c == nil {
 		defer cs.mu.Unlock()
-		for _, other := range cs.wanted[k] {
+		for _, other := range cs.pending[k] {
 			if other.field == field {
 				return fmt.Errorf("index %s of %s: %w", field, k.GVK.Kind, informer.ErrIndexExists)
 			}
 		}
-		cs.wanted[k] = append(cs.wanted[k], wantedIndex{field, extract})
+		cs.pending[k] = append(cs.pending[k], pendingIndex{field, extract})
 		return nil
 	}
-	cs.mu.Unlock() // What follows calls extract.
+	cs.mu.Unlock() // Creating an index calls extract, which is user code.
 	if err := c.prepare(); err != nil {
 		return err
 	}
-	return c.makeIndex(field, extract)
+	return c.createIndex(field, extract)
 }
 
-// Of returns the cache of a kind, and makes it when it is asked for the first time; nil when the kind is not cached.
+// Of returns the cache of a kind, which the first call makes. It returns nil if the kind is not cached.
 func (cs *Caches) Of(ctx context.Context, k kinds.Kind) (*Cache, error) {
-	if !cs.has(k) {
+	if !cs.caches(k) {
 		return nil, nil
 	}
 	cs.mu.Lock()
@@ -100,7 +98,7 @@ func (cs *Caches) Of(ctx context.Context, k kinds.Kind) (*Cache, error) {
 	return c, c.prepare()
 }
 
-// ensure makes the cache of a kind, unless somebody has meanwhile.
+// ensure makes the cache of a kind, unless a concurrent call has made it.
 func (cs *Caches) ensure(k kinds.Kind, r live.Resource) (*Cache, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -111,11 +109,11 @@ func (cs *Caches) ensure(k kinds.Kind, r live.Resource) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := cs.wanted[k]
-	delete(cs.wanted, k)
+	pending := cs.pending[k]
+	delete(cs.pending, k)
 	c.prepare = sync.OnceValue(func() error {
-		for _, i := range wanted {
-			if err := c.makeIndex(i.field, i.extract); err != nil {
+		for _, i := range pending {
+			if err := c.createIndex(i.field, i.extract); err != nil {
 				return err
 			}
 		}
@@ -126,13 +124,12 @@ func (cs *Caches) ensure(k kinds.Kind, r live.Resource) (*Cache, error) {
 	return c, nil
 }
 
-// Drop forgets the cache of a kind, and the indexes that it was to have, and gives its informer back. Reads that are
-// under way end as they began.
+// Drop removes the cache of a kind with its indexes, and releases its informer. Reads that are under way still use it.
 func (cs *Caches) Drop(k kinds.Kind) {
 	cs.mu.Lock()
 	c := cs.made[k]
 	delete(cs.made, k)
-	delete(cs.wanted, k)
+	delete(cs.pending, k)
 	cs.mu.Unlock()
 	if c != nil {
 		c.Writes.Leave(c)
@@ -144,9 +141,8 @@ func (cs *Caches) make(k kinds.Kind, r live.Resource) (*Cache, error) {
 	o := cs.restrict(k, r.Namespaced)
 	o.Kind, o.ClusterScoped = k.GVK, !r.Namespaced
 	c := &Cache{
-		Kind: k, Writes: cs.server.Record.Resource(r.GroupResource()), Namespaces: o.Namespaces,
-		scheme:  cs.server.Scheme,
-		indexes: map[string]func(informer.Object) []string{}, highest: map[string]string{},
+		Kind: k, Writes: cs.server.Record.Resource(r.GroupResource()), namespaces: o.Namespaces,
+		scheme: cs.server.Scheme, indexes: map[string]func(informer.Object) []string{},
 	}
 	var err error
 	if c.labels, err = labels.Parse(o.LabelSelector); err != nil {
@@ -156,7 +152,7 @@ func (cs *Caches) make(k kinds.Kind, r live.Resource) (*Cache, error) {
 		return nil, err
 	}
 	if o.Namespaces == nil && r.Namespaced {
-		c.Namespaces = cs.factory.Options().Namespaces
+		c.namespaces = cs.factory.Options().Namespaces
 	}
 	for _, transform := range []func(informer.Object) (informer.Object, error){
 		cs.factory.Options().Transform, o.Transform,

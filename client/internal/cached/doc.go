@@ -1,6 +1,6 @@
-// Package cached has the caches of a client: for each kind, and each form of its objects, an informer and what it is
-// asked by. It knows nothing of own writes, but for the place where they are recorded.
+// Package cached has the caches of a client: one for each kind, and for each Go form of the kind's objects. It reads
+// them as they are. Package client adds the own writes that a cache does not show yet.
 //
 // Reading order: caches.go, which makes a cache when its kind is read for the first time; cache.go, one cache;
-// query.go, what a read asks it; store.go, the informer behind it.
+// query.go, a read of it; store.go, the informer behind it.
 package cached

@@ -16,7 +16,7 @@ import (
 // ObjectKey names an object within its resource.
 type ObjectKey = types.NamespacedName
 
-// ErrNoIndex says that a cached list selects by a field that no index was made for.
+// ErrNoIndex reports that a cached list selects by a field that has no index.
 var ErrNoIndex = errors.New("no index on that field")
 
 // The fields that need no index.
@@ -25,9 +25,9 @@ const (
 	fieldNamespace = "metadata.namespace"
 )
 
-// Query is what a read asks for.
+// Query is a read of one object or a list.
 type Query struct {
-	// Key names one object; its name is empty for a list, its namespace then the list's.
+	// Key names one object. For a list, the name is empty and the namespace is the list's ("" means all).
 	Key ObjectKey
 	// Labels and Fields select from a list; nil selects all.
 	Labels labels.Selector
@@ -36,12 +36,12 @@ type Query struct {
 	found [1]informer.Object // Where Read returns the object that Key names.
 }
 
-// Lists reports whether many objects are asked for.
+// Lists reports whether q is a list.
 func (q *Query) Lists() bool { return q.Key.Name == "" }
 
-// Matches reports whether obj, in the form of the cache, is an answer to q.
+// Matches reports whether obj, in the Go form of the cache's objects, belongs into the result of q.
 func (c *Cache) Matches(q *Query, obj informer.Object) bool {
-	if !c.holds(obj) || (q.Key.Namespace != "" && q.Key.Namespace != obj.GetNamespace()) {
+	if !c.selects(obj) || (q.Key.Namespace != "" && q.Key.Namespace != obj.GetNamespace()) {
 		return false
 	}
 	if !q.Lists() {
@@ -58,6 +58,7 @@ func (c *Cache) Matches(q *Query, obj informer.Object) bool {
 	return true
 }
 
+// hasField reports whether the index on the field finds obj by value.
 func (c *Cache) hasField(obj informer.Object, field, value string) bool {
 	switch field {
 	case fieldName:
@@ -69,7 +70,8 @@ func (c *Cache) hasField(obj informer.Object, field, value string) bool {
 	return extract != nil && slices.Contains(extract(obj), value)
 }
 
-// Read returns what the informer holds, without regard to own writes. The result is valid until the next Read of q.
+// Read returns the objects of the informer that match q, without regard to own writes. The result is valid until the
+// next Read of q.
 //
 // Errors: [ErrNoIndex].
 func (c *Cache) Read(q *Query) ([]informer.Object, error) {
@@ -81,15 +83,16 @@ func (c *Cache) Read(q *Query) ([]informer.Object, error) {
 		q.found[0] = obj
 		return q.found[:], nil
 	}
-	objs, rest, err := c.narrow(q)
-	if err != nil || !rest {
+	objs, filter, err := c.narrow(q)
+	if err != nil || !filter {
 		return objs, err
 	}
 	return slices.DeleteFunc(objs, func(obj informer.Object) bool { return !c.Matches(q, obj) }), nil
 }
 
-// narrow reads what may match, by the first index that helps. rest says that not all of it does.
-func (c *Cache) narrow(q *Query) (objs []informer.Object, rest bool, err error) {
+// narrow reads the objects that may match q: those of one index, or else of the namespace and labels. filter reports
+// whether some of them may not match.
+func (c *Cache) narrow(q *Query) (objs []informer.Object, filter bool, err error) {
 	for _, field := range slices.Sorted(maps.Keys(q.Fields)) {
 		if field == fieldName || field == fieldNamespace {
 			continue

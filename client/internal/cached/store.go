@@ -8,15 +8,15 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// store is an informer of whatever form, as the client reads it.
+// store is an informer whose Go type is hidden.
 type store interface {
 	// Get returns the object of that key.
 	Get(key ObjectKey) (informer.Object, bool)
-	// Watermark returns the version up to which the cache is complete in the namespace.
+	// Watermark is NamespaceResourceVersion of [informer.Informer].
 	Watermark(namespace string) string
-	// History is as [informer.Informer].History.
+	// History is that of [informer.Informer].
 	History(namespace string) int64
-	// WaitForVersion waits until the watermark of the namespace has reached version.
+	// WaitForVersion is WaitForResourceVersion of [informer.Informer].
 	WaitForVersion(ctx context.Context, namespace, version string) error
 	list(namespace string, sel labels.Selector) []informer.Object
 	byIndex(name, value string) ([]informer.Object, error)
@@ -72,7 +72,7 @@ func (s stored[T]) waitForSync(ctx context.Context) error {
 
 func (s stored[T]) release() { informer.Release(s.informer) }
 
-// objects makes a slice of the interface, in place where it is one already.
+// objects converts a slice of T. It returns the same slice if T is the interface.
 func objects[T informer.Object](typed []T) []informer.Object {
 	if same, ok := any(typed).([]informer.Object); ok {
 		return same
