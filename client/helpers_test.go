@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/client/controllerutil"
 )
 
-func writes(r *Recording) string {
+func written(r *Recording) string {
 	var all []string
 	for _, c := range r.Writes() {
 		all = append(all, c.String())
@@ -63,7 +63,7 @@ func TestPatchHelperCalls(t *testing.T) {
 				}
 				w.must(helper.Patch(w.ctx, &pod))
 				w.must(helper.Patch(w.ctx, &pod)) // Nothing is left to send.
-				if got := writes(r); got != c.want {
+				if got := written(r); got != c.want {
 					t.Errorf("calls %q, want %q", got, c.want)
 				}
 				// The answer to the first request does not overwrite the status that the caller wants.
@@ -361,9 +361,9 @@ func TestCreateOrUpdateAndPatch(t *testing.T) {
 				got := []controllerutil.OperationResult{run(), run()}
 				value = "2"
 				got = append(got, run(), run())
-				if fmt.Sprint(got) != "[created unchanged updated unchanged]" || writes(r) != "create default/a, "+
+				if fmt.Sprint(got) != "[created unchanged updated unchanged]" || written(r) != "create default/a, "+
 					name+" default/a" {
-					t.Errorf("%v by %s", got, writes(r))
+					t.Errorf("%v by %s", got, written(r))
 				}
 				m := configMap("a")
 				if _, err := ensure(w.ctx, r, m, func() error { m.Name = "b"; return nil }); err == nil {

@@ -124,7 +124,7 @@ func overlay(cache *cached.Cache, q *cached.Query, objs []Object,
 		if e.Gone {
 			continue
 		}
-		obj, err := e.View(cache)
+		obj, err := cache.View(e)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -191,7 +191,7 @@ func newest(cache *cached.Cache, key ObjectKey) Object {
 		return nil
 	}
 	if e := cache.Writes.Entry(key); e != nil && !e.Gone && exact(cache, e) {
-		if obj, err := e.View(cache); err == nil {
+		if obj, err := cache.View(e); err == nil {
 			return obj
 		}
 	}

@@ -57,22 +57,26 @@ type Entry struct {
 // UID returns the UID of the object.
 func (e *Entry) UID() types.UID { return e.uid }
 
-// View returns the object in the form in which c would hold it. The object is decoded once for each cache.
-func (e *Entry) View(c Cache) (informer.Object, error) {
+// View returns the object in the form in which c would hold it; nil if [Entry.SetView] was not called for c.
+func (e *Entry) View(c Cache) informer.Object {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if obj, known := e.views[c]; known {
-		return obj, nil
-	}
-	obj, err := c.Hold(e.ContentType, e.Body)
-	if err != nil {
-		return nil, err
+	return e.views[c]
+}
+
+// SetView sets the object in the form in which c would hold it, so that it is decoded once for each cache. If another
+// reader was faster, its object stays. It returns the object that is set.
+func (e *Entry) SetView(c Cache, obj informer.Object) informer.Object {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if first := e.views[c]; first != nil {
+		return first
 	}
 	if e.views == nil {
 		e.views = map[Cache]informer.Object{}
 	}
 	e.views[c] = obj
-	return obj, nil
+	return obj
 }
 
 // Missed reports whether a cache passed the state without showing it.

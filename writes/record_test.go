@@ -29,7 +29,6 @@ func (behindAll) Get(types.NamespacedName) (informer.Object, bool)     { return 
 func (behindAll) Watermark(string) string                              { return "1" }
 func (behindAll) History(string) int64                                 { return 0 }
 func (behindAll) WaitForVersion(context.Context, string, string) error { return nil }
-func (behindAll) Hold(string, []byte) (informer.Object, error)         { return nil, nil }
 
 // noted returns the entries of the record that a cache does not show: "resource namespace/name version".
 func noted(r *Record) (all []string) {

@@ -36,8 +36,6 @@ type Cache interface {
 	History(namespace string) int64
 	// WaitForVersion waits until the watermark of the namespace has reached version.
 	WaitForVersion(ctx context.Context, namespace, version string) error
-	// Hold returns an object that the server sent in the form in which the cache would hold it.
-	Hold(contentType string, body []byte) (informer.Object, error)
 }
 
 // Resource has the own writes of one resource.
@@ -174,6 +172,12 @@ func (l *Resource) begin(w *Write) {
 	}
 	l.inDoubt[w] = struct{}{}
 	l.countLocked()
+}
+
+// end ends a write whose effect is known. e is its effect; nil means that it has none.
+func (l *Resource) end(w *Write, e *Entry) {
+	defer close(w.done)
+	l.settle(w, e)
 }
 
 // settle ends the doubt about a write. e is the state of the object that is known then; nil means that the caches may

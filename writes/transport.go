@@ -84,12 +84,12 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	if err != nil {
 		note.Err, lost = err, err
 		if !mayHaveTakenEffect(err) {
-			w.end(nil)
+			w.resource.end(w, nil)
 		}
 		return nil, err
 	}
 	if response.StatusCode < http.StatusOK { // The connection was handed over, as after an exec.
-		w.end(nil)
+		w.resource.end(w, nil)
 		return response, nil
 	}
 	body, err := io.ReadAll(response.Body)
@@ -102,7 +102,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	if refused := response.StatusCode >= http.StatusMultipleChoices; refused {
 		r.compare(request.Context(), to, response)
 		if lost, answered = w.failed(response, body); lost == nil {
-			w.end(w.refused(response.StatusCode, body))
+			w.resource.end(w, w.refused(response.StatusCode, body))
 		}
 		return response, nil
 	}
@@ -112,11 +112,21 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 		watched.Note(asWrite(request, to, a))
 	}
 	if e, told := w.effect(a, body); told {
-		w.end(e)
+		w.resource.end(w, e)
 	} else {
 		w.endInDoubt(nil, time.Now())
 	}
 	return response, nil
+}
+
+// read reads the answer of a success.
+func (w *Write) read(contentType string, body []byte) wire.Answer {
+	if w.intent.Decode != nil {
+		if obj, err := w.intent.Decode(contentType, body); err == nil {
+			return wire.AnswerOf(w.intent.Kind, obj, contentType)
+		}
+	}
+	return wire.Identify(contentType, body)
 }
 
 // failed returns why it is unknown whether a write that was answered with an error took effect; nil if it did not.

@@ -170,16 +170,6 @@ func (w *Write) Sent() (contentType string, body []byte) {
 	return w.contentType, body
 }
 
-// read reads an answer.
-func (w *Write) read(contentType string, body []byte) wire.Answer {
-	if w.intent.Decode != nil {
-		if obj, err := w.intent.Decode(contentType, body); err == nil {
-			return wire.AnswerOf(w.intent.Kind, obj, contentType)
-		}
-	}
-	return wire.Identify(contentType, body)
-}
-
 // effect returns the effect that the answer tells; nil means none. told is false when the answer does not tell it.
 func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, told bool) {
 	key := types.NamespacedName{Namespace: a.Namespace, Name: a.Name}
@@ -257,12 +247,6 @@ func (w *Write) addDeleted(items []wire.Answer) {
 			UID: item.UID,
 		})
 	}
-}
-
-// end ends a write whose effect is known. e is its effect; nil means that it has none.
-func (w *Write) end(e *Entry) {
-	defer close(w.done)
-	w.resource.settle(w, e)
 }
 
 // lose ends a write whose effect is unknown. If the server has answered, it is done with the write. Otherwise it may

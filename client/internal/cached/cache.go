@@ -75,13 +75,20 @@ func (c *Cache) Decode(contentType string, body []byte) (informer.Object, error)
 	return c.Kind.Decode(c.scheme, contentType, body)
 }
 
-// Hold decodes an object that the server sent and transforms it, so that it is as the cache would hold it.
-func (c *Cache) Hold(contentType string, body []byte) (informer.Object, error) {
-	obj, err := c.Decode(contentType, body)
+// View returns the object of an own write in the form in which the cache would hold it. Transforms are the user's code
+// and run without a lock, so two readers at the same time may both call them.
+func (c *Cache) View(e *writes.Entry) (informer.Object, error) {
+	if obj := e.View(c); obj != nil {
+		return obj, nil
+	}
+	obj, err := c.Decode(e.ContentType, e.Body)
 	if err != nil {
 		return nil, err
 	}
-	return c.Transform(obj)
+	if obj, err = c.Transform(obj); err != nil {
+		return nil, err
+	}
+	return e.SetView(c, obj), nil
 }
 
 // Transform applies the transforms of the cache to an object of the server. It may change obj.
