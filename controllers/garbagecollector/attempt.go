@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// follow records the events and queues the keys that a change of the graph asks for.
-func (c *collector) follow(ctx context.Context, e effects) {
+// applyEffects records the events and queues the keys that a change of the graph asks for.
+func (c *collector) applyEffects(ctx context.Context, e effects) {
 	for _, r := range e.invalidOwnerRefs {
 		klog.FromContext(ctx).V(2).Info("Owner reference names an object in another namespace", "object", r.dependent,
 			"owner", ownerIdentity(r.owner, r.dependent.namespace))
@@ -45,11 +45,11 @@ func (c *collector) follow(ctx context.Context, e effects) {
 func (c *collector) attemptToDelete(ctx context.Context, k key) (reconcile.Result, error) {
 	v, found := c.graph.view(k)
 	if !found || v.deleting && !v.deletingDependents {
-		return reconcile.Result{}, nil // If it is being deleted, its dependents are queued when it is gone.
+		return reconcile.Result{}, nil // The dependents of an object that is being deleted are queued when it is gone.
 	}
 	latest, err := c.remote.get(ctx, v.id)
 	if apierrors.IsNotFound(err) || (err == nil && latest.UID != v.id.uid) {
-		c.follow(ctx, c.graph.virtualDelete(v.id))
+		c.applyEffects(ctx, c.graph.virtualDelete(v.id))
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *collector) attemptToDelete(ctx context.Context, k key) (reconcile.Resul
 		return reconcile.Result{}, err
 	}
 	if v.virtual {
-		// It exists, so its watch event should come. It does not if the object is deleted before the watch begins.
+		// The object exists, so a watch should show it soon. But if it is deleted before the watch begins, none does.
 		return reconcile.Result{RequeueAfter: c.graph.nextCheck(k.uid)}, nil
 	}
 	return reconcile.Result{}, nil
@@ -149,9 +149,9 @@ func (c *collector) apply(ctx context.Context, v view, latest *metav1.PartialObj
 		}
 		logger.V(2).Info("Deleting object that has no owner left", "object", v.id, "policy", *s.remove)
 		return c.remove(ctx, v.id, latest, s.remove)
-	case s.finish:
+	case s.removeFinalizer:
 		logger.V(2).Info("No dependent blocks the deletion any more", "object", v.id)
-		if err := c.remote.finish(ctx, v.id, metav1.FinalizerDeleteDependents); err != nil {
+		if err := c.remote.removeFinalizer(ctx, v.id, metav1.FinalizerDeleteDependents); err != nil {
 			return fmt.Errorf("remove finalizer from %s: %w", v.id, err)
 		}
 	}
@@ -167,7 +167,7 @@ func (c *collector) remove(ctx context.Context, id identity, latest *metav1.Part
 ) error {
 	err := c.remote.remove(ctx, id, latest, policy)
 	if apierrors.IsNotFound(err) {
-		c.follow(ctx, c.graph.virtualDelete(id))
+		c.applyEffects(ctx, c.graph.virtualDelete(id))
 		return nil
 	}
 	if err != nil {
@@ -196,15 +196,15 @@ func (c *collector) attemptToOrphan(ctx context.Context, k key) (reconcile.Resul
 			if err := c.remote.disown(ctx, d.id, k.uid); err != nil && !apierrors.IsNotFound(err) {
 				errs[i] = fmt.Errorf("orphan %s: %w", d.id, err)
 			}
-			return nil // all are tried
+			return nil // so that all are tried
 		})
 	}
 	_ = patches.Wait()
-	mendable := slices.DeleteFunc(slices.Clone(errs), isUnresolved) // They come first, because a retry may help.
-	if err := cmp.Or(errors.Join(mendable...), cmp.Or(errs...)); err != nil {
+	retryable := slices.DeleteFunc(slices.Clone(errs), isUnresolved) // These come first, because a retry may help.
+	if err := cmp.Or(errors.Join(retryable...), cmp.Or(errs...)); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := c.remote.finish(ctx, v.id, metav1.FinalizerOrphanDependents); err != nil {
+	if err := c.remote.removeFinalizer(ctx, v.id, metav1.FinalizerOrphanDependents); err != nil {
 		return reconcile.Result{}, fmt.Errorf("remove finalizer from %s: %w", v.id, err)
 	}
 	return reconcile.Result{}, nil

@@ -38,11 +38,11 @@ type Options struct {
 	Workers int
 	// DiscoveryPeriod is how often the server is asked for its resources. Zero means 30 s.
 	DiscoveryPeriod time.Duration
-	// SyncTimeout is how long the start waits until all objects are known. Then the workers start anyway, which is
-	// safe: they verify before they delete. Zero means 30 s.
+	// SyncTimeout is how long Run waits until all objects are known. The workers then start anyway, which is safe
+	// because they verify each object before they delete it. Zero means 30 s.
 	SyncTimeout time.Duration
-	// Ignored are resources that are not watched. Their objects are not collected, and the server is asked about them
-	// when they are owners. Nil means events.
+	// Ignored are resources that are not watched. Their objects are not collected; as owners, they are read from the
+	// server. Nil means events.
 	Ignored []schema.GroupResource
 	// Informers is a factory of other informers of the same server; see [informer.Options].Server. Nil means none.
 	Informers *informer.Factory
@@ -73,9 +73,9 @@ type collector struct {
 	deleted       atomic.Int64
 }
 
-// New makes the collector. Nothing runs before Run. Its clients are made of config: one asks the server for its
-// resources, and lends its connection to the informers; another reads and writes the metadata of objects. Each has the
-// limit on requests for itself. The recorder is the one for [Component].
+// New makes the collector. Nothing runs before Run. The collector makes two clients from config, each with
+// the config's limit on requests: one for discovery and the informers, and one for the metadata of objects. The
+// recorder records events as [Component].
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go
 func New(config *rest.Config, recorder events.Recorder, o Options) (manager.Runnable, error) {
@@ -103,12 +103,12 @@ func New(config *rest.Config, recorder events.Recorder, o Options) (manager.Runn
 	gc.monitors = &monitors{
 		server: o.Informers,
 		client: resources.RESTClient(),
-		see: func(ctx context.Context, o object) {
-			gc.follow(ctx, gc.graph.see(o))
-			gc.retry(gc.unresolved.of(o.id.uid)...)
+		observed: func(ctx context.Context, o object) {
+			gc.applyEffects(ctx, gc.graph.observe(o))
+			gc.retry(gc.unresolved.keysOf(o.id.uid)...)
 		},
-		gone: func(ctx context.Context, id identity) { gc.follow(ctx, gc.graph.forget(id)) },
-		lost: func(ctx context.Context, stopped []int64) { gc.follow(ctx, gc.graph.lose(stopped)) },
+		deleted: func(ctx context.Context, id identity) { gc.applyEffects(ctx, gc.graph.forget(id)) },
+		stopped: func(ctx context.Context, stopped []int64) { gc.applyEffects(ctx, gc.graph.forgetMonitors(stopped)) },
 	}
 	queue := func(name string, attempt reconcile.Func[key]) *reconcile.Controller[key] {
 		return reconcile.New(name, reconcile.Func[key](func(ctx context.Context, k key) (reconcile.Result, error) {
@@ -166,9 +166,9 @@ func (c *collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 	case <-ctx.Done():
 		return
 	}
-	for _, one := range c.monitors.waitForSync(ctx) {
+	for _, m := range c.monitors.waitForSync(ctx) {
 		logger.Info("Starting workers before all objects are known",
-			"resource", one.resource, "err", one.err())
+			"resource", m.resource, "err", m.err())
 	}
 }
 
@@ -183,9 +183,9 @@ func (c *collector) Health() error {
 		return fmt.Errorf("%s: discovery has not finished yet", Name)
 	}
 	errs := []error{result.err}
-	for _, one := range c.monitors.list() {
-		if !one.handler.HasSynced() {
-			errs = append(errs, one.err())
+	for _, m := range c.monitors.list() {
+		if !m.handler.HasSynced() {
+			errs = append(errs, m.err())
 		}
 	}
 	return errors.Join(errs...)

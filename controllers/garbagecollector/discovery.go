@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// defaultIgnored are events: they have no dependents, there are many, and they expire.
+// defaultIgnored has the resources of events, which have no dependents, are many, and expire.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, ignoredResources
 var defaultIgnored = []schema.GroupResource{{Resource: "events"}, {Group: "events.k8s.io", Resource: "events"}}
@@ -43,8 +43,8 @@ func deletable(lists []*metav1.APIResourceList, ignored []schema.GroupResource) 
 	return found
 }
 
-// merge returns the resources in now. For versions that could not be asked, it keeps those in before: if an aggregated
-// API is down, its objects may still exist.
+// merge returns the resources in now. For group versions whose discovery failed, it keeps those in before, because the
+// objects of an aggregated API still exist while its server is down.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, Sync
 func merge(before, now kinds, err error) kinds {
@@ -68,8 +68,8 @@ var errNoResources = errors.New("discovery returned no deletable resources")
 // firstRetryDelay is the delay after the first failure of discovery at the start. Each further failure doubles it.
 const firstRetryDelay = time.Second
 
-// discover asks the server for its resources until ctx is done, and starts and stops monitors. It calls found after
-// each success. It keeps a failure for Health, and tries again.
+// discover asks the server for its resources, again and again until ctx is done, and starts and stops monitors. It
+// calls found after each success. Health reports a failure until the next success.
 func (c *collector) discover(ctx context.Context, found func()) {
 	var known kinds
 	wait := min(firstRetryDelay, c.options.DiscoveryPeriod)
@@ -99,7 +99,8 @@ func (c *collector) discover(ctx context.Context, found func()) {
 // discoveryResult is the outcome of the last attempt.
 type discoveryResult struct{ err error }
 
-// discoverOnce asks the server, and sets the monitors if the resources have changed. It retries what waits for a kind.
+// discoverOnce asks the server once, and sets the monitors if the resources have changed. It then queues the keys that
+// wait for a kind to be served.
 func (c *collector) discoverOnce(ctx context.Context, known kinds) (kinds, error) {
 	lists, err := discovery.ToServerResourcesInterfaceWithContext(c.discovery).ServerPreferredResourcesWithContext(ctx)
 	now := deletable(lists, c.options.Ignored)

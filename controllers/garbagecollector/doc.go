@@ -4,10 +4,10 @@
 //	discovery ─▶ monitors (one metadata informer per resource) ─▶ graph ─┬▶ delete queue ─▶ observe, plan, apply
 //	             (discovery.go, monitors.go)                (graph.go)  └▶ orphan queue ─▶ patch dependents
 //
-// An object names its owners by UID in metadata.ownerReferences. The graph has the reverse: a node for each object,
-// with its dependents. An owner that is named but was never seen has a virtual node, until the object is seen or the
-// API server answers that it does not exist: then the node is removed as if it had been deleted (a virtual delete), and
-// a cache of absent owners saves further questions about it.
+// An object names its owners by UID in metadata.ownerReferences. The graph has the opposite direction: a node for each
+// object, with its dependents. An owner that is named, but that no watch has shown, has a virtual node. The node
+// becomes a real one when a watch shows the object. If the API server answers that the object does not exist, the node
+// is removed as if the object had been deleted (a virtual delete), and a cache of absent owners saves further requests.
 //
 // Read collector.go first, then the files in the diagram, and node.go, which defines the nodes of the graph. attempt.go
 // processes the keys of both queues: it reads through remote.go, decides in plan.go, which is pure, and sends what
@@ -15,11 +15,11 @@
 //
 // An object is identified by its UID, group and kind. It is the same object in all versions of its kind, so a reference
 // may name a version that is not served any more. When the version of a resource changes, another monitor takes over,
-// and objects that it does not find are verified. If no version of an owner's kind is served, it cannot
-// be known whether the owner exists: its dependents stay, and readyz and a metric report them (unresolved.go).
+// and objects that it does not find are verified. If no version of an owner's kind is served, the collector cannot know
+// whether the owner exists. The dependents then stay, and readyz and a metric report them (unresolved.go).
 //
-// The graph only suggests. Before anything is deleted, the object and each of its owners are read from the API
-// server, and the delete is bound to the UID and the resource version that were read.
+// The graph decides only what is worth checking. Before the collector deletes an object, it reads the object and its
+// owners from the API server, and the delete request names the UID and the resource version that it has read.
 //
 // # What a delete means for dependents
 //

@@ -14,13 +14,13 @@ import (
 // graph records which objects depend on which. Each change returns the work that follows from it. The graph does no I/O
 // and starts no goroutines.
 //
-// Concurrency: safe for concurrent use. Changes of one object must come in the order of its history.
+// Concurrency: safe for concurrent use. The changes of one object must come in order.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, processGraphChanges
 type graph struct {
 	mu    sync.Mutex
 	nodes map[types.UID]*node
-	// absentOwners has identities that the API server does not have; a UID is never used again. It has its own lock.
+	// absentOwners has owners that do not exist. They never will, because a UID is not used again. It has its own lock.
 	absentOwners *lru.Cache
 }
 
@@ -31,8 +31,8 @@ func newGraph() *graph {
 	return &graph{nodes: make(map[types.UID]*node), absentOwners: lru.New(absentOwnersSize)}
 }
 
-// key is a key of both queues. In the delete queue, a virtual node has a key of its own, which needs no work once the
-// object is seen. In the orphan queue, orphan is set.
+// key is a key of both queues. In the delete queue, a virtual node has a key of its own, which needs no work any more
+// once a watch shows the object. In the orphan queue, orphan is set.
 type key struct {
 	uid             types.UID
 	virtual, orphan bool
@@ -72,20 +72,20 @@ func (e *effects) reportInvalidOwnerRef(dependent *node, owner types.UID) {
 func (g *graph) view(k key) (view, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.wantedLocked(k) {
+	if !g.needsWorkLocked(k) {
 		return view{}, false
 	}
 	return g.nodes[k.uid].view(), true
 }
 
-// wanted reports whether the key still needs work. Unlike view, it copies nothing.
-func (g *graph) wanted(k key) bool {
+// needsWork reports whether the key still needs work. Unlike view, it copies nothing.
+func (g *graph) needsWork(k key) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.wantedLocked(k)
+	return g.needsWorkLocked(k)
 }
 
-func (g *graph) wantedLocked(k key) bool {
+func (g *graph) needsWorkLocked(k key) bool {
 	n, found := g.nodes[k.uid]
 	return found && (n.virtual || !k.virtual)
 }
@@ -103,8 +103,8 @@ func (g *graph) size() (all, virtual int) {
 }
 
 const (
-	firstCheck  = 5 * time.Millisecond
-	slowestPoll = 1000 * time.Second
+	minCheckDelay = 5 * time.Millisecond
+	maxCheckDelay = 1000 * time.Second
 )
 
 // nextCheck returns when to check a virtual node again. The delay doubles each time.
@@ -113,10 +113,10 @@ func (g *graph) nextCheck(uid types.UID) time.Duration {
 	defer g.mu.Unlock()
 	n, found := g.nodes[uid]
 	if !found {
-		return firstCheck
+		return minCheckDelay
 	}
 	n.checks++
-	return min(firstCheck<<min(n.checks-1, 20), slowestPoll)
+	return min(minCheckDelay<<min(n.checks-1, 20), maxCheckDelay)
 }
 
 // isAbsent reports whether the owner is known not to exist.
@@ -127,8 +127,8 @@ func (g *graph) isAbsent(id identity) bool {
 
 func (g *graph) markAbsent(id identity) { g.absentOwners.Add(id, nil) }
 
-// see records an object that a watch has shown, whether it is new, changed or the same.
-func (g *graph) see(o object) effects {
+// observe records an object that a watch has shown. It may be new, changed or unchanged.
+func (g *graph) observe(o object) effects {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var e effects
@@ -138,15 +138,15 @@ func (g *graph) see(o object) effects {
 		g.nodes[o.id.uid] = n
 	}
 	n.apiVersion, n.monitor = o.apiVersion, o.monitor
-	g.realizeLocked(n, o.id, &e)
+	g.markObservedLocked(n, o.id, &e)
 	g.relinkLocked(n, o.owners, &e)
 	transition(n, o, &e)
 	return e
 }
 
-// realizeLocked turns a virtual node into a real one. It queues dependents that named the object differently: the owner
-// that they mean may not exist.
-func (g *graph) realizeLocked(n *node, seen identity, e *effects) {
+// markObservedLocked turns a virtual node into a real one. It queues dependents whose references describe the object
+// differently, because the owner that they mean may not exist.
+func (g *graph) markObservedLocked(n *node, seen identity, e *effects) {
 	if !n.virtual {
 		return
 	}
@@ -231,11 +231,11 @@ func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) 
 		case !owner.id.namedBy(ref):
 			unverified = true
 			if matching, _ := partition(owner.sortedDependents(), owner.id); owner.virtual && len(matching) == 0 {
-				owner.id = ownerIdentity(ref, n.id.namespace) // The references that named it differently are corrected.
+				owner.id = ownerIdentity(ref, n.id.namespace) // No reference describes it in the old way any more.
 				e.enqueueDelete(owner)
 			}
 		case elsewhere && owner.virtual:
-			// A cluster-scoped dependent has named this owner before, perhaps wrongly: the owner may be namespaced.
+			// A cluster-scoped dependent named this owner first. It may be wrong: the owner may be namespaced.
 			unverified = true
 		}
 	}
@@ -247,7 +247,7 @@ func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) 
 // transition records how far the deletion of the object has come, and queues the work that this starts.
 func transition(n *node, o object, e *effects) {
 	orphaning := o.deleting && o.orphan
-	deleting := o.deleting && o.foreground && !orphaning // if both are asked for, orphaning comes first
+	deleting := o.deleting && o.foreground && !orphaning // with both finalizers, orphaning comes first
 	switch {
 	case orphaning && !n.orphaningDependents:
 		e.orphans = append(e.orphans, n.id.uid)
@@ -271,7 +271,7 @@ func (g *graph) forget(id identity) effects {
 	return e
 }
 
-// removeLocked removes n. It queues dependents, which may have no owner now, and owners that may have waited for n.
+// removeLocked removes n. It queues n's dependents, which may have no owner now, and owners that may wait for n.
 func (g *graph) removeLocked(n *node, id identity, e *effects) {
 	delete(g.nodes, n.id.uid)
 	if len(n.dependents) > 0 {
@@ -280,11 +280,11 @@ func (g *graph) removeLocked(n *node, id identity, e *effects) {
 	for _, d := range n.sortedDependents() {
 		e.enqueueDelete(d)
 	}
-	g.leaveOwnersLocked(n, e)
+	g.unlinkOwnersLocked(n, e)
 }
 
-// leaveOwnersLocked removes n from the dependents of all its owners, and queues owners that may have waited for n.
-func (g *graph) leaveOwnersLocked(n *node, e *effects) {
+// unlinkOwnersLocked removes n from the dependents of all its owners, and queues owners that may wait for n.
+func (g *graph) unlinkOwnersLocked(n *node, e *effects) {
 	for _, ref := range n.owners {
 		if owner := g.unlinkLocked(ref, n); owner != nil && owner.deletingDependents {
 			e.enqueueDelete(owner)
@@ -293,10 +293,10 @@ func (g *graph) leaveOwnersLocked(n *node, e *effects) {
 	n.owners = nil
 }
 
-// lose forgets what stopped monitors have read of objects that no other monitor has read since. Such an object then has
-// a virtual node, like all owners without a watch: the graph knows only which objects name it as an owner. It may be
-// gone, so it is verified.
-func (g *graph) lose(stopped []int64) effects {
+// forgetMonitors handles the objects that only stopped monitors have read. Such an object may have been deleted
+// unnoticed. If it has dependents, its node becomes virtual, as for any owner without a watch, and is queued to be
+// verified. Otherwise the node is removed.
+func (g *graph) forgetMonitors(stopped []int64) effects {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var e effects
@@ -305,7 +305,7 @@ func (g *graph) lose(stopped []int64) effects {
 		if n == nil || n.virtual || !slices.Contains(stopped, n.monitor) {
 			continue
 		}
-		g.leaveOwnersLocked(n, &e)
+		g.unlinkOwnersLocked(n, &e)
 		if len(n.dependents) == 0 {
 			delete(g.nodes, uid)
 			continue
@@ -317,8 +317,9 @@ func (g *graph) lose(stopped []int64) effects {
 	return e
 }
 
-// virtualDelete records that the API server has no object of that identity. It does not remove an object that was seen
-// with another identity, nor a virtual node that dependents also name by an identity which is not known to be absent.
+// virtualDelete records that the API server has no object of that identity. Two nodes with this UID stay: a real one
+// that a watch has shown with another identity, and a virtual one that other dependents describe differently, because
+// that object may exist.
 func (g *graph) virtualDelete(id identity) effects {
 	g.mu.Lock()
 	defer g.mu.Unlock()

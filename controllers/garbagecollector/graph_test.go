@@ -101,9 +101,11 @@ func (g *graph) String() string {
 // event is one change of the graph.
 type event func(g *graph) effects
 
-func see(o object) event           { return func(g *graph) effects { return g.see(o) } }
-func forget(s string) event        { return func(g *graph) effects { return g.forget(id(s)) } }
-func lose(monitors ...int64) event { return func(g *graph) effects { return g.lose(monitors) } }
+func observe(o object) event { return func(g *graph) effects { return g.observe(o) } }
+func forget(s string) event  { return func(g *graph) effects { return g.forget(id(s)) } }
+func forgetMonitors(monitors ...int64) event {
+	return func(g *graph) effects { return g.forgetMonitors(monitors) }
+}
 func virtualDelete(s string) event { return func(g *graph) effects { return g.virtualDelete(id(s)) } }
 
 // turn is an event, its effects, and the graph after it.
@@ -128,78 +130,78 @@ func TestGraph(t *testing.T) {
 		absent []string
 	}{
 		{"owner first", []turn{
-			{see(obj(rs)), "", "r1"},
-			{see(obj(pod1, rs)), "", "p1 r1(p1)"},
-			{see(obj(pod1, rs)), "", "p1 r1(p1)"},
+			{observe(obj(rs)), "", "r1"},
+			{observe(obj(pod1, rs)), "", "p1 r1(p1)"},
+			{observe(obj(pod1, rs)), "", "p1 r1(p1)"},
 			{forget(rs), "delete p1", "p1"},
 			{forget(pod1), "", ""},
 		}, []string{rs}},
 		{"dependent first", []turn{
-			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
-			{see(obj(rs)), "", "p1 r1(p1)"},
+			{observe(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{observe(obj(rs)), "", "p1 r1(p1)"},
 		}, nil},
 		{"an owner that never existed", []turn{
-			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{observe(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
 			{virtualDelete(rs), "delete p1", "p1"},
 		}, []string{rs}},
-		{"an owner without dependents is not remembered", []turn{{see(obj(rs)), "", "r1"}, {forget(rs), "", ""}}, nil},
+		{"an owner without dependents is not remembered", []turn{{observe(obj(rs)), "", "r1"}, {forget(rs), "", ""}}, nil},
 		{"deletes of unknown objects have no effect", []turn{{forget(rs), "", ""}, {virtualDelete(rs), "", ""}}, nil},
 		{"references come and go", []turn{
-			{see(obj(rs)), "", "r1"},
-			{see(obj(pod1)), "", "p1 r1"},
-			{see(obj(pod1, "!"+rs)), "", "p1 r1(p1)"},
-			{see(obj(pod1, rs)), "delete r1", "p1 r1(p1)"}, // does not block any more
-			{see(obj(pod1, "!"+rs)), "", "p1 r1(p1)"},
-			{see(obj(pod1)), "delete r1", "p1 r1"},
-			{see(obj(pod1, pod2)), "delete v:p2", "p1 v:Pod:ns1/pod2:p2(p1) r1"},
+			{observe(obj(rs)), "", "r1"},
+			{observe(obj(pod1)), "", "p1 r1"},
+			{observe(obj(pod1, "!"+rs)), "", "p1 r1(p1)"},
+			{observe(obj(pod1, rs)), "delete r1", "p1 r1(p1)"}, // does not block any more
+			{observe(obj(pod1, "!"+rs)), "", "p1 r1(p1)"},
+			{observe(obj(pod1)), "delete r1", "p1 r1"},
+			{observe(obj(pod1, pod2)), "delete v:p2", "p1 v:Pod:ns1/pod2:p2(p1) r1"},
 		}, nil},
 		{"foreground", []turn{
-			{see(obj(rs)), "", "r1"},
-			{see(obj(pod1, "!"+rs)), "", "p1 r1(p1)"},
-			{see(obj(pod2, "!"+rs)), "", "p1 p2 r1(p1,p2)"},
-			{see(deletingObj("foreground", rs)), "delete p1 p2 r1", "p1 p2 r1(p1,p2)"},
-			{see(deletingObj("foreground", rs)), "", "p1 p2 r1(p1,p2)"},
+			{observe(obj(rs)), "", "r1"},
+			{observe(obj(pod1, "!"+rs)), "", "p1 r1(p1)"},
+			{observe(obj(pod2, "!"+rs)), "", "p1 p2 r1(p1,p2)"},
+			{observe(deletingObj("foreground", rs)), "delete p1 p2 r1", "p1 p2 r1(p1,p2)"},
+			{observe(deletingObj("foreground", rs)), "", "p1 p2 r1(p1,p2)"},
 			{forget(pod1), "delete r1", "p2 r1(p2)"},
-			{see(deletingObj("", rs)), "", "p2 r1(p2)"}, // nothing waits any more
+			{observe(deletingObj("", rs)), "", "p2 r1(p2)"}, // nothing waits any more
 			{forget(pod2), "", "r1"},
 		}, nil},
-		{"foreground, seen at once", []turn{{see(deletingObj("foreground", rs)), "delete r1", "r1"}}, nil},
+		{"foreground, seen at once", []turn{{observe(deletingObj("foreground", rs)), "delete r1", "r1"}}, nil},
 		{"background", []turn{
-			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
-			{see(deletingObj("", rs)), "", "p1 r1(p1)"},
+			{observe(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{observe(deletingObj("", rs)), "", "p1 r1(p1)"},
 			{forget(rs), "delete p1", "p1"},
 		}, []string{rs}},
 		{"orphan", []turn{
-			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
-			{see(obj(rs)), "", "p1 r1(p1)"},
-			{see(deletingObj("orphan", rs)), "orphan r1", "p1 r1(p1)"},
-			{see(deletingObj("orphan", rs)), "", "p1 r1(p1)"},
+			{observe(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{observe(obj(rs)), "", "p1 r1(p1)"},
+			{observe(deletingObj("orphan", rs)), "orphan r1", "p1 r1(p1)"},
+			{observe(deletingObj("orphan", rs)), "", "p1 r1(p1)"},
 		}, nil},
 		{"orphan, then foreground", []turn{
-			{see(obj(rs)), "", "r1"},
-			{see(deletingObj("orphan,foreground", rs)), "orphan r1", "r1"},
-			{see(deletingObj("foreground", rs)), "delete r1", "r1"},
+			{observe(obj(rs)), "", "r1"},
+			{observe(deletingObj("orphan,foreground", rs)), "orphan r1", "r1"},
+			{observe(deletingObj("foreground", rs)), "delete r1", "r1"},
 		}, nil},
 		{"a cluster-scoped owner of a namespaced object", []turn{
-			{see(obj(pod1, node1)), "delete v:n1", "v:Node:ns1/node1:n1(p1) p1"},
-			{see(obj(node1)), "", "n1(p1) p1"},
+			{observe(obj(pod1, node1)), "delete v:n1", "v:Node:ns1/node1:n1(p1) p1"},
+			{observe(obj(node1)), "", "n1(p1) p1"},
 		}, nil},
 		{"an owner in another namespace, dependent first", []turn{
-			{see(obj(pod1, pod2)), "delete v:p2", "p1 v:Pod:ns1/pod2:p2(p1)"},
-			{see(obj(pod2in2)), "delete p1 invalid p1->p2", "p1 p2(p1)"},
+			{observe(obj(pod1, pod2)), "delete v:p2", "p1 v:Pod:ns1/pod2:p2(p1)"},
+			{observe(obj(pod2in2)), "delete p1 invalid p1->p2", "p1 p2(p1)"},
 			{virtualDelete(pod2), "delete p1", "p1 p2(p1)"}, // does not concern the object that was seen
 		}, []string{pod2}},
 		{"an owner in another namespace, owner first", []turn{
-			{see(obj(pod2in2)), "", "p2"},
-			{see(obj(pod1, pod2)), "delete p1 invalid p1->p2", "p1 p2(p1)"},
+			{observe(obj(pod2in2)), "", "p2"},
+			{observe(obj(pod1, pod2)), "delete p1 invalid p1->p2", "p1 p2(p1)"},
 		}, nil},
 		{"a namespaced owner of a cluster-scoped object", []turn{
-			{see(obj(node1, pod1)), "delete v:p1", "n1 v:Pod:/pod1:p1(n1)"},
-			{see(obj(pod1)), "delete n1 invalid n1->p1", "n1 p1(n1)"},
+			{observe(obj(node1, pod1)), "delete v:p1", "n1 v:Pod:/pod1:p1(n1)"},
+			{observe(obj(pod1)), "delete n1 invalid n1->p1", "n1 p1(n1)"},
 		}, nil},
 		{"one UID, two names: both are tried", []turn{
-			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
-			{see(obj(pod2, rsGuess)), "delete p2", "p1 p2 v:ReplicaSet:ns1/rs:r1(p1,p2)"},
+			{observe(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{observe(obj(pod2, rsGuess)), "delete p2", "p1 p2 v:ReplicaSet:ns1/rs:r1(p1,p2)"},
 			{virtualDelete(rs), "delete p1 retry v:r1", "p1 p2 v:ReplicaSet:ns1/other:r1(p1,p2)"},
 			{virtualDelete(rsGuess), "delete p2 retry v:r1", "p1 p2 v:ReplicaSet:ns1/rs:r1(p1,p2)"},
 			{forget(pod1), "", "p2 v:ReplicaSet:ns1/rs:r1(p2)"},
@@ -207,32 +209,32 @@ func TestGraph(t *testing.T) {
 			{virtualDelete(rsGuess), "delete p2", "p2"},
 		}, []string{rs, rsGuess}},
 		{"one UID, two names: the right one is seen", []turn{
-			{see(obj(pod1, rsGuess)), "delete v:r1", "p1 v:ReplicaSet:ns1/other:r1(p1)"},
-			{see(obj(pod2, rs)), "delete p2", "p1 p2 v:ReplicaSet:ns1/other:r1(p1,p2)"},
-			{see(obj(rs)), "delete p1", "p1 p2 r1(p1,p2)"},
+			{observe(obj(pod1, rsGuess)), "delete v:r1", "p1 v:ReplicaSet:ns1/other:r1(p1)"},
+			{observe(obj(pod2, rs)), "delete p2", "p1 p2 v:ReplicaSet:ns1/other:r1(p1,p2)"},
+			{observe(obj(rs)), "delete p1", "p1 p2 r1(p1,p2)"},
 			{virtualDelete(rsGuess), "delete p1", "p1 p2 r1(p1,p2)"},
 		}, []string{rsGuess}},
 		{"a wrong kind is corrected, then the reference goes", []turn{
-			{see(obj(pod1, "Wrong ns1/rs r1")), "delete v:r1", "p1 v:Wrong:ns1/rs:r1(p1)"},
-			{see(obj(pod1, rs)), "delete v:r1 p1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
-			{see(obj(pod1)), "", "p1"},
+			{observe(obj(pod1, "Wrong ns1/rs r1")), "delete v:r1", "p1 v:Wrong:ns1/rs:r1(p1)"},
+			{observe(obj(pod1, rs)), "delete v:r1 p1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{observe(obj(pod1)), "", "p1"},
 		}, nil},
 		{"a kind is not watched any more", []turn{
-			{see(obj(rs)), "", "r1"},
-			{see(by(1, obj(pod1, "!"+rs))), "", "p1 r1(p1)"},
-			{see(deletingObj("foreground", rs)), "delete p1 r1", "p1 r1(p1)"},
-			{see(obj(pod2, pod1)), "", "p1(p2) p2 r1(p1)"},
-			{lose(1, 2), "delete r1 v:p1", "v:Pod:ns1/pod1:p1(p2) p2 r1"},
-			{see(by(3, obj(pod1, "!"+rs))), "", "p1(p2) p2 r1(p1)"},
-			{lose(1, 2), "", "p1(p2) p2 r1(p1)"},
+			{observe(obj(rs)), "", "r1"},
+			{observe(by(1, obj(pod1, "!"+rs))), "", "p1 r1(p1)"},
+			{observe(deletingObj("foreground", rs)), "delete p1 r1", "p1 r1(p1)"},
+			{observe(obj(pod2, pod1)), "", "p1(p2) p2 r1(p1)"},
+			{forgetMonitors(1, 2), "delete r1 v:p1", "v:Pod:ns1/pod1:p1(p2) p2 r1"},
+			{observe(by(3, obj(pod1, "!"+rs))), "", "p1(p2) p2 r1(p1)"},
+			{forgetMonitors(1, 2), "", "p1(p2) p2 r1(p1)"},
 		}, nil},
 		{"a cluster-scoped and a namespaced dependent of a missing owner", []turn{
-			{see(obj(node1, pod1)), "delete v:p1", "n1 v:Pod:/pod1:p1(n1)"},
-			{see(obj(pod2, pod1)), "delete p2", "n1 v:Pod:/pod1:p1(n1,p2) p2"},
+			{observe(obj(node1, pod1)), "delete v:p1", "n1 v:Pod:/pod1:p1(n1)"},
+			{observe(obj(pod2, pod1)), "delete p2", "n1 v:Pod:/pod1:p1(n1,p2) p2"},
 			{virtualDelete("Pod /pod1 p1"), "delete n1 p2", "n1 p2"},
 		}, []string{"Pod /pod1 p1"}},
 		{"a virtual node seen under another namespace", []turn{
-			{see(obj(pod1, node1)), "delete v:n1", "v:Node:ns1/node1:n1(p1) p1"},
+			{observe(obj(pod1, node1)), "delete v:n1", "v:Node:ns1/node1:n1(p1) p1"},
 			{virtualDelete(node1in1), "delete p1", "p1"},
 		}, []string{node1in1}},
 	}
@@ -295,17 +297,17 @@ func TestAlternative(t *testing.T) {
 
 func TestNextCheck(t *testing.T) {
 	g := newGraph()
-	g.see(obj("Pod ns/p p", "ReplicaSet ns/r r"))
-	if a, b, c := g.nextCheck("r"), g.nextCheck("r"), g.nextCheck("r"); a != firstCheck || b != 2*a || c != 2*b {
+	g.observe(obj("Pod ns/p p", "ReplicaSet ns/r r"))
+	if a, b, c := g.nextCheck("r"), g.nextCheck("r"), g.nextCheck("r"); a != minCheckDelay || b != 2*a || c != 2*b {
 		t.Errorf("checks after %v, %v, %v", a, b, c)
 	}
 	for range 100 {
 		g.nextCheck("r")
 	}
-	if last := g.nextCheck("r"); last != slowestPoll {
+	if last := g.nextCheck("r"); last != maxCheckDelay {
 		t.Errorf("in the end after %v", last)
 	}
-	if got := g.nextCheck("unknown"); got != firstCheck {
+	if got := g.nextCheck("unknown"); got != minCheckDelay {
 		t.Errorf("unknown: %v", got)
 	}
 }

@@ -23,12 +23,12 @@ type monitors struct {
 	client rest.Interface
 	// server is a factory of other informers of the same server, or nil.
 	server *informer.Factory
-	// see and gone are called for the objects of each resource, in the order of the events.
-	see  func(ctx context.Context, o object)
-	gone func(ctx context.Context, id identity)
-	// lost is called with the numbers of monitors of one resource that have stopped: at once if the resource is not
-	// followed any more, otherwise when the next monitor has synced.
-	lost func(ctx context.Context, stopped []int64)
+	// observed and deleted are called for the objects of each resource, in the order of the events.
+	observed func(ctx context.Context, o object)
+	deleted  func(ctx context.Context, id identity)
+	// stopped is called with the numbers of the stopped monitors of a resource: at once if the resource is not watched
+	// any more, otherwise when the monitor that replaces them has synced.
+	stopped func(ctx context.Context, stopped []int64)
 
 	mu sync.Mutex
 	// running has the monitors of the resources that the last call of set named. started is how many were started.
@@ -47,14 +47,14 @@ type monitor struct {
 	informer informer.Informer[*metav1.PartialObjectMetadata]
 	handler  informer.Registration
 	stop     context.CancelFunc
-	ended    chan struct{} // closed when the informer has ended; nobody sends
+	ended    chan struct{} // closed when the informer has ended
 }
 
-// set starts and stops monitors so that exactly the resources of kinds are followed, until ctx is done or the next
-// call of set.
+// set starts and stops monitors so that exactly the resources of kinds are watched, until ctx is done or the next call
+// of set.
 //
 // A resource whose version or kind changes gets another monitor. It starts when the old one has ended, so that the
-// events of an object stay in order. Neither of them sees what happens in between: lost makes up for it.
+// events of an object stay in order. An object may be deleted in between, where neither sees it; stopped handles that.
 func (m *monitors) set(ctx context.Context, kinds kinds) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *monitors) set(ctx context.Context, kinds kinds) error {
 		if _, served := kinds[resource]; served {
 			replaced[resource] = stopped
 		} else {
-			m.lost(ctx, stopped)
+			m.stopped(ctx, stopped)
 		}
 	}
 	for _, resource := range sortedResources(kinds) {
@@ -101,23 +101,23 @@ func (m *monitors) start(ctx context.Context, resource schema.GroupResource, kin
 		Resource: resource.String(), Transform: strip, Server: m.server,
 	})
 	m.started++
-	one := &monitor{
+	mon := &monitor{
 		number: m.started, replaced: replaced, resource: resource, kind: kind, informer: inf, stop: stop,
 		ended: make(chan struct{}),
 	}
-	see := func(o *metav1.PartialObjectMetadata) { m.see(ctx, objectOf(one, o)) }
+	observe := func(o *metav1.PartialObjectMetadata) { m.observed(ctx, objectOf(mon, o)) }
 	handler, err := inf.AddHandler(informer.Handler[*metav1.PartialObjectMetadata]{
-		OnAdd:    func(o *metav1.PartialObjectMetadata, _ bool) { see(o) },
-		OnUpdate: func(_, o *metav1.PartialObjectMetadata) { see(o) },
-		OnDelete: func(d informer.Deleted[*metav1.PartialObjectMetadata]) { m.gone(ctx, one.identify(d.Object)) },
+		OnAdd:    func(o *metav1.PartialObjectMetadata, _ bool) { observe(o) },
+		OnUpdate: func(_, o *metav1.PartialObjectMetadata) { observe(o) },
+		OnDelete: func(d informer.Deleted[*metav1.PartialObjectMetadata]) { m.deleted(ctx, mon.identify(d.Object)) },
 	}, informer.HandlerOptions{Name: Name})
 	if err != nil {
 		stop()
 		return nil, err
 	}
-	one.handler = handler
+	mon.handler = handler
 	m.wg.Go(func() {
-		defer close(one.ended)
+		defer close(mon.ended)
 		if err := inf.Run(ctx); err != nil {
 			klog.FromContext(ctx).Error(err, "Monitor ended", "resource", resource)
 		}
@@ -126,12 +126,12 @@ func (m *monitors) start(ctx context.Context, resource schema.GroupResource, kin
 		m.wg.Go(func() {
 			select {
 			case <-handler.Synced():
-				m.lost(ctx, replaced)
+				m.stopped(ctx, replaced)
 			case <-ctx.Done():
 			}
 		})
 	}
-	return one, nil
+	return mon, nil
 }
 
 func (m *monitor) identify(o metav1.Object) identity {
@@ -152,12 +152,12 @@ func (m *monitors) list() []*monitor {
 // waitForSync waits until the graph has all objects of all resources. If ctx ends first, it returns the monitors that
 // have not synced.
 func (m *monitors) waitForSync(ctx context.Context) (behind []*monitor) {
-	for _, one := range m.list() {
+	for _, mon := range m.list() {
 		select {
-		case <-one.handler.Synced():
+		case <-mon.handler.Synced():
 		case <-ctx.Done():
-			if !one.handler.HasSynced() {
-				behind = append(behind, one)
+			if !mon.handler.HasSynced() {
+				behind = append(behind, mon)
 			}
 		}
 	}

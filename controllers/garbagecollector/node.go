@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// identity names an object. It has no version: an object is the same in all versions of its kind, and a version that an
-// owner reference names may not be served any more.
+// identity names an object. It has no version, because an object is the same in all versions of its kind, and the
+// version in an owner reference may not be served any more.
 type identity struct {
 	kind      schema.GroupKind
 	namespace string // "" for a cluster-scoped object, or if it is not known
@@ -27,7 +27,7 @@ func (id identity) String() string {
 	return fmt.Sprintf("%s %s (UID %s)", id.kind, path.Join(id.namespace, id.name), id.uid)
 }
 
-// ownerIdentity returns the owner that a dependent in the namespace means by ref.
+// ownerIdentity returns the owner that ref names in a dependent of that namespace.
 func ownerIdentity(ref metav1.OwnerReference, namespace string) identity {
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 	return identity{kind: kind, namespace: namespace, name: ref.Name, uid: ref.UID}
@@ -48,7 +48,7 @@ func compareIdentities(a, b identity) int {
 		cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid))
 }
 
-// object is what the graph needs to know of an object that the watch has shown.
+// object has the parts of an object that the graph needs, as a watch has shown them.
 type object struct {
 	id         identity
 	apiVersion string // the version in which the monitor reads the object
@@ -58,15 +58,15 @@ type object struct {
 	deleting, foreground, orphan bool
 }
 
-func objectOf(one *monitor, m metav1.Object) object {
+func objectOf(m *monitor, o metav1.Object) object {
 	return object{
-		id:         one.identify(m),
-		apiVersion: one.kind.GroupVersion().String(),
-		monitor:    one.number,
-		owners:     m.GetOwnerReferences(),
-		deleting:   m.GetDeletionTimestamp() != nil,
-		foreground: slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
-		orphan:     slices.Contains(m.GetFinalizers(), metav1.FinalizerOrphanDependents),
+		id:         m.identify(o),
+		apiVersion: m.kind.GroupVersion().String(),
+		monitor:    m.number,
+		owners:     o.GetOwnerReferences(),
+		deleting:   o.GetDeletionTimestamp() != nil,
+		foreground: slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents),
+		orphan:     slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents),
 	}
 }
 
@@ -76,8 +76,8 @@ type node struct {
 	// apiVersion is the version in which the object was last read, and monitor the number of the monitor that read it.
 	apiVersion string
 	monitor    int64
-	// virtual means that the object was named as an owner, but no watch shows it. If none ever did, its id is a guess:
-	// dependents may name the same UID differently.
+	// virtual means that the object is named as an owner, but no watch shows it. If no watch ever did, its id is a
+	// guess, because dependents may describe the same UID differently.
 	virtual bool
 	// deleting means that the object is being deleted, which cannot be undone.
 	deleting bool

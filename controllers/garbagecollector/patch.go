@@ -55,8 +55,8 @@ func mergeUnblock(latest *metav1.PartialObjectMetadata) ([]byte, error) {
 	return replaceOwners(latest, unblocked(latest.OwnerReferences, false))
 }
 
-// unblocked returns refs with blockOwnerDeletion cleared. If only is true, it omits the references that did not block.
-func unblocked(refs []metav1.OwnerReference, only bool) []metav1.OwnerReference {
+// unblocked returns refs with blockOwnerDeletion cleared. With onlyChanged, it omits the references that did not block.
+func unblocked(refs []metav1.OwnerReference, onlyChanged bool) []metav1.OwnerReference {
 	var list []metav1.OwnerReference
 	for _, ref := range refs {
 		switch {
@@ -64,7 +64,7 @@ func unblocked(refs []metav1.OwnerReference, only bool) []metav1.OwnerReference 
 			no := false
 			ref.BlockOwnerDeletion = &no
 			list = append(list, ref)
-		case !only:
+		case !onlyChanged:
 			list = append(list, ref)
 		}
 	}
@@ -79,8 +79,8 @@ func replaceOwners(latest *metav1.PartialObjectMetadata, refs []metav1.OwnerRefe
 	}{latest.ResourceVersion, latest.UID, refs}})
 }
 
-// removeFinalizer returns the merge patch that removes one finalizer from latest.
-func removeFinalizer(latest *metav1.PartialObjectMetadata, finalizer string) ([]byte, error) {
+// finalizerPatch returns the merge patch that removes one finalizer from latest.
+func finalizerPatch(latest *metav1.PartialObjectMetadata, finalizer string) ([]byte, error) {
 	rest := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == finalizer })
 	if len(rest) == 0 {
 		rest = nil

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ownership divides the owners that an object names by what the API server answers about them.
+// ownership divides the owners of an object by what the API server has answered about them.
 type ownership struct {
 	// solid owners exist and keep the object.
 	solid []metav1.OwnerReference
@@ -15,7 +15,7 @@ type ownership struct {
 	dangling []metav1.OwnerReference
 	// waiting ones exist, but are being deleted in the foreground, and wait for the object to be deleted first.
 	waiting []metav1.OwnerReference
-	// unresolved is why the server could not be asked about an owner; nil if it could be asked about all of them.
+	// unresolved is why the server could not be asked about one of the owners, or nil.
 	unresolved error
 }
 
@@ -29,8 +29,8 @@ type step struct {
 	// unblock clears blockOwnerDeletion in the object's references before the delete. Otherwise two objects that own
 	// each other would wait for each other forever.
 	unblock bool
-	// finish removes the finalizer foregroundDeletion from the object: nothing blocks its deletion.
-	finish bool
+	// removeFinalizer removes the finalizer foregroundDeletion from the object: nothing blocks its deletion.
+	removeFinalizer bool
 	// enqueue are dependents to put in the delete queue, because the object waits for them.
 	enqueue []identity
 }
@@ -50,15 +50,16 @@ func planWaiting(v view) step {
 			s.enqueue = append(s.enqueue, d.id)
 		}
 	}
-	s.finish = !blocked
+	s.removeFinalizer = !blocked
 	return s
 }
 
 // plan decides about an object that is not being deleted, from its latest state and the state of its owners.
 //
-// A solid owner keeps the object. plan then removes the references to all others, even to owners that wait for the
-// object: they would wait in vain. Without a solid owner the object is deleted as its own finalizers ask, unless an
-// unresolved owner may be solid. If an owner waits for it and it has dependents, they are deleted first.
+// A solid owner keeps the object. plan then removes the references to all other owners. That includes the waiting ones,
+// which would otherwise wait forever. Without a solid owner the object is deleted, with the policy that its finalizers
+// ask for, unless an unresolved owner may be solid. If an owner waits for the object and the object has dependents,
+// they are deleted first.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem
 func plan(v view, latest *metav1.PartialObjectMetadata, owners ownership) step {

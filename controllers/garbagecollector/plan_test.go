@@ -84,8 +84,8 @@ func TestPlanWaiting(t *testing.T) {
 		dependents []dependentView
 		want       step
 	}{
-		{"alone", nil, step{finish: true}},
-		{"nobody blocks", []dependentView{{id: p}}, step{finish: true}},
+		{"alone", nil, step{removeFinalizer: true}},
+		{"no dependent blocks", []dependentView{{id: p}}, step{removeFinalizer: true}},
 		{"one blocks", []dependentView{{id: p, blocks: true}, {id: q}}, step{enqueue: []identity{p}}},
 		{"one blocks and waits itself", []dependentView{{id: p, blocks: true, deletingDependents: true}}, step{}},
 		{"two block", []dependentView{{id: p, blocks: true}, {id: q, blocks: true}}, step{enqueue: []identity{p, q}}},
@@ -135,11 +135,11 @@ func TestPatches(t *testing.T) {
 			`{"metadata":{"resourceVersion":"7","uid":"u","ownerReferences":[{"apiVersion":"v1","kind":"K","name":"a","uid":"a","blockOwnerDeletion":false},{"apiVersion":"v1","kind":"K","name":"b","uid":"b"}]}}`,
 		},
 		{
-			"finalizer", must(removeFinalizer(latest, "foregroundDeletion")),
+			"finalizer", must(finalizerPatch(latest, "foregroundDeletion")),
 			`{"metadata":{"resourceVersion":"7","finalizers":["a","b"]}}`,
 		},
 		{
-			"the last finalizer", must(removeFinalizer(bare, "orphan")),
+			"the last finalizer", must(finalizerPatch(bare, "orphan")),
 			`{"metadata":{"resourceVersion":"7","finalizers":null}}`,
 		},
 	} {

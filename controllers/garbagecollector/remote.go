@@ -15,18 +15,18 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// unresolvedError means that an object cannot be looked for, so that it is not known whether it exists. A retry helps
-// only after something else has changed.
+// unresolvedError means that the API server cannot be asked whether an object exists. A retry helps only after
+// something else has changed.
 type unresolvedError struct {
 	why string
-	// kind is the kind of which the server serves no version; zero if that is not the reason.
+	// kind is the kind that the server does not serve in any version; zero if the reason is another one.
 	kind schema.GroupKind
 }
 
 func (e *unresolvedError) Error() string { return e.why }
 
-// errNoNamespace means that a cluster-scoped object names an owner of a namespaced kind. There is no namespace to look
-// in.
+// errNoNamespace means that a cluster-scoped object names an owner of a namespaced kind, so the owner's namespace is
+// not known.
 var errNoNamespace = &unresolvedError{why: "a cluster-scoped object names an owner of a namespaced kind"}
 
 func errNotServed(kind schema.GroupKind) error {
@@ -58,8 +58,8 @@ func (r *remote) resource(kind schema.GroupKind, namespace string) (metadata.Res
 	return served{client.Namespace(namespace), kind}, true, nil
 }
 
-// served tells two answers with the code 404 apart: that the object does not exist, and that the server does not serve
-// the version any more. The second comes between the change of a definition and the next discovery.
+// served distinguishes two meanings of the code 404: the object does not exist, or the server does not serve the
+// version any more. The second occurs after a CustomResourceDefinition has changed, until the next discovery.
 type served struct {
 	metadata.ResourceInterface
 	kind schema.GroupKind
@@ -108,10 +108,10 @@ func (r *remote) get(ctx context.Context, id identity) (*metav1.PartialObjectMet
 	return client.Get(ctx, id.name, metav1.GetOptions{})
 }
 
-// remove deletes the object unless its owner references have changed since latest was read. It tolerates other changes:
-// otherwise it could never delete an object that is written all the time.
+// remove deletes the object unless its owner references have changed since latest was read. It tolerates other changes,
+// because it could otherwise never delete an object that is written all the time.
 //
-// Errors: NotFound when it is gone.
+// Errors: NotFound; Conflict if the owner references have changed.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, deleteObject
 func (r *remote) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata,
@@ -193,10 +193,11 @@ func (r *remote) patch(ctx context.Context, id identity, strategic []byte,
 	return patched, err
 }
 
-// finish removes a finalizer from an object. It is no error if the object is gone or does not have the finalizer.
+// removeFinalizer removes a finalizer from an object. It is no error if the object is gone or does not have the
+// finalizer.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, removeFinalizer
-func (r *remote) finish(ctx context.Context, id identity, finalizer string) error {
+func (r *remote) removeFinalizer(ctx context.Context, id identity, finalizer string) error {
 	client, _, err := r.resource(id.kind, id.namespace)
 	if err != nil {
 		return err
@@ -209,7 +210,7 @@ func (r *remote) finish(ctx context.Context, id identity, finalizer string) erro
 		if latest.UID != id.uid || !hasFinalizer(latest, finalizer) {
 			return nil
 		}
-		body, err := removeFinalizer(latest, finalizer)
+		body, err := finalizerPatch(latest, finalizer)
 		if err != nil {
 			return err
 		}

@@ -194,7 +194,7 @@ func TestRemotePatch(t *testing.T) {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, removeFinalizer
-func TestRemoteFinish(t *testing.T) {
+func TestRemoteRemoveFinalizer(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")
 	bare := podAt("7")
 	bare.Finalizers = nil
@@ -216,7 +216,7 @@ func TestRemoteFinish(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r, s := scripted(t, tt.answers...)
-			err := r.finish(t.Context(), id("Pod ns/p u"), metav1.FinalizerOrphanDependents)
+			err := r.removeFinalizer(t.Context(), id("Pod ns/p u"), metav1.FinalizerOrphanDependents)
 			if got := strings.Join(s.asked, "; "); got != tt.asked || err != nil {
 				t.Errorf("asked %q, want %q; error %v", got, tt.asked, err)
 			}

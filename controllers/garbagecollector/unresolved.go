@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// unresolved are the keys whose last attempt ended because an object cannot be looked for: the server serves no version
-// of its kind, or it has no namespace. Nothing is deleted on a guess, so the key waits until the kind is served or the
+// unresolved has the keys whose last attempt ended with an [unresolvedError]: the server could not be asked about the
+// object or one of its owners. Because nothing is deleted on a guess, such a key waits until the kind is served or the
 // object changes.
 //
 // Concurrency: safe for concurrent use. The zero value is empty.
@@ -27,7 +27,7 @@ func isUnresolved(err error) bool {
 	return errors.As(err, &u)
 }
 
-// record remembers how an attempt ended. It returns err if a retry may help.
+// record records how an attempt ended. It returns err only if a retry may help.
 func (u *unresolved) record(k key, err error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -48,8 +48,8 @@ func (u *unresolved) count() int {
 	return len(u.keys)
 }
 
-// of returns the keys of one object.
-func (u *unresolved) of(uid types.UID) (keys []key) {
+// keysOf returns the keys of one object.
+func (u *unresolved) keysOf(uid types.UID) (keys []key) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, k := range []key{{uid: uid}, {uid: uid, virtual: true}, {uid: uid, orphan: true}} {
@@ -77,17 +77,18 @@ func (c *collector) retry(keys ...key) {
 	}
 }
 
-// retryUnresolved queues the keys that may be resolved by now, and those that need no work any more.
+// retryUnresolved queues the keys that may be resolved by now, and those that need no work any more, so that record
+// removes them.
 func (c *collector) retryUnresolved() {
 	for k, err := range c.unresolved.all() {
-		if !c.graph.wanted(k) || c.servedNow(err) {
+		if !c.graph.needsWork(k) || c.isServedNow(err) {
 			c.retry(k)
 		}
 	}
 }
 
-// servedNow reports whether err is about a kind that was not served and is by now.
-func (c *collector) servedNow(err error) bool {
+// isServedNow reports whether err says that a kind was not served, and the kind is served now.
+func (c *collector) isServedNow(err error) bool {
 	var u *unresolvedError
 	if !errors.As(err, &u) || u.kind == (schema.GroupKind{}) {
 		return false
@@ -96,17 +97,17 @@ func (c *collector) servedNow(err error) bool {
 	return err == nil
 }
 
-// mostNamed is the most objects that Note names.
-const mostNamed = 5
+// maxNamed is the most objects that Note names.
+const maxNamed = 5
 
-// Note names the objects that the collector leaves alone because they or their owners cannot be looked for. It is empty
-// if there are none. The manager shows it in /readyz: the process does its work, but somebody has to mend the
-// references.
+// Note names the objects that the collector leaves alone because the server cannot be asked about them or their owners.
+// It is empty if there are none. The manager shows it in /readyz without becoming unready: the process works, but a
+// person has to correct the references.
 func (c *collector) Note() string {
 	var notes []string
 	for k, err := range c.unresolved.all() {
-		v, wanted := c.graph.view(k)
-		if !wanted {
+		v, found := c.graph.view(k)
+		if !found {
 			continue
 		}
 		note := fmt.Sprintf("%s: %v", v.id, err)
@@ -122,8 +123,8 @@ func (c *collector) Note() string {
 		return ""
 	}
 	slices.Sort(notes)
-	if more := len(notes) - mostNamed; more > 0 {
-		notes = append(notes[:mostNamed], fmt.Sprintf("and %d more", more))
+	if more := len(notes) - maxNamed; more > 0 {
+		notes = append(notes[:maxNamed], fmt.Sprintf("and %d more", more))
 	}
 	return "left alone, because they cannot be looked for: " + strings.Join(notes, "; ") +
 		"; correct the owner references, or serve the kind"
