@@ -2,15 +2,15 @@ package loop
 
 import "errors"
 
-// The answers of the API server that are no success.
+// The errors with which the API server answers.
 var (
 	ErrNotFound = errors.New("there is no such object")
 	ErrExists   = errors.New("there is an object of that name")
 	ErrConflict = errors.New("the object has changed since you read it")
 )
 
-// Set asks for Pods. Want is its spec: what somebody asked for. Have is its status: what the loop found. Every change
-// of a Set, by whomever, raises its Version.
+// Set asks for Pods. Want is its spec: how many Pods a user asks for. Have is its status: how many the loop has found.
+// Every change of a Set raises its Version.
 type Set struct {
 	Name    string
 	Want    int
@@ -24,7 +24,7 @@ type Pod struct {
 	Set  string
 }
 
-// API is the API server. Others use it at the same time.
+// API is the API server. Other programs use it at the same time.
 type API interface {
 	// Get returns a Set.
 	Get(set string) (Set, error)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// server is an API server in memory that writes down what it was asked to change.
+// server is an API server in memory that records the writes.
 type server struct {
 	sets   map[string]Set
 	pods   map[string]Pod
@@ -15,13 +15,13 @@ type server struct {
 
 	// fail answers a call with an error: "list", "create web-1". The call has no effect.
 	fail map[string]error
-	// before is called before each write: somebody else may be faster.
+	// before is called before each write, so that a test can write first.
 	before func(call string)
 	// crashAfter is the number of the call after which the program dies; 0 means never.
 	crashAfter, calls int
 }
 
-// crash is what a call panics with when the program dies in it.
+// crash is the panic of a call in which the program ends.
 type crash struct{}
 
 func newServer(sets ...Set) *server {
@@ -33,7 +33,7 @@ func newServer(sets ...Set) *server {
 	return s
 }
 
-// add adds Pods; the label is what stands before the "-".
+// add adds Pods. The label of a Pod is the part of its name before the "-".
 func (s *server) add(names ...string) {
 	for _, name := range names {
 		set, _, _ := strings.Cut(name, "-")
@@ -46,14 +46,14 @@ func (s *server) names() string { return strings.Join(slices.Sorted(maps.Keys(s.
 
 func (s *server) begin(call string) error { return s.fail[call] }
 
-// end ends the program if its time has come.
+// end ends the program if this is the call after which it crashes.
 func (s *server) end() {
 	if s.calls++; s.calls == s.crashAfter {
 		panic(crash{})
 	}
 }
 
-// write notes a write.
+// write records a write.
 func (s *server) write(call string) error {
 	if s.before != nil {
 		s.before(call)
@@ -130,7 +130,7 @@ func (s *server) UpdateStatus(set Set) error {
 	return nil
 }
 
-// reconcile calls Reconcile as a program that may die. It reports whether it lived.
+// reconcile calls Reconcile in a program that may crash. It reports whether the program survived.
 func (s *server) reconcile(set string) (lived bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {

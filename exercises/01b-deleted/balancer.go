@@ -1,15 +1,16 @@
-// Package balancer is task 01b: load balancers that nobody deletes.
+// Package balancer is task 01b: load balancers that are never deleted.
 //
-// A Service is an object that gives Pods a common address. It may ask for a load balancer: a machine of a cloud, which
-// costs money. The controller below looks at each Service of which it hears, and has the cloud create or delete the
-// load balancer of that name.
+// A Service is an object that gives Pods a common address. It may ask for a load balancer, which is a machine in a
+// cloud and costs money. The controller below is called with the name of each Service that changes. It makes the cloud
+// create or delete the load balancer of that name.
 //
-// Its users find load balancers whose Services are gone. It happens after updates, when the program is stopped and
-// started again, and nothing in the log says so. kube-controller-manager v1.14.2 has this bug in
+// Users find load balancers whose Services are gone. It happens after updates, when the program is stopped and started
+// again, and the log has no error. kube-controller-manager v1.14.2 has this bug in
 // pkg/controller/service/service_controller.go, and kubernetes/kubernetes#78124 reports it.
 //
-// Run the tests, read the code, and find out what it acts on. Say which state is the actual one, and where the
-// controller could look at it, before you change anything. File world.go has the API server and the cloud.
+// Run the tests, read the code, and find out on which state it acts. Before you change anything, answer two questions:
+// which state is the actual one, and where could the controller read it? File world.go has the API server and the
+// cloud.
 package balancer
 
 import (
@@ -17,11 +18,11 @@ import (
 	"fmt"
 )
 
-// Controller keeps the load balancers as the Services ask for.
+// Controller creates and deletes load balancers as the Services ask for them.
 type Controller struct {
 	services Services
 	cloud    Cloud
-	// cluster is put into each load balancer: others use the same cloud.
+	// cluster is the mark of this cluster on its load balancers, because other clusters use the same cloud.
 	cluster string
 
 	// known has the Services that have a load balancer.
@@ -30,12 +31,12 @@ type Controller struct {
 	queue []string
 }
 
-// New returns the controller of a program that starts.
+// New returns the controller of a program that has just started.
 func New(services Services, cloud Cloud, cluster string) *Controller {
 	return &Controller{services: services, cloud: cloud, cluster: cluster, known: map[string]bool{}}
 }
 
-// Start is called once, when the program starts: every Service is looked at.
+// Start is called once, when the program starts. It queues every Service.
 func (c *Controller) Start() error {
 	all, err := c.services.List()
 	if err != nil {
@@ -66,7 +67,7 @@ func (c *Controller) Work() error {
 	return errors.Join(errs...)
 }
 
-// sync makes the load balancer of one Service as the Service asks for.
+// sync creates or deletes the load balancer of one Service.
 func (c *Controller) sync(name string) error {
 	s, err := c.services.Get(name)
 	switch {
@@ -84,7 +85,7 @@ func (c *Controller) sync(name string) error {
 	return nil
 }
 
-// remove deletes the load balancer of a Service that is gone, or does not want one.
+// remove deletes the load balancer of a Service that is gone or does not want one.
 func (c *Controller) remove(name string) error {
 	if !c.known[name] {
 		return nil // It never had one.

@@ -2,10 +2,10 @@ package balancer
 
 import "errors"
 
-// ErrNotFound is the answer to a question about something that is not there.
+// ErrNotFound is the answer for an object that does not exist.
 var ErrNotFound = errors.New("not found")
 
-// Service is an object of the API server. Balanced is its spec: whether it wants a load balancer.
+// Service is an object of the API server. Balanced is its spec: it asks for a load balancer.
 type Service struct {
 	Name     string
 	Balanced bool
@@ -15,21 +15,21 @@ type Service struct {
 type Services interface {
 	// Get returns one Service, or ErrNotFound.
 	Get(name string) (Service, error)
-	// List returns all.
+	// List returns all Services.
 	List() ([]Service, error)
 }
 
-// Balancer is a load balancer. Cluster says whose it is.
+// Balancer is a load balancer. Cluster is the cluster that it belongs to.
 type Balancer struct {
 	Name    string
 	Cluster string
 }
 
-// Cloud is where the load balancers are.
+// Cloud has the load balancers of this cluster and of others.
 type Cloud interface {
-	// Ensure creates a load balancer unless it is there already.
+	// Ensure creates a load balancer unless it exists already.
 	Ensure(b Balancer) error
-	// Delete deletes one, whosoever it is. It answers nil if there is none of that name.
+	// Delete deletes the load balancer of that name, whichever cluster it belongs to. If there is none, it returns nil.
 	Delete(name string) error
 	// List returns all load balancers, in the order of their names.
 	List() ([]Balancer, error)

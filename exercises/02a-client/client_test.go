@@ -22,7 +22,7 @@ func list(t *testing.T, s *server) (names, version string, err error) {
 	return strings.Join(all, " "), version, err
 }
 
-// watch watches from version 12 and returns what was told.
+// watch watches from version 12 and returns the events.
 func watch(t *testing.T, s *server) (told, position string, err error) {
 	t.Helper()
 	var all []string

@@ -11,10 +11,10 @@ import (
 
 // server is an API server in memory. It is the transport of a client.
 type server struct {
-	// version is the newest, and states has the names at each version.
+	// version is the newest version, and states has the names of the objects at each version.
 	version int
 	states  map[int]string
-	// forgotten: the server has no history before this version.
+	// forgotten is the oldest version of which the server has the history.
 	forgotten int
 	// stream is the body of the answer to a watch.
 	stream io.Reader
@@ -98,7 +98,7 @@ func (s *server) answer(code int, body io.Reader) *http.Response {
 	}
 }
 
-// counted counts the bodies that are open.
+// counted is a body that is counted while it is open.
 type counted struct {
 	io.Reader
 	open   *int
@@ -116,7 +116,7 @@ func (b *counted) Close() error {
 	return nil
 }
 
-// object words an object, and frame an event.
+// object returns the JSON of an object, and frame that of an event.
 func object(name string, version int) string {
 	return fmt.Sprintf(`{"metadata": {"name": "%s", "resourceVersion": "%d"}}`, name, version)
 }

@@ -1,8 +1,8 @@
 // Package reflector is task 03a: a reflector in 150 lines.
 //
-// It follows a server, whatever the server does, until its context is done. File server.go has the server and the
-// cache. The position is the version up to which the cache has everything. What comes next depends on how a list or a
-// watch ended:
+// A reflector keeps a cache equal to a server, whatever the server does, until its context is done. File server.go has
+// the server and the cache. The position is the version up to which the cache has every change. What the reflector does
+// next depends on how a list or a watch has ended:
 //
 //	a watch    io.EOF                    watch again, from the position
 //	           *BusyError                pause, at least for RetryAfter; watch again
@@ -13,16 +13,16 @@
 //	           ErrGone, ErrAhead         list the newest, unless that was the newest
 //	           any other                 pause; list again
 //
-// The first pause is Options.Min, and each is twice the one before, up to Options.Max. To each is added its product
-// with Options.Rand. The pauses begin with Min again after a watch that told something, or lasted for a second. A
-// bookmark tells something, too.
+// The first pause is Options.Min, and each further pause is twice as long, up to Options.Max. Each is extended by a
+// random part: the pause times Options.Rand(). After a watch that delivered an event, or lasted for a second, the
+// pauses begin with Min again. A bookmark is an event, too.
 //
-// A watch that ends with io.EOF within a second and has told nothing counts as "any other": otherwise a server that
-// hangs up at once would be asked in a loop. A watch is silent for too long if the server has not ended it
-// Options.Grace after the timeout that it was asked for.
+// A watch that ends with io.EOF within a second, without any event, counts as "any other". Otherwise a server that ends
+// each watch at once would be asked in a tight loop. A watch is silent for too long if the server has not ended it when
+// Options.Grace has passed after the timeout of the request.
 //
-// Begin with a loop over states: to list or to watch. Write a method for each of the two, and one function that decides
-// what follows. The first test needs only one list and one watch.
+// Begin with a loop over states: list or watch. Write a method for each of the two, and one function that decides which
+// state comes next. The first test needs only one list and one watch.
 package reflector
 
 import (
@@ -30,17 +30,17 @@ import (
 	"time"
 )
 
-// Options say how long to wait.
+// Options has the durations of a reflector.
 type Options struct {
 	// Min and Max are the shortest and the longest pause.
 	Min, Max time.Duration
-	// Timeout is how long the server is asked to keep a watch, and Grace how much later it is given up.
+	// Timeout is how long the server is asked to keep a watch open. Grace is how long after that the reflector ends it.
 	Timeout, Grace time.Duration
-	// Rand returns numbers in [0,1).
+	// Rand returns random numbers in [0,1).
 	Rand func() float64
 }
 
-// Reflector follows a server. Add the fields that you need.
+// Reflector keeps a cache equal to a server. Add the fields that you need.
 type Reflector struct {
 	server Server
 	cache  Cache
@@ -52,7 +52,7 @@ func New(server Server, cache Cache, o Options) *Reflector {
 	return &Reflector{server: server, cache: cache, o: o}
 }
 
-// Run follows the server until ctx is done. Then it returns at once, and every watch is closed.
+// Run keeps the cache equal to the server until ctx is done. It then closes its watch and returns at once.
 func (r *Reflector) Run(ctx context.Context) {
 	panic("not written yet: Run")
 }

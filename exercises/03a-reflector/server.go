@@ -12,35 +12,35 @@ type Object struct {
 	Version int
 }
 
-// List is all objects at one version.
+// List has all objects at one version.
 type List struct {
 	Objects []Object
 	Version int
 }
 
-// Event is a change. Type is ADDED, MODIFIED, DELETED or BOOKMARK. The object of a bookmark has nothing but a version.
+// Event is a change. Type is ADDED, MODIFIED, DELETED or BOOKMARK. The object of a bookmark has only a version.
 type Event struct {
 	Type   string
 	Object Object
 }
 
-// Versions to ask a list for. Any other is "not older than this".
+// Two special versions of a request for a list. Any other version means a list that is not older.
 const (
 	AnyAge = 0
 	Newest = -1
 )
 
-// The errors of a server, beside [*BusyError], io.EOF and those of broken connections.
+// The errors of a server. There are also [*BusyError], io.EOF and the errors of broken connections.
 var (
-	// ErrGone is 410: the server does not have that version any more.
+	// ErrGone is the answer 410: the server does not have that version any more.
 	ErrGone = errors.New("410: too old resource version")
-	// ErrAhead is 504: the server has not got to that version yet.
+	// ErrAhead is the answer 504: the server has not reached that version yet.
 	ErrAhead = errors.New("504: too large resource version")
 )
 
-// BusyError is 429.
+// BusyError is the answer 429.
 type BusyError struct {
-	// RetryAfter is how long the server wants to be left alone.
+	// RetryAfter is how long the client must wait before the next request.
 	RetryAfter time.Duration
 }
 
@@ -48,24 +48,24 @@ func (e *BusyError) Error() string { return "429: retry after " + e.RetryAfter.S
 
 // Server has the objects. Its methods return an error when ctx is done.
 type Server interface {
-	// List returns all objects, of a version.
+	// List returns all objects. version is AnyAge, Newest or the oldest version that will do.
 	List(ctx context.Context, version int) (List, error)
-	// Watch opens a stream of the changes after a version. The server ends it after the timeout.
+	// Watch opens a stream of the changes after version. The server ends it after the timeout.
 	Watch(ctx context.Context, version int, timeout time.Duration) (Watch, error)
 }
 
 // Watch is a stream of changes.
 type Watch interface {
-	// Next waits for the next event. It returns io.EOF when the server has ended the stream in good order.
+	// Next waits for the next event. It returns io.EOF when the server has ended the stream.
 	Next(ctx context.Context) (Event, error)
-	// Close gives the connection back.
+	// Close ends the stream and frees its connection.
 	Close()
 }
 
-// Cache is where the changes go.
+// Cache receives the objects.
 type Cache interface {
-	// Replace is told of a list: what it does not have is gone.
+	// Replace sets the content of the cache. Objects that are not in the list are gone.
 	Replace(all List)
-	// Apply is told of a change, and not of bookmarks.
+	// Apply applies a change. It is not called for bookmarks.
 	Apply(e Event)
 }

@@ -14,22 +14,22 @@ import (
 
 var errBroken = errors.New("connection reset by peer")
 
-// frame is what Next of a watch returns, after a delay.
+// frame is a result of a watch's Next, after a delay.
 type frame struct {
 	after time.Duration
 	event Event
 	err   error
 }
 
-// changed is an event, ended the end of a watch.
+// changed returns an event, and ended the end of a watch.
 func changed(after time.Duration, kind, name string, version int) frame {
 	return frame{after: after, event: Event{kind, Object{name, version}}}
 }
 
 func ended(after time.Duration, err error) frame { return frame{after: after, err: err} }
 
-// answer is what the server says to one request. A watch has frames; after them it waits until its time is up. If it is
-// silent it waits for ever.
+// answer is the server's answer to one request. A watch sends frames, and then waits for the end of its timeout. If it
+// is silent, it waits forever.
 type answer struct {
 	list   List
 	err    error
@@ -37,7 +37,8 @@ type answer struct {
 	silent bool
 }
 
-// server answers from a script, and then as a server on a quiet day. It is the cache, too.
+// server answers from a script. When the script is at its end, it answers like a server on which nothing changes. It is
+// also the cache.
 type server struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -178,7 +179,7 @@ func (s *server) run(t *testing.T, d time.Duration, o Options) {
 	}
 }
 
-// asked compares the requests. A request that came a moment later than expected is all right.
+// asked compares the requests. A request may come a moment later than expected.
 func (s *server) asked(t *testing.T, why string, want ...string) {
 	t.Helper()
 	got := s.log[:min(len(s.log), len(want))]

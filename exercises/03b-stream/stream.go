@@ -1,14 +1,15 @@
 // Package stream is task 03b: a program that never gets ready.
 //
-// Start fetches all objects when a program starts. It asks for them as a stream: first comes each object that is there,
-// then a mark that says that these were all. A server that cannot do this refuses, and Start asks for a list instead.
+// Start fetches all objects when a program starts. It asks for them as a stream, in which the server first sends every
+// object and then a mark: those were all. A server that cannot do this rejects the request, and Start asks for a list
+// instead.
 //
-// One day an API server in a cluster accepts the request, sends the objects, and never sends the mark. After a while it
-// closes the stream. A controller of kube-controller-manager, which watches this server's objects among many others,
-// does not get ready. It does not work for any object of the cluster, and the log has no error. client-go v0.37.2 has
+// One day an API server of a cluster accepts the request, sends the objects, and never sends the mark. After a while it
+// closes the stream. A controller in kube-controller-manager watches the objects of this server, among many others. It
+// never gets ready, so it does not work for any object of the cluster, and the log has no error. client-go v0.37.2 has
 // this bug in tools/cache/reflector.go, and kubernetes/kubernetes#140890 reports it.
 //
-// Run the tests, read the code, and find the way on which Start never returns. There is a second one.
+// Run the tests, read the code, and find the case in which Start never returns. There is a second one.
 package stream
 
 import (
@@ -31,7 +32,7 @@ type Event struct {
 	Type    string // ADDED, MODIFIED, DELETED or BOOKMARK
 	Name    string
 	Version int
-	// End is the mark of a bookmark: the objects before it were all that there are.
+	// End is the mark, which a bookmark may have: all objects have been sent before it.
 	End bool
 }
 
@@ -47,11 +48,11 @@ type Stream interface {
 type Server interface {
 	// Stream opens a stream that begins with all objects. It may return ErrRefused.
 	Stream(ctx context.Context) (Stream, error)
-	// List returns all objects, and the version at which they were so.
+	// List returns all objects and the version of the list.
 	List(ctx context.Context) (names []string, version int, err error)
 }
 
-// Start returns all objects, in the order of their names, and the version at which they were so.
+// Start returns all objects, sorted by name, and their version.
 func Start(ctx context.Context, s Server) (names []string, version int, err error) {
 	for {
 		names, version, complete, err := fromStream(ctx, s)
@@ -63,11 +64,11 @@ func Start(ctx context.Context, s Server) (names []string, version int, err erro
 		case complete:
 			return names, version, nil
 		}
-		// The stream ended before the mark. What came so far is a part of a list, and so it is thrown away.
+		// The stream ended before the mark. The objects so far are an incomplete list, so they are dropped.
 	}
 }
 
-// fromStream collects the objects of one stream. complete is whether the mark has come.
+// fromStream collects the objects of one stream. complete reports whether the mark has come.
 func fromStream(ctx context.Context, s Server) (names []string, version int, complete bool, err error) {
 	stream, err := s.Stream(ctx)
 	if err != nil {

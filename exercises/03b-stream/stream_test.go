@@ -74,7 +74,7 @@ func added(after time.Duration, name string, version int) step {
 
 var mark = step{0, Event{Type: "BOOKMARK", Version: 20, End: true}}
 
-// start calls Start, with ten minutes of time.
+// start calls Start, with a timeout of ten minutes.
 func start(t *testing.T, s *server) (got string, took time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

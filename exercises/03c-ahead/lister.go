@@ -1,15 +1,15 @@
-// Package ahead is task 03c: a list that fails for ever.
+// Package ahead is task 03c: a list that fails forever.
 //
-// A Lister fetches all objects. Except for the first time, it asks for a list that is not older than its position, so
-// that a server that lags behind cannot take the program back in time. If the server has forgotten that version and
-// answers 410, it asks for the newest list instead.
+// A Lister fetches all objects. After the first time, it asks for a list that is not older than its position, so that a
+// server that is behind cannot take the program back in time. If the server no longer has that version and answers 410,
+// the Lister asks for the newest list instead.
 //
-// A network fails, and comes back. On one machine of a cluster the kubelet, which runs its Pods, logs "Timeout: Too
-// large resource version: 40, current: 12" once in some seconds, for days, until somebody restarts it. It uses
-// client-go v0.18.3, which has this bug in tools/cache/reflector.go. kubernetes/kubernetes#91073 reports it.
+// A network fails and recovers. From then on, the kubelet on one machine, which runs the machine's Pods, logs "Timeout:
+// Too large resource version: 40, current: 12" every few seconds, for days, until it is restarted. It uses client-go
+// v0.18.3, which has this bug in tools/cache/reflector.go. kubernetes/kubernetes#91073 reports it.
 //
-// Run the tests, read the code, and find out why the next try asks the same. Then mend it twice: not every server says
-// this in the same form, as kubernetes/kubernetes#94316 found out.
+// Run the tests, read the code, and find out why each attempt asks for the same version. Then fix it in two places,
+// because servers report this error in two forms; see kubernetes/kubernetes#94316.
 package ahead
 
 import (
@@ -17,7 +17,8 @@ import (
 	"fmt"
 )
 
-// Newest asks for the newest list, and AnyAge for whatever the server has at hand. Another version means: not older.
+// Newest asks for the newest list, and AnyAge for any that the server has in memory. Another version asks for a list
+// that is not older.
 const (
 	Newest = ""
 	AnyAge = "0"
@@ -28,7 +29,7 @@ type StatusError struct {
 	Code    int
 	Reason  string // "Expired", "Timeout", …
 	Message string
-	// Causes are further words for programs: "ResourceVersionTooLarge" is one. A server before v1.18.6 sends none.
+	// Causes are more detailed reasons, such as "ResourceVersionTooLarge". A server before v1.18.6 sends none.
 	Causes []string
 }
 
@@ -36,7 +37,7 @@ func (e *StatusError) Error() string { return fmt.Sprintf("%d %s: %s", e.Code, e
 
 // Server has the objects.
 type Server interface {
-	// List returns all objects of a version, and the version at which they were so.
+	// List returns all objects and the version of the list. version is Newest, AnyAge or the oldest that will do.
 	List(version string) (names []string, at string, err error)
 }
 
@@ -45,14 +46,14 @@ type Lister struct {
 	server Server
 	// position is the version of the last list.
 	position string
-	// newest is whether the next list has to be the newest, because the position is of no use.
+	// newest means that the next request asks for the newest list, because the server cannot serve the position.
 	newest bool
 }
 
 // New returns a Lister.
 func New(server Server) *Lister { return &Lister{server: server, position: AnyAge} }
 
-// List fetches all objects. After an error it is called again, in some seconds.
+// List fetches all objects. After an error it is called again, a few seconds later.
 func (l *Lister) List() ([]string, error) {
 	names, at, err := l.server.List(l.version())
 	if isExpired(err) {
@@ -66,7 +67,7 @@ func (l *Lister) List() ([]string, error) {
 	return names, nil
 }
 
-// version returns what to ask for.
+// version returns the version to ask for.
 func (l *Lister) version() string {
 	if l.newest {
 		return Newest
@@ -74,7 +75,7 @@ func (l *Lister) version() string {
 	return l.position
 }
 
-// isExpired reports whether the server has forgotten the version.
+// isExpired reports whether the server no longer has the version.
 func isExpired(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Reason == "Expired"

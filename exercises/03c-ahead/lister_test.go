@@ -9,7 +9,7 @@ import (
 // server is an API server that may be behind.
 type server struct {
 	version string
-	// fail answers every list but the newest with an error, and failNewest that one.
+	// fail is the error for every list but the newest, and failNewest the one for that.
 	fail, failNewest error
 	asked            []string
 }
@@ -26,7 +26,7 @@ func (s *server) List(version string) ([]string, string, error) {
 	return []string{"web-1", "web-2"}, s.version, nil
 }
 
-// The forms in which servers say that they are behind.
+// The errors of servers that are behind.
 func tooLarge() error {
 	return &StatusError{504, "Timeout", "Too large resource version: 40, current: " +
 		"12", []string{"ResourceVersionTooLarge"}}

@@ -1,20 +1,20 @@
-// Package log is task 04a: an ordered log with a bound, between one part that learns and another that applies.
+// Package log is task 04a: a bounded, ordered log between a goroutine that receives changes and one that applies them.
 //
 // Build the log of chapter 4. About 60 lines are enough.
 //
 // The contract:
 //
-//   - Push appends. While the log holds as many entries as its limit, Push waits for a Take.
-//   - Take returns everything that waits, in the order of the Pushes, and leaves the log empty. It waits while nothing
-//     is there. What it returned belongs to the caller: a later Push does not change it.
-//   - Both end with the context's error when that is done. Push has appended nothing then.
+//   - Push appends an entry. While the log is full, Push waits for a Take.
+//   - Take returns all entries, in the order of the Pushes, and leaves the log empty. While the log is empty, Take
+//     waits. The slice that it returns belongs to the caller: a later Push does not change it.
+//   - When the context is done, both return its error. Push has then appended nothing.
 //
-// Any number of goroutines call Push at once, and one calls Take. A mutex guards the slice. A sync.Cond cannot wait for
-// a context, so use channels for waiting: a select can wait for a channel and for ctx.Done() at once. A channel of
-// capacity 1 can hold the news that something is there. For the news that there is room again, a channel that Take
-// closes is best: everybody who waits for it wakes up.
+// Any number of goroutines call Push at the same time, and one calls Take. A mutex guards the slice. A sync.Cond cannot
+// wait for a context, so wait for channels: a select can wait for a channel and for ctx.Done() at the same time. To
+// wake Take, send a token into a channel of capacity 1. To wake every Push that waits for room, let Take close a
+// channel.
 //
-// Begin with the first test: a mutex and a slice, and Push and Take without waiting.
+// Begin with the first test. It needs a mutex and a slice, and a Push and a Take that do not wait.
 package log
 
 import "context"
@@ -32,12 +32,12 @@ func (l *Log[T]) Push(ctx context.Context, entry T) error {
 	panic("not written yet: Push")
 }
 
-// Take returns all entries and empties the log. It waits for one if there is none.
+// Take returns all entries and empties the log. It waits while the log is empty.
 func (l *Log[T]) Take(ctx context.Context) ([]T, error) {
 	panic("not written yet: Take")
 }
 
-// Len returns how many entries wait.
+// Len returns the number of entries in the log.
 func (l *Log[T]) Len() int {
 	panic("not written yet: Len")
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// run runs a test in virtual time. What still waits at its end is ended by the context.
+// run runs a test in virtual time. At its end, the context ends the calls that still wait.
 func run(t *testing.T, test func(t *testing.T, ctx context.Context)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func push(t *testing.T, ctx context.Context, l *Log[string], entries ...string) 
 	}
 }
 
-// take is Take for tests: it fails instead of waiting for ever.
+// take is Take for tests: it fails instead of waiting forever.
 func take(t *testing.T, ctx context.Context, l *Log[string]) []string {
 	t.Helper()
 	all, err := l.Take(ctx)

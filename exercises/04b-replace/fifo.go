@@ -1,35 +1,35 @@
 // Package fifo is task 04b: objects in the cache that no longer exist.
 //
-// FIFO lies between a watch and a cache. It keeps a list of changes for each key, and hands out one key at a time. When
-// the watch broke, a list of all objects comes: Replace turns it into changes.
+// A FIFO stands between a watch and a cache. It holds a list of changes for each key, and hands out one key at a time.
+// After the watch has broken, a list of all objects arrives, and Replace turns it into changes.
 //
-// Its users find objects in the cache that the server does not have. It happens when a watch breaks while the queue is
-// long, and the object stays until the next list. client-go v0.26.1 has this bug in tools/cache/delta_fifo.go, and
+// Users find objects in the cache that the server does not have. It happens when a watch breaks while the queue is
+// long, and such an object stays until the next list. client-go v0.26.1 has this bug in tools/cache/delta_fifo.go, and
 // kubernetes/kubernetes#115658 reports it.
 //
-// Run the tests, read the code, and find out for which objects nobody queues a deletion. Say what the cache will hold
-// when the queue is empty, before you change anything.
+// Run the tests, read the code, and find out for which objects no deletion is queued. Before you change anything, say
+// what the cache will hold when the queue is empty.
 package fifo
 
 import "slices"
 
-// Object is a state of an object of the server.
+// Object is one state of an object.
 type Object struct {
 	Key     string
 	Version int
 }
 
-// Change is what the cache has to do.
+// Change is a change of one object.
 type Change struct {
-	// Deleted says that the object is gone. Object is its last known state then.
+	// Deleted means that the object is gone. Object is then its last known state.
 	Deleted bool
 	Object  Object
 }
 
-// Cache is what has been handed out so far. You need not change it.
+// Cache has the result of all changes that were handed out. You need not change it.
 type Cache map[string]Object
 
-// Apply does what changes say.
+// Apply applies changes to the cache.
 func (c Cache) Apply(changes []Change) {
 	for _, change := range changes {
 		if change.Deleted {
@@ -42,10 +42,11 @@ func (c Cache) Apply(changes []Change) {
 
 // FIFO hands out changes key by key.
 type FIFO struct {
-	// order has the keys in the order in which they came, changes what happened to each. A key is in both or in none.
+	// order has the keys in the order in which they were first queued, and changes has the changes of each key. A key
+	// is in both or in neither.
 	order   []string
 	changes map[string][]Change
-	// cache is where the changes go.
+	// cache receives the changes.
 	cache Cache
 }
 
@@ -57,7 +58,7 @@ func New(cache Cache) *FIFO {
 // Set queues a new state.
 func (f *FIFO) Set(o Object) { f.queue(Change{Object: o}) }
 
-// Delete queues a deletion. One of an object that nobody knows is not queued.
+// Delete queues a deletion, unless the object is in neither the cache nor the queue.
 func (f *FIFO) Delete(o Object) {
 	_, known := f.cache[o.Key]
 	if known || len(f.changes[o.Key]) > 0 {
@@ -65,7 +66,7 @@ func (f *FIFO) Delete(o Object) {
 	}
 }
 
-// Replace queues what a list says: these objects exist, and no others.
+// Replace queues the changes that follow from a list: these objects exist, and no others.
 func (f *FIFO) Replace(list []Object) {
 	listed := map[string]bool{}
 	for _, o := range list {
@@ -77,13 +78,13 @@ func (f *FIFO) Replace(list []Object) {
 			continue
 		}
 		if queued := f.changes[key]; len(queued) > 0 {
-			o = queued[len(queued)-1].Object // It is newer.
+			o = queued[len(queued)-1].Object // It is newer than the cached state.
 		}
 		f.queue(Change{Deleted: true, Object: o})
 	}
 }
 
-// queue appends a change. A deletion after a deletion adds nothing.
+// queue appends a change. It drops a deletion that follows a deletion.
 func (f *FIFO) queue(c Change) {
 	key := c.Object.Key
 	queued := f.changes[key]
@@ -96,7 +97,7 @@ func (f *FIFO) queue(c Change) {
 	f.changes[key] = append(queued, c)
 }
 
-// Pop hands out the first key's changes to the cache, and returns them. It returns nil if the queue is empty.
+// Pop takes the first key's changes, applies them to the cache, and returns them. It returns nil if the queue is empty.
 func (f *FIFO) Pop() []Change {
 	if len(f.order) == 0 {
 		return nil

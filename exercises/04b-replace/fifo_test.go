@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// popAll hands out all that is queued, and returns it.
+// popAll pops all keys, and returns their changes.
 func popAll(f *FIFO) (all []Change) {
 	for changes := f.Pop(); changes != nil; changes = f.Pop() {
 		all = append(all, changes...)

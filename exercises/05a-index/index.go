@@ -1,25 +1,25 @@
 // Package index is task 05a: an index that remembers where it put each object.
 //
-// A cache tells the index of each new state of an object, and of each deletion. Readers ask for the objects under a
-// value. About 70 lines are enough.
+// A cache calls the index for each new state of an object, and for each deletion. Readers ask for the objects that have
+// a value. About 70 lines are enough.
 //
 // The contract:
 //
-//   - Set gives an object a new state. A function says under which values it is found: none, one or many. The same
-//     value twice counts once. What the state before said does not matter any more.
-//   - If the function fails, Set returns its error, and the object is found under no value until a state comes on which
-//     it works. Other objects are not touched.
-//   - Delete takes an object out. It is no error if there is none.
+//   - Set gives an object a new state. A function returns the values under which the object is found: none, one or
+//     many. If it returns a value twice, that counts once. The values of the previous state no longer apply.
+//   - If the function fails, Set returns its error, and the object is found under no value until a later Set succeeds.
+//     Other objects are not affected.
+//   - Delete removes an object. It is no error if there is none.
 //   - ByValue returns the newest states of the objects under a value, in any order, in a slice that belongs to the
-//     caller. Values returns the values under which there is an object, in any order.
-//   - Readers get pointers to what is in the index, and some of them change it although they must not. That must not
-//     put the index out of order: from the next Set or Delete of that object on, it is right.
-//   - The function is called once for each Set, and not at all for Delete.
+//     caller. Values returns the values that have an object, in any order.
+//   - Readers get pointers to the objects in the index, and some readers change these objects although they must not.
+//     The index may then be wrong for that object, but only until its next Set or Delete.
+//   - The function is called once for each Set, and never for Delete.
 //
-// Any number of goroutines read and write at once.
+// Any number of goroutines read and write at the same time.
 //
-// Begin with the first test. A map from value to objects, by key, and a map from key to the values under which the
-// object was put, are all that is needed.
+// Begin with the first test. Two maps are all that you need: one from each value to its objects, by key, and one from
+// each key to the values under which its object was put.
 package index
 
 // Index finds objects by the values that a function gives them.
@@ -35,7 +35,7 @@ func (x *Index[T]) Set(key string, obj T) error {
 	panic("not written yet: Set")
 }
 
-// Delete takes the object of that key out.
+// Delete removes the object of that key.
 func (x *Index[T]) Delete(key string) {
 	panic("not written yet: Delete")
 }
@@ -45,7 +45,7 @@ func (x *Index[T]) ByValue(value string) []T {
 	panic("not written yet: ByValue")
 }
 
-// Values returns the values under which there is an object.
+// Values returns the values that have an object.
 func (x *Index[T]) Values() []string {
 	panic("not written yet: Values")
 }

@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// A pod is an object: its node and its labels are what it is found by.
+// A pod is an object that is found by its node and its labels.
 type pod struct {
 	name    string
 	version int
 	labels  []string
 }
 
-// labelsOf is the function of the tests. It fails on an object without labels.
+// labelsOf is the function of the index. It fails on an object without labels.
 func labelsOf(p *pod) ([]string, error) {
 	if p.labels == nil {
 		return nil, errors.New("it has no labels")
@@ -26,7 +26,7 @@ func labelsOf(p *pod) ([]string, error) {
 	return p.labels, nil
 }
 
-// found lists what is under a value, as name@version.
+// found returns the objects under a value, as name@version.
 func found(x *Index[*pod], value string) string {
 	var names []string
 	for _, p := range x.ByValue(value) {

@@ -1,13 +1,13 @@
 // Package store is task 05b: a cache that grows, although it holds no more objects than before.
 //
-// Store holds objects and finds them by their namespace. Many namespaces of this cluster live for some minutes only:
-// one is made for each test of somebody's software, with a few objects, and deleted after it.
+// A Store holds objects and finds them by namespace. Many namespaces of this cluster exist for a few minutes only: each
+// run of a test suite creates one, with a few objects, and deletes it at the end.
 //
-// The number of objects in the cache is the same for weeks, and its memory grows until the process is killed.
+// For weeks the number of objects in the cache stays the same, but the memory grows until the process is killed.
 // client-go v0.16.4 has this bug in tools/cache/thread_safe_store.go, and kubernetes/kubernetes#84959 reports it.
 //
-// Run the tests, read the code, and find out what is kept. Say what Store should hold when its last object is deleted,
-// before you change anything.
+// Run the tests, read the code, and find out what is kept. Before you change anything, say what the Store should hold
+// after its last object was deleted.
 package store
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sync"
 )
 
-// Object is a state of an object.
+// Object is one state of an object.
 type Object struct {
 	Namespace, Name string
 	Version         int
@@ -45,7 +45,7 @@ func (s *Store) Set(o Object) {
 	s.set(o.Namespace)[o.key()] = true
 }
 
-// Delete takes an object out of the Store.
+// Delete removes an object from the Store.
 func (s *Store) Delete(o Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Store) Replace(list []Object) {
 	}
 }
 
-// set returns the keys of a namespace, which may be changed.
+// set returns the set of a namespace's keys, which the caller may change. It makes the set if there is none.
 func (s *Store) set(namespace string) map[string]bool {
 	keys := s.sets[namespace]
 	if keys == nil {
@@ -89,7 +89,7 @@ func (s *Store) List(namespace string) []Object {
 	return all
 }
 
-// Sets is how many sets are held. It is there for a metric.
+// Sets returns the number of sets. A metric shows it.
 func (s *Store) Sets() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -11,7 +11,7 @@ import (
 
 func state(key, uid string, version int) *Object { return &Object{key, uid, version} }
 
-// text writes changes as +a@1/u1, a@1/u1>a@2/u1 and -a@2/u1.
+// text formats changes as +a@1/u1, a@1/u1>a@2/u1 and -a@2/u1.
 func text(changes ...Change) string {
 	var all []string
 	of := func(o *Object) string { return fmt.Sprintf("%s@%d/%s", o.Key, o.Version, o.UID) }
@@ -70,7 +70,7 @@ func run(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-// A record is what a handler was told.
+// A record has the changes that a handler was called with.
 type record struct {
 	mu   sync.Mutex
 	told []string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A record is what a handler heard since the last look.
+// A record has the calls of a handler since the last check.
 type record []string
 
 func (r *record) hear(old, now *Object) {

@@ -1,15 +1,15 @@
 // Package handler is task 06c: a handler that never gets ready.
 //
-// A controller must not begin before its handler has heard of every object that was there at the start. So Handler
-// counts: each object of the first list that is queued adds one, each that the handler was told takes one away. When
-// the list is through and nothing is left, it has synced.
+// A controller must not begin before its handler has been called for every object of the first list. So Handler counts:
+// it adds one for each of these objects that is queued, and subtracts one for each that the function was called with.
+// When the list is complete and the count is zero, the handler has synced.
 //
-// A controller waits for that, and waits for ever. Its log says that the function panicked on one object, a long time
-// ago, and that the panic was contained. client-go v0.37.2 has this bug in tools/cache/shared_informer.go, and
-// kubernetes/kubernetes#129024 reports it.
+// A controller waits for that, forever. According to its log, the function once panicked on an object, and the panic
+// was recovered. client-go v0.37.2 has this bug in tools/cache/shared_informer.go, and kubernetes/kubernetes#129024
+// reports it.
 //
-// Run the tests, read the code, and find out which step a panic skips. The mend is one line. Say when a call counts as
-// done, before you change anything.
+// Run the tests, read the code, and find out which step a panic skips. The fix is one line. Before you change anything,
+// say when a call counts as done.
 package handler
 
 import "sync"
@@ -21,9 +21,9 @@ type Handler struct {
 
 	mu    sync.Mutex
 	queue []queued
-	// initial counts the objects of the first list that the function was not told yet.
+	// initial counts the objects of the first list that the function has not been called with.
 	initial int
-	// listed says that the first list is complete.
+	// listed means that the first list is complete.
 	listed bool
 	// panics counts the calls that panicked.
 	panics int
@@ -39,7 +39,7 @@ func New(call func(object string)) *Handler {
 	return &Handler{call: call, wake: make(chan struct{}, 1)}
 }
 
-// Add queues an object. Initial says that it is of the first list.
+// Add queues an object. initial means that it is in the first list.
 func (h *Handler) Add(object string, initial bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,14 +53,14 @@ func (h *Handler) Add(object string, initial bool) {
 	}
 }
 
-// Listed says that all objects of the first list were added.
+// Listed is called when all objects of the first list were added.
 func (h *Handler) Listed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listed = true
 }
 
-// HasSynced reports whether the function was told all objects of the first list, and returned.
+// HasSynced reports whether the function has been called with all objects of the first list, and the calls have ended.
 func (h *Handler) HasSynced() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +74,7 @@ func (h *Handler) Panics() int {
 	return h.panics
 }
 
-// Run calls the function for what is queued, until stop is closed.
+// Run calls the function for each queued object until stop is closed.
 func (h *Handler) Run(stop <-chan struct{}) {
 	for {
 		for next, ok := h.next(); ok; next, ok = h.next() {
@@ -98,7 +98,7 @@ func (h *Handler) next() (next queued, ok bool) {
 	return next, true
 }
 
-// deliver makes one call. A panic in it is contained: the next object is more important than this one.
+// deliver makes one call. It recovers a panic, so that the other objects are still delivered.
 func (h *Handler) deliver(o queued) {
 	defer func() {
 		if recover() != nil {
@@ -111,7 +111,7 @@ func (h *Handler) deliver(o queued) {
 	h.told(o)
 }
 
-// told notes that the function was told an object.
+// told records that the function was called with an object.
 func (h *Handler) told(o queued) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

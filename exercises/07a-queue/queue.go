@@ -1,22 +1,22 @@
 // Package queue is task 07a: a work queue that holds each key once and never gives a key to two workers at once.
 //
-// Build the queue of chapter 7 from three fields: a slice that holds the order of the keys that wait, and two sets,
-// dirty and processing. About 80 lines are enough.
+// Build the queue of chapter 7 from three fields: a slice with the waiting keys in order, and two sets, dirty and
+// processing. About 80 lines are enough.
 //
 // The contract:
 //
-//   - Add puts a key into the queue. It never blocks. A key that waits already is not put in a second time.
-//   - Get takes the key that has waited longest. It waits if there is none.
-//   - A key that is added while a worker has it waits for that worker's Done. Then it is handed out once more, however
+//   - Add puts a key into the queue. It never blocks. A key that already waits is not put in a second time.
+//   - Get takes the key that has waited longest. If there is none, it waits.
+//   - A key that is added while a worker has it waits for that worker's Done. It is then handed out once more, however
 //     often it was added.
-//   - Done says that the worker is finished with a key. Done for a key that no worker has does nothing.
-//   - ShutDown ends the intake: later Adds do nothing. The keys that are left are still handed out, also those that
-//     were added again while a worker had them. When nothing waits, Get returns false at once.
+//   - Done ends the work on a key. It does nothing for a key that no worker has.
+//   - ShutDown ends the intake: later Adds do nothing. The remaining keys are still handed out, including those that
+//     were added again while a worker had them. When no key waits, Get returns false at once.
 //
-// Any number of goroutines call these methods at once, so a mutex guards the fields. A sync.Cond lets Get wait: Wait
-// unlocks the mutex, sleeps until Signal or Broadcast, and locks the mutex again.
+// Any number of goroutines call these methods at the same time, so a mutex guards the fields. Get waits for a
+// sync.Cond: its Wait unlocks the mutex, sleeps until Signal or Broadcast, and locks the mutex again.
 //
-// Begin with the first test: give Queue its fields, let New make them, and write Add and Get for one worker.
+// Begin with the first test: give Queue its fields, make them in New, and write Add and Get for one worker.
 package queue
 
 // Queue hands keys to workers.
@@ -32,12 +32,12 @@ func (q *Queue[K]) Add(key K) {
 	panic("not written yet: Add")
 }
 
-// Get takes the next key, and waits for one. It returns false when the queue is shut down and nothing waits.
+// Get takes the next key. It waits for one, or returns false if the queue is shut down and no key waits.
 func (q *Queue[K]) Get() (key K, ok bool) {
 	panic("not written yet: Get")
 }
 
-// Done says that the worker is finished with the key.
+// Done ends the work on a key.
 func (q *Queue[K]) Done(key K) {
 	panic("not written yet: Done")
 }

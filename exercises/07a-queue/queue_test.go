@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// get is Get for tests: it fails instead of waiting for ever. Call it inside a bubble of synctest.
+// get is Get for tests: it fails instead of waiting forever. Call it inside a bubble of synctest.
 func get(t *testing.T, q *Queue[string]) string {
 	t.Helper()
 	var key string

@@ -1,21 +1,22 @@
 // Package delay is task 07b: keys that are added later, with a heap and one timer.
 //
-// Build what AddAfter of a work queue needs. Delays holds the keys that wait for their time. When the time of a key
-// has come, it passes the key to the function that New was given: the Add of a queue.
+// Build the AddAfter of a work queue. Delays holds keys, each until its deadline. It then passes the key to the
+// function that New was given, which is the Add of a queue.
 //
 // The contract:
 //
 //   - AddAfter(key, wait) adds the key when wait has passed. If wait is zero or less, it does so before it returns.
-//   - Keys are added in the order of their deadlines, and those of one deadline in the order of their AddAfter calls.
-//   - If a key has several delays, the earliest counts and the others do nothing: the key is added once.
-//   - There is one timer. It is set to the earliest deadline, however many keys wait.
-//   - add is called without the mutex locked: it may call AddAfter.
-//   - Stop drops what waits, and returns when no call of add is running. After that nothing is added.
+//   - Keys are added in the order of their deadlines. Keys of the same deadline are added in the order of the calls of
+//     AddAfter.
+//   - If a key has several delays, only the earliest counts, and the key is added once.
+//   - There is one timer, for the earliest deadline, however many keys wait.
+//   - add is called while the mutex is not locked, because it may call AddAfter.
+//   - Stop drops the waiting keys, and returns when no call of add is running. After that no key is added.
 //
 // Package container/heap makes a heap of a slice with five methods. time.AfterFunc makes a timer that calls a function
 // in a goroutine of its own; Reset sets it to another time. Tests run in virtual time, so an hour takes no time.
 //
-// Begin with the first test: a slice of keys with their deadlines is enough for it, and time.AfterFunc.
+// Begin with the first test. A slice of keys with their deadlines, and time.AfterFunc, are enough for it.
 package delay
 
 import "time"
@@ -33,12 +34,12 @@ func (d *Delays[K]) AddAfter(key K, wait time.Duration) {
 	panic("not written yet: AddAfter")
 }
 
-// Len returns how many keys wait for their time.
+// Len returns how many keys wait.
 func (d *Delays[K]) Len() int {
 	panic("not written yet: Len")
 }
 
-// Stop drops what waits, and returns when no call of add is running.
+// Stop drops the waiting keys, and returns when no call of add is running.
 func (d *Delays[K]) Stop() {
 	panic("not written yet: Stop")
 }

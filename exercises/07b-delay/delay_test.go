@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// record keeps what was added and when.
+// record has the keys that were added, and when.
 type record struct {
 	mu    sync.Mutex
 	began time.Time
@@ -24,7 +24,7 @@ func (r *record) add(key string) {
 	r.added = append(r.added, fmt.Sprintf("%s at %v", key, time.Since(r.began)))
 }
 
-// check waits for d and compares what was added since the beginning.
+// check waits for d and compares the keys that were added since the beginning.
 func (r *record) check(t *testing.T, d time.Duration, why string, want ...string) {
 	t.Helper()
 	time.Sleep(d)

@@ -1,13 +1,13 @@
 // Package queue is task 07c: a drain that ends too early.
 //
-// This queue is that of task 07a with one method more. Drain is for the end of a program: it stops the intake and waits
-// until the workers have finished what is left. Then the program exits.
+// This queue is that of task 07a with one more method. A program calls Drain at its end: Drain stops the intake and
+// waits until the workers have finished the remaining keys. The program then exits.
 //
-// The program loses work. Its author saw in the log that keys were waiting when Drain returned. It happens only now and
-// then, and most often with few workers and long queues. client-go v0.37.2 has this bug in
-// util/workqueue/queue.go, and kubernetes/kubernetes#141079 reports it.
+// The program loses work. According to its log, keys were still waiting when Drain returned. It happens only sometimes,
+// and most often with few workers and long queues. client-go v0.37.2 has this bug in util/workqueue/queue.go, and
+// kubernetes/kubernetes#141079 reports it.
 //
-// Run the tests, read the code, and find out why. The mend is small. Say what Drain waits for, before you change it.
+// Run the tests, read the code, and find out why. The fix is small. Before you change Drain, say what it waits for.
 package queue
 
 import "sync"
@@ -19,7 +19,7 @@ type Queue[K comparable] struct {
 
 	// order holds the keys that are dirty and not processing, each once.
 	order []K
-	// dirty holds the keys that somebody must look at, processing those that workers have.
+	// dirty holds the keys that need work, and processing those that workers have.
 	dirty, processing map[K]bool
 
 	shutDown bool
@@ -46,7 +46,7 @@ func (q *Queue[K]) Add(key K) {
 	}
 }
 
-// Get takes the next key, and waits for one. It returns false when the queue is shut down and nothing waits.
+// Get takes the next key. It waits for one, or returns false if the queue is shut down and no key waits.
 func (q *Queue[K]) Get() (key K, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +62,7 @@ func (q *Queue[K]) Get() (key K, ok bool) {
 	return key, true
 }
 
-// Done says that the worker is finished with the key.
+// Done ends the work on a key.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,7 +86,8 @@ func (q *Queue[K]) Len() int {
 	return len(q.order)
 }
 
-// Drain ends the intake and waits until the workers have finished what is left. Any number of calls may wait at once.
+// Drain ends the intake and waits until the workers have finished the remaining keys. Several calls may wait at the
+// same time.
 func (q *Queue[K]) Drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,24 +1,24 @@
-// Package loop is task 08a: the loop that takes keys from a queue, reconciles them, and decides what becomes of each.
+// Package loop is task 08a: the loop that takes keys from a queue, reconciles them, and decides when each runs again.
 //
 // The queue is given, in queue.go. You write the loop of chapter 8. About 60 lines are enough.
 //
 // The contract:
 //
-//   - Run starts the workers and returns when the context is done and all of them have ended. A worker that waits in
-//     Get is woken by ShutDown.
-//   - After the context is done no further key is begun, even if some wait. A reconcile that runs is not disturbed: its
-//     context stays alive.
-//   - A reconcile without an error ends the backoff of its key. If the result asks for it, the key runs again after
-//     RequeueAfter.
-//   - An error puts the key back with a backoff, but at most MaxRetries times in a row, if that is not zero. Then the
-//     key is given up, and its backoff ends: when somebody adds it again, it begins anew.
-//   - An error made by Terminal gives the key up at once. It may be wrapped in other errors.
+//   - Run starts the workers. It returns when the context is done and all workers have ended. ShutDown wakes a worker
+//     that waits in Get.
+//   - After the context is done, no further reconcile begins, even if keys wait. A running reconcile is not disturbed:
+//     its context is not cancelled.
+//   - A reconcile without an error ends the backoff of its key. If the result has a RequeueAfter, the key runs again
+//     after that time.
+//   - After an error the key runs again, with a backoff, but at most MaxRetries times in a row, if that is not zero.
+//     The key is then given up, and its backoff ends. If it is added again, it starts afresh.
+//   - After an error made by Terminal, which other errors may wrap, the key is given up at once.
 //   - A panic of the reconciler is an error like any other.
-//   - Whatever happens, Done is called for every key that Get returned.
+//   - In all these cases, Done is called for every key that Get returned.
 //
-// Begin with the first test: write Run with one worker that calls two methods of yours, as all controllers do.
-// processNextWorkItem takes a key, settles it and calls Done. It returns false when the worker must end. syncHandler,
-// which it calls, calls Reconcile and turns a panic into an error.
+// Begin with the first test: write Run with one worker. As in other controllers, the worker calls two methods.
+// processNextWorkItem takes a key, calls syncHandler, decides when the key runs again, and calls Done. It returns false
+// when the worker must end. syncHandler calls Reconcile and turns a panic into an error.
 package loop
 
 import (
@@ -26,9 +26,9 @@ import (
 	"time"
 )
 
-// Result says when a key runs again that did not fail.
+// Result is the result of a reconcile that did not fail.
 type Result struct {
-	// RequeueAfter is zero if the key need not run again.
+	// RequeueAfter is the time after which the key runs again; zero if it need not.
 	RequeueAfter time.Duration
 }
 
@@ -36,7 +36,7 @@ type Result struct {
 type Loop struct {
 	Queue     *Queue
 	Reconcile func(ctx context.Context, key string) (Result, error)
-	// Workers is how many keys are reconciled at once. MaxRetries is how often a key is retried; zero means for ever.
+	// Workers is how many keys are reconciled at once. MaxRetries is how often a key is retried; zero means no limit.
 	Workers, MaxRetries int
 }
 
@@ -45,7 +45,7 @@ func (l *Loop) Run(ctx context.Context) {
 	panic("not written yet: Run")
 }
 
-// Terminal marks an error as one that trying again cannot mend.
+// Terminal marks an error after which a retry cannot help.
 func Terminal(err error) error {
 	panic("not written yet: Terminal")
 }

@@ -14,7 +14,7 @@ import (
 
 var errRefused = errors.New("refused")
 
-// A lab runs a loop in virtual time, and notes when each key was reconciled.
+// A lab runs a loop in virtual time, and records when each key was reconciled.
 type lab struct {
 	*Loop
 	mu   sync.Mutex

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Queue is the queue of chapter 7 in small: that of task 07a, with delays and a count of failures for each key. You
-// need not change it.
+// Queue is a small version of the queue of chapter 7: that of task 07a, with delays and a count of failures for each
+// key. You need not change it.
 type Queue struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
@@ -38,10 +38,10 @@ func (q *Queue) Add(key string) {
 	}
 }
 
-// AddAfter adds a key after a while.
+// AddAfter adds a key after d.
 func (q *Queue) AddAfter(key string, d time.Duration) { time.AfterFunc(d, func() { q.Add(key) }) }
 
-// AddRateLimited adds a key that failed: after 5 ms for the first time, and after twice as long each further time.
+// AddRateLimited adds a key that failed: after 5 ms the first time, and after twice the last delay each further time.
 func (q *Queue) AddRateLimited(key string) {
 	q.mu.Lock()
 	wait := min(5*time.Millisecond<<min(q.failures[key], 30), 1000*time.Second)
@@ -64,7 +64,7 @@ func (q *Queue) Failures(key string) int {
 	return q.failures[key]
 }
 
-// Get takes the next key, and waits for one. After ShutDown it hands out what waits, and then returns false.
+// Get takes the next key, and waits for one. After ShutDown it hands out the remaining keys, and then returns false.
 func (q *Queue) Get() (key string, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,7 +80,7 @@ func (q *Queue) Get() (key string, ok bool) {
 	return key, true
 }
 
-// Done says that the worker is finished with the key.
+// Done ends the work on a key.
 func (q *Queue) Done(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,22 +1,23 @@
-// Package forget is task 08b: a wait that nobody ended.
+// Package forget is task 08b: a backoff that never ended.
 //
-// An operator (a program with controllers for one application) renews certificates. A renewal that goes well returns
-// RequeueAfter: look again in an hour. Now and then the authority does not answer. Then the renewal returns an error,
-// and the loop tries again at once, or nearly so.
+// An operator, which is a program with controllers for one application, renews certificates. A renewal that succeeds
+// returns RequeueAfter, to check again in an hour. Sometimes the certificate authority does not answer. The renewal
+// then returns an error, and the loop tries again almost at once.
 //
-// That works for weeks. Then users complain: after a failure, nothing happens for ten minutes and more. A restart of
-// the operator helps, for some weeks.
+// That works for weeks. Then users complain that nothing happens for more than ten minutes after a failure. A restart
+// of the operator helps, but only for some weeks.
 //
-// This is a model of controller-runtime before v0.1.11, whose issue is
-// https://github.com/kubernetes-sigs/controller-runtime/issues/392. CronJob's controller of kube-controller-manager had
-// the same bug in another branch of its switch: https://github.com/kubernetes/kubernetes/issues/139917.
+// controller-runtime before v0.1.11 had this bug, which
+// https://github.com/kubernetes-sigs/controller-runtime/issues/392 reports. The CronJob controller of
+// kube-controller-manager had the same bug in another branch of its switch:
+// https://github.com/kubernetes/kubernetes/issues/139917.
 //
 // Run the test, read settle, and find the line that is missing.
 package forget
 
 import "time"
 
-// Queue is what the loop needs of a queue.
+// Queue has the methods of a queue that the loop needs.
 type Queue interface {
 	// AddAfter adds the key after d.
 	AddAfter(key string, d time.Duration)
@@ -26,10 +27,11 @@ type Queue interface {
 	Forget(key string)
 }
 
-// Result says when a key runs again that did not fail.
+// Result is the result of a reconcile that did not fail. RequeueAfter is the time after which the key runs again; zero
+// if it need not.
 type Result struct{ RequeueAfter time.Duration }
 
-// settle decides what becomes of a key that was reconciled.
+// settle decides when a key that was reconciled runs again.
 func settle(q Queue, key string, result Result, err error) {
 	switch {
 	case err != nil:

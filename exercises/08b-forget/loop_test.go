@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// queue notes how long the key must wait.
+// queue records how long the key has to wait.
 type queue struct {
 	failures int
 	wait     time.Duration

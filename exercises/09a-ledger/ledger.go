@@ -1,39 +1,40 @@
-// Package ledger is task 09a: reads that see one's own writes, from a cache that is late.
+// Package ledger is task 09a: reads that include one's own writes, from a cache that is behind.
 //
-// A controller reads from a cache that a watch fills, and writes to a server. Build the record that lies between the
-// two. It keeps the answers of writes until the cache has caught up. About 60 lines are enough.
+// A controller reads from a cache that a watch fills, and writes to a server. Build the record between the two, which
+// keeps the results of writes until the cache has caught up. About 60 lines are enough.
 //
 // The contract:
 //
-//   - Wrote notes the answer of a create or an update: the object as the server has stored it. Deleted notes that the
-//     server has deleted an object; the version is that of the deletion.
-//   - Get and List answer from the cache, with the noted writes laid over it. A write counts only if it is newer than
-//     what the cache shows.
-//   - List returns the objects that have the label, sorted by name. An own write may have changed the labels.
-//   - Cache.Version is how far the cache is: it has everything that happened up to this version, whichever object it
-//     happened to. What the cache has reached is forgotten, so the record does not grow.
-//   - Answers of two writes may be noted in the wrong order, because two goroutines write. The newer version counts.
+//   - Wrote records the answer to a create or an update, which is the object as the server has stored it. Deleted
+//     records that the server has deleted an object; the version is that of the deletion.
+//   - Get and List read from the cache, overlaid with the recorded writes. A write counts only if it is newer than what
+//     the cache has.
+//   - List returns the objects with the label, sorted by name. A recorded write may have changed the label.
+//   - Cache.Version is the progress of the cache: it has every change up to this version, of whatever object. A write
+//     up to this version is removed from the record, so that the record does not grow.
+//   - Two goroutines may write the same object, so two answers may be recorded in the wrong order. The newer version
+//     counts.
 //
-// Versions are numbers that only grow, and each change of the server has one of its own.
+// Versions are numbers that only grow, and each change on the server has its own version.
 //
 // Begin with the first test: a map from name to the newest own write, and a Get that looks at it.
 package ledger
 
-// Object is an object of the server.
+// Object is one state of an object.
 type Object struct {
 	Name    string
 	Label   string
 	Version int
 }
 
-// Cache is what a watch has brought so far. You need not change it.
+// Cache has the objects as a watch has shown them so far. You need not change it.
 type Cache struct {
 	Objects map[string]Object
-	// Version is how far the cache is.
+	// Version is the version up to which the cache has every change.
 	Version int
 }
 
-// Ledger lays own writes over a cache.
+// Ledger overlays a cache with the controller's own writes.
 type Ledger struct {
 	Cache *Cache
 }
@@ -41,17 +42,17 @@ type Ledger struct {
 // New returns a Ledger without writes.
 func New(c *Cache) *Ledger { return &Ledger{Cache: c} }
 
-// Wrote notes the answer of a create or an update.
+// Wrote records the answer to a create or an update.
 func (l *Ledger) Wrote(o Object) {
 	panic("not written yet: Wrote")
 }
 
-// Deleted notes the answer of a delete.
+// Deleted records the answer to a delete.
 func (l *Ledger) Deleted(name string, version int) {
 	panic("not written yet: Deleted")
 }
 
-// Get returns the object of that name. It reports false if there is none.
+// Get returns the object of that name, and reports whether there is one.
 func (l *Ledger) Get(name string) (Object, bool) {
 	panic("not written yet: Get")
 }
@@ -61,7 +62,7 @@ func (l *Ledger) List(label string) []Object {
 	panic("not written yet: List")
 }
 
-// Len returns how many writes are noted that the cache does not have.
+// Len returns the number of recorded writes that the cache does not have yet.
 func (l *Ledger) Len() int {
 	panic("not written yet: Len")
 }

@@ -111,8 +111,8 @@ func Test8AnswersMayComeInTheWrongOrder(t *testing.T) {
 	wantGet(t, l, "a", 0, "It was deleted after the update whose answer came late.")
 }
 
-// Test9NeverOlderThanOwnWrites lets a server, a cache and a controller work at random, and compares every read with
-// the truth.
+// Test9NeverOlderThanOwnWrites lets a server, a cache and a controller take random steps, and compares every read with
+// the expected result.
 func Test9NeverOlderThanOwnWrites(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -148,7 +148,7 @@ func Test9NeverOlderThanOwnWrites(t *testing.T) {
 					history[cache.Version](cache)
 				}
 			}
-			// The truth: the state at the own write, or what the cache has if that is later.
+			// Expected is the state at the recorded write, or that in the cache if it is later.
 			truth := cacheOf()
 			for n := range max(own[name], cache.Version) {
 				history[n](truth)

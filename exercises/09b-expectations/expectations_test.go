@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// created returns expectations of three pods, which the server has created at the versions 11, 12 and 13.
+// created returns expectations for three pods, which the server has created at the versions 11, 12 and 13.
 func created() *Expectations {
 	e := &Expectations{}
 	e.Expect(3)

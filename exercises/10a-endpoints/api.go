@@ -1,7 +1,7 @@
 package endpoints
 
-// Service asks for the addresses of all Pods that its Selector matches. A Service whose Selector is nil is none of this
-// controller's business: somebody else writes its Endpoints.
+// Service asks for the addresses of all Pods that its Selector matches. If the Selector is nil, this controller must
+// not touch the Endpoints, because something else writes them.
 type Service struct {
 	Name     string
 	Selector map[string]string
@@ -13,19 +13,19 @@ type Pod struct {
 	Labels map[string]string
 	// IP is empty until the Pod has an address.
 	IP string
-	// Ready: it can answer requests. Ended: it has stopped for good. Deleting: it has been asked to stop.
+	// A Ready Pod can answer requests. An Ended one has stopped forever, and a Deleting one has been asked to stop.
 	Ready, Ended, Deleting bool
-	// Note is of interest to nobody here. It stands for the many fields of a real Pod that change all the time.
+	// Note does not matter to this controller. It stands for the many fields of a real Pod that change all the time.
 	Note string
 }
 
-// Endpoints are the addresses behind the Service of the same name, each list in order.
+// Endpoints has the addresses of the Pods of the Service of the same name. Both lists are sorted.
 type Endpoints struct {
 	Name            string
 	Ready, NotReady []string
 }
 
-// Cache has what the informers know. The objects are shared: do not change them.
+// Cache has the caches of the informers. The objects are shared, so do not change them.
 type Cache interface {
 	Service(name string) (*Service, bool)
 	Services() []*Service
@@ -37,9 +37,9 @@ type Cache interface {
 type Writer interface {
 	Create(e *Endpoints) error
 	Update(e *Endpoints) error
-	// Delete deletes the Endpoints. It is no error if there are none.
+	// Delete deletes the Endpoints. It is no error if they do not exist.
 	Delete(name string) error
 }
 
-// Queue takes the names of Services to be synced. An add of a name that waits changes nothing.
+// Queue takes the names of the Services to sync. Adding a name that already waits changes nothing.
 type Queue interface{ Add(service string) }

@@ -190,7 +190,7 @@ func Test8SyncWrites(t *testing.T) {
 	}
 }
 
-// A life of a thousand events. Services are queued when they change; all else is up to OnPod.
+// This test makes a thousand random changes. It queues Services that change itself; the rest is up to OnPod.
 func Test9EveryLifeEndsRight(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 0))

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// world is a cache and a server in one: the cache is never late. It also holds the queue.
+// world is a cache and a server in one, so the cache is never behind. It also has the queue.
 type world struct {
 	services  map[string]*Service
 	pods      map[string]*Pod
@@ -89,7 +89,7 @@ func (w writer) Delete(name string) error {
 	return nil
 }
 
-// said returns the writes since the last call.
+// said returns the writes since the last call, in words.
 func (w *world) said() string {
 	text := strings.Join(w.writes, ", ")
 	w.writes = nil

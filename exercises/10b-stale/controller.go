@@ -1,40 +1,40 @@
-// Package stale is task 10b: a mend that made it worse.
+// Package stale is task 10b: a fix that made things worse.
 //
-// The Endpoints controller compares what it wants with what its cache has, and writes the difference. If the cache is
-// late it sees no difference where there is one, and the Endpoints stay wrong:
+// The Endpoints controller compares the wanted state with its cache, and writes the difference. If the cache is behind,
+// it may see no difference where there is one, and the Endpoints stay wrong:
 // https://github.com/kubernetes/kubernetes/issues/125638.
 //
 // So kube-controller-manager v1.31.0 remembers the version that it has replaced (pkg/controller/endpoint,
-// endpoints_tracker.go). As long as the cache shows that version, the cache is out of date, and the sync ends with an
-// error. The queue tries again a little later.
+// endpoints_tracker.go). As long as the cache has that version, the cache is out of date. The sync then ends with an
+// error, and the queue tries again a little later.
 //
-// Since then, the Endpoints of some Services are never written again. The log says, again and again, that the cache is
-// out of date. It is not. It happens to Services with many Pods. It can also happen where a webhook, a program that the
-// server asks before it stores an object, changes what is written:
-// https://github.com/kubernetes/kubernetes/issues/127370 and https://github.com/kubernetes/kubernetes/issues/126578.
+// Since then, the Endpoints of some Services are never written again. The log repeats that the cache is out of date,
+// although it is not. It happens to Services with many Pods. It can also happen where a webhook, a program that the
+// server calls before it stores an object, changes the object: https://github.com/kubernetes/kubernetes/issues/127370
+// and https://github.com/kubernetes/kubernetes/issues/126578.
 //
-// Run the tests, read the code, and say in one sentence what the controller believes after an Update. Then mend it.
+// Run the tests, read the code, and say in one sentence what the controller assumes after an Update. Then fix it.
 package stale
 
 import "errors"
 
-// ErrStale says that the cache does not show the last write yet.
+// ErrStale means that the cache does not have the last write yet.
 var ErrStale = errors.New("the cache is out of date")
 
-// most is how many addresses Endpoints may hold. (Really it is 1000.)
+// most is how many addresses Endpoints may have. (In Kubernetes it is 1000.)
 const most = 3
 
 // Controller keeps the Endpoints of one Service.
 type Controller struct {
 	Server *Server
-	// Cached returns what the cache has of the Endpoints. It may be late.
+	// Cached returns the Endpoints in the cache, which may be behind.
 	Cached func() Endpoints
 
-	// replaced is the version that the last write has replaced. If the cache has it, the cache is out of date.
+	// replaced is the version that the last write has replaced. A cache that has this version is out of date.
 	replaced int
 }
 
-// Sync makes the Endpoints list the addresses of Pods. It returns ErrStale if it has to be called again later.
+// Sync writes the addresses of Pods into the Endpoints. It returns ErrStale if it has to be called again later.
 func (c *Controller) Sync(addresses []string) error {
 	current := c.Cached()
 	if current.Version == c.replaced {
@@ -44,7 +44,7 @@ func (c *Controller) Sync(addresses []string) error {
 	if len(addresses) > most {
 		wanted = Endpoints{Addresses: addresses[:most], Truncated: true}
 	}
-	if wanted.same(current) && !wanted.Truncated { // Truncated Endpoints are checked by the server.
+	if wanted.same(current) && !wanted.Truncated { // The server checks truncated Endpoints.
 		return nil
 	}
 	c.Server.Update(wanted)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A world has a server, a cache of it, and the controller. The cache follows when the test says so.
+// A world has a server, a cache of it, and the controller. The cache is updated when the test calls follow.
 type world struct {
 	server *Server
 	cached Endpoints

@@ -24,7 +24,7 @@ func words(plan []Resize) string {
 	return strings.Join(parts, ", ")
 }
 
-// want checks a plan for ten replicas, of which 13 may be and 8 must be available.
+// want checks a plan for ten replicas, with at most 13 Pods, of which at least 8 are available.
 func want(t *testing.T, what, plan, why string, old []Set, current Set) {
 	t.Helper()
 	if got := words(Plan(Limits{10, 13, 8}, old, current)); got != plan {
@@ -165,7 +165,7 @@ func Test8EveryRolloutEnds(t *testing.T) {
 	}
 }
 
-// apply carries out a plan. A ReplicaSet that shrinks deletes Pods first that are not available.
+// apply carries out a plan. A ReplicaSet that shrinks first deletes Pods that are not available.
 func apply(sets []Set, plan []Resize) {
 	for _, r := range plan {
 		for i := range sets {

@@ -1,6 +1,7 @@
 package scaling
 
-// Deployment is what a user asks for. Of its Pods, MaxUnavailable may be missing, and MaxSurge may be too many.
+// Deployment is what a user asks for: Replicas Pods, of which MaxUnavailable may be missing during a rollout, and
+// MaxSurge more than that may exist.
 type Deployment struct {
 	Version                            string
 	Replicas, MaxSurge, MaxUnavailable int
@@ -10,7 +11,7 @@ type Deployment struct {
 type Set struct {
 	Version         string
 	Size, Available int
-	// Desired and Max are annotations: the Deployment's Replicas, and Replicas+MaxSurge, when the Set was last written.
+	// Desired and Max are annotations. They have the Deployment's Replicas, and Replicas+MaxSurge, at the last write.
 	Desired, Max int
 }
 
@@ -18,11 +19,11 @@ type Set struct {
 type Cluster struct {
 	Deployment Deployment
 	Sets       []*Set
-	// Writes counts what was written.
+	// Writes counts the calls of Write.
 	Writes int
 }
 
-// Write sets the size of a ReplicaSet, and brings its annotations up to date.
+// Write sets the size of a ReplicaSet and updates its annotations.
 func (c *Cluster) Write(s *Set, size int) {
 	c.Writes++
 	s.Size, s.Available = size, min(s.Available, size)

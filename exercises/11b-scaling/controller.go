@@ -1,19 +1,20 @@
 // Package scaling is task 11b: a rollout that hangs.
 //
 // A Deployment of five Pods, with maxSurge 0 and maxUnavailable 1, gets a new version. The controller creates the new
-// ReplicaSet without Pods, and takes one Pod from the old one. In this moment the user asks for four Pods instead of
-// five. From then on nothing happens: no Pod of the new version is ever created, and no error is reported. This is
-// https://github.com/kubernetes/kubernetes/issues/102551, and kube-controller-manager v1.37.1 still has it, in
+// ReplicaSet without Pods, and removes one Pod from the old one. At this moment the user asks for four Pods instead of
+// five. From then on nothing happens: no Pod of the new version is created, and no error is reported. This is
+// https://github.com/kubernetes/kubernetes/issues/102551, and kube-controller-manager v1.37.1 still has the bug, in
 // pkg/controller/deployment/sync.go.
 //
-// Sync is one pass of that controller in small. It knows two situations. If somebody has changed the size of the
-// Deployment, it spreads the change over the ReplicaSets. Otherwise it takes a step of the rollout. Run the tests, read
-// the code, and say which situation it believes to be in, and why that never ends. The file cluster.go is given.
+// Sync is a small version of one pass of that controller. It distinguishes two situations. If the user has changed the
+// size of the Deployment, it spreads the change over the ReplicaSets. Otherwise it takes a step of the rollout. Run the
+// tests, read the code, and say in which situation it believes to be, and why that never ends. File cluster.go is
+// given.
 package scaling
 
 import "math"
 
-// Sync brings the cluster a step closer to what its Deployment asks for.
+// Sync takes one step towards what the Deployment asks for.
 func Sync(c *Cluster) {
 	if sizeChanged(c) {
 		scale(c)
@@ -22,7 +23,7 @@ func Sync(c *Cluster) {
 	roll(c)
 }
 
-// sizeChanged reports whether the Deployment's size is different now from when an active ReplicaSet was last written.
+// sizeChanged reports whether the Deployment's size has changed since an active ReplicaSet was last written.
 func sizeChanged(c *Cluster) bool {
 	for _, s := range c.Active() {
 		if s.Desired != c.Deployment.Replicas {
@@ -32,7 +33,7 @@ func sizeChanged(c *Cluster) bool {
 	return false
 }
 
-// scale gives each active ReplicaSet its share of the Deployment's new size. It does not move the rollout.
+// scale gives each active ReplicaSet its share of the Deployment's new size. It does not continue the rollout.
 func scale(c *Cluster) {
 	active, replicas := c.Active(), c.Deployment.Replicas
 	if len(active) == 1 {

@@ -15,7 +15,8 @@ func newCluster(d Deployment) *Cluster {
 	return c
 }
 
-// settle calls Sync, and lets Pods become available whose version is not broken, until nothing changes any more.
+// settle calls Sync, and lets the Pods of versions that are not broken become available, until nothing changes any
+// more.
 func settle(c *Cluster) {
 	for range 200 {
 		before := fmt.Sprint(c, c.Writes)

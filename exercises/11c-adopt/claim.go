@@ -1,12 +1,13 @@
-// Package adopt is task 11c: a controller that takes back what it was told to leave.
+// Package adopt is task 11c: a controller that adopts what it should leave alone.
 //
-// A user deletes a Deployment and asks to spare its ReplicaSets: the Pods must go on running. The garbage collector
-// then takes the owner out of each ReplicaSet, and lets the Deployment go. Now and then all Pods vanish nevertheless.
-// This was https://github.com/kubernetes/kubernetes/issues/42639.
+// A user deletes a Deployment but wants to keep its ReplicaSets, so that the Pods continue to run. The garbage
+// collector removes the owner from each ReplicaSet, and then lets the Deployment be deleted. But sometimes all Pods
+// vanish. This was https://github.com/kubernetes/kubernetes/issues/42639.
 //
-// Claim is the step in which the controller of Deployments looks for its ReplicaSets. It adopts those that match and
-// have no owner. The Deployment that it is given comes from a cache, and a cache is late. Run the tests, follow what
-// the garbage collector does in the end, and mend Claim. Mind what a request costs: most calls have nothing to adopt.
+// Claim is the step in which the controller of Deployments finds its ReplicaSets. It adopts those that match and have
+// no owner. The Deployment comes from a cache, which may be behind. Run the tests, find out what the garbage collector
+// does at the end, and fix Claim. Requests are expensive, and most calls have nothing to adopt, so send none that is
+// not needed.
 package adopt
 
 import (
@@ -14,9 +15,9 @@ import (
 	"fmt"
 )
 
-// Claim returns the names of the ReplicaSets that belong to the owner. Those whose App is the owner's name and which
-// have no owner are adopted. Those that have this owner and another App are released. The owner and the children are
-// from a cache.
+// Claim returns the names of the ReplicaSets that belong to the owner. It adopts those without an owner whose App is
+// the owner's name, and releases those of this owner that have another App. The owner and the children come from a
+// cache.
 func Claim(s *Server, owner Owner, children []Child) ([]string, error) {
 	var claimed []string
 	var errs []error

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// newServer returns a server with a Deployment and two ReplicaSets of it, and what a cache has of them.
+// newServer returns a server with a Deployment and its two ReplicaSets, and the state of a cache.
 func newServer() (s *Server, cached Owner, children func() []Child) {
 	cached = Owner{Name: "web", UID: "1"}
 	s = &Server{owner: &Owner{Name: "web", UID: "1"}, children: []*Child{
@@ -19,8 +19,8 @@ func newServer() (s *Server, cached Owner, children func() []Child) {
 	}
 }
 
-// spare deletes the Deployment as a user does who wants to keep the ReplicaSets: it is marked, and the garbage
-// collector takes it out of them.
+// spare deletes the Deployment but keeps the ReplicaSets: the Deployment is marked, and the garbage collector removes
+// the owner from them.
 func (s *Server) spare() {
 	s.owner.Deleting = true
 	for _, c := range s.children {

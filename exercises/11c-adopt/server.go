@@ -9,13 +9,13 @@ import (
 // ErrNotFound is the answer of the server for an object that does not exist.
 var ErrNotFound = errors.New("there is no such object")
 
-// Owner is a Deployment. Deleting says that somebody has asked to delete it, and that it still exists.
+// Owner is a Deployment. Deleting means that a user has deleted it, but it still exists.
 type Owner struct {
 	Name, UID string
 	Deleting  bool
 }
 
-// Child is a ReplicaSet. Owner is the UID of the Deployment that it belongs to, or "" if it belongs to nobody.
+// Child is a ReplicaSet. Owner is the UID of the Deployment that it belongs to, or "" if it has no owner.
 type Child struct {
 	Name, App, Owner string
 }
@@ -24,7 +24,7 @@ type Child struct {
 type Server struct {
 	owner    *Owner
 	children []*Child
-	// Requests are what the controller has asked for.
+	// Requests has the requests of the controller.
 	Requests []string
 }
 

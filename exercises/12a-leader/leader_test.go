@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A hall is where electors run, and a record of who led when.
+// A hall runs electors and records when each of them led.
 type hall struct {
 	t      *testing.T
 	server *Server
@@ -26,14 +26,14 @@ type hall struct {
 
 func (h *hall) note(what string) { h.log = append(h.log, time.Since(h.began).String()+" "+what) }
 
-// candidate is a process that leads until it is told to stop.
+// candidate is a process that leads until the test stops it.
 type candidate struct {
 	*hall
 	name string
 	ctx  context.Context
 	stop context.CancelFunc
 	err  error
-	// after is how long the work takes after the stop.
+	// after is how long the work continues after the stop.
 	after time.Duration
 }
 
@@ -71,7 +71,7 @@ func (c *candidate) work(tenure context.Context) {
 	c.leads--
 }
 
-// hang makes the requests of a process hang, or answers those that hang.
+// hang makes the requests of a process hang, or ends that.
 func (h *hall) hang(name string, hangs bool) {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
@@ -93,7 +93,7 @@ func run(t *testing.T, test func(t *testing.T, h *hall)) {
 	})
 }
 
-// want compares what happened with what should have.
+// want compares the events with the expected ones.
 func (h *hall) want(why string, want ...string) {
 	h.t.Helper()
 	synctest.Wait()

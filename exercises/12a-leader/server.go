@@ -6,26 +6,26 @@ import (
 	"sync"
 )
 
-// A Lease is the object by which processes agree who leads.
+// A Lease is the object by which processes agree on the leader.
 type Lease struct {
-	// Holder is the name of the process that leads; "" if nobody does.
+	// Holder is the name of the process that leads; "" if none does.
 	Holder string
 	// Version is set by the server, and grows with each write.
 	Version int
 }
 
-// ErrConflict is returned by Put if somebody has written the lease since it was read.
+// ErrConflict is the error of Put if the lease was written since it was read.
 var ErrConflict = errors.New("the lease has been written since")
 
-// A Server keeps the lease. It is given. A context that ends is the only thing that ends a request that hangs.
+// A Server keeps the lease. You need not change it. Only the end of its context ends a request that hangs.
 type Server struct {
 	mu    sync.Mutex
 	lease Lease
-	// hangs is closed when requests of the process get answers again; no entry: they do.
+	// hangs has a channel for each process whose requests hang. It is closed when they get answers again.
 	hangs map[string]chan struct{}
 }
 
-// Get returns the lease. A lease that nobody has written yet is the zero value.
+// Get returns the lease. A lease that was never written is the zero value.
 func (s *Server) Get(ctx context.Context, process string) (Lease, error) {
 	if err := s.answer(ctx, process); err != nil {
 		return Lease{}, err
@@ -35,7 +35,7 @@ func (s *Server) Get(ctx context.Context, process string) (Lease, error) {
 	return s.lease, nil
 }
 
-// Put writes the holder if the lease still has the version of l. It returns the lease as it is stored then.
+// Put writes the holder if the lease still has the version of l. It returns the stored lease.
 //
 // Errors: ErrConflict; that of ctx if the server does not answer.
 func (s *Server) Put(ctx context.Context, process string, l Lease) (Lease, error) {

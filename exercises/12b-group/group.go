@@ -1,15 +1,15 @@
 // Package group is task 12b: a process that begins to work when it stops.
 //
-// An operator runs in two processes, of which one leads. What only the leader may do is in a Group: its manager adds
-// the controllers to the group, and calls Start when it has the lease. When the process ends, it calls StopAndWait.
+// An operator runs in two processes, of which one leads. Its manager puts the controllers, which only the leader may
+// run, into a Group. It calls Start when the process gets the lease, and StopAndWait when the process ends.
 //
-// The operator is updated, and both processes are replaced. Users report that during an update two processes write for
-// a moment. The log of the follower, which never had the lease, says "writing the last statuses".
+// An update replaces both processes. Users report that two processes write for a moment during an update. The log of
+// the follower, which never had the lease, has the message "writing the last statuses".
 //
 // controller-runtime v0.17.2 has this bug in pkg/manager/runnable_group.go, and
-// https://github.com/kubernetes-sigs/controller-runtime/issues/2719 reports it. It was mended in v0.17.3.
+// https://github.com/kubernetes-sigs/controller-runtime/issues/2719 reports it. It was fixed in v0.17.3.
 //
-// Run the tests, read StopAndWait, and find out which call should not be there. Mind what else that call was for.
+// Run the tests, read StopAndWait, and find out which call should not be there. That call also has a second purpose.
 package group
 
 import (
@@ -33,7 +33,7 @@ type Group struct {
 
 	mu               sync.Mutex
 	started, stopped bool
-	// waiting holds what was added before Start.
+	// waiting has the runnables that were added before Start.
 	waiting []Runnable
 }
 
@@ -44,7 +44,7 @@ func New() *Group {
 	return g
 }
 
-// Add adds a runnable. It is started when the group is, or at once if the group was.
+// Add adds a runnable. It starts with the group, or at once if the group has started.
 func (g *Group) Add(r Runnable) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +59,7 @@ func (g *Group) Add(r Runnable) error {
 	return nil
 }
 
-// Start starts the group. Further calls do nothing.
+// Start starts the runnables. Further calls do nothing.
 func (g *Group) Start() {
 	g.start.Do(func() {
 		g.mu.Lock()
@@ -72,11 +72,11 @@ func (g *Group) Start() {
 	})
 }
 
-// StopAndWait ends the contexts of the runnables and waits until they have returned. Nothing can be added after that,
-// and nothing is started.
+// StopAndWait ends the contexts of the runnables and waits until they have returned. After that, no runnable can be
+// added or started.
 func (g *Group) StopAndWait() {
 	g.stop.Do(func() {
-		g.Start() // A call of Start that comes later does nothing.
+		g.Start() // so that a later call of Start does nothing
 		g.mu.Lock()
 		g.stopped = true
 		g.mu.Unlock()

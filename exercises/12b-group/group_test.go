@@ -15,7 +15,7 @@ type record struct {
 	began, ended int
 }
 
-// controller writes a status at its beginning, and works until its context ends, and a second more.
+// controller writes a status when it begins, and works until one second after the end of its context.
 func (r *record) controller(ctx context.Context) {
 	r.mu.Lock()
 	r.began++

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Reconcile makes the Pods of a Set as the Set asks for.
+// Reconcile creates and deletes Pods until a Set has those that it asks for.
 func Reconcile(api API, set string) error {
 	s, err := api.Get(set)
 	if errors.Is(err, ErrNotFound) {
@@ -17,7 +17,7 @@ func Reconcile(api API, set string) error {
 	}
 	pods, err := api.List(set)
 	if err != nil {
-		return err // No answer is not an empty list.
+		return err // An error does not mean that there are no Pods.
 	}
 	there := map[string]bool{}
 	for _, p := range pods {

@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// Controller keeps the load balancers as the Services ask for.
+// Controller creates and deletes load balancers as the Services ask for them.
 type Controller struct {
 	services Services
 	cloud    Cloud
-	// cluster is put into each load balancer: others use the same cloud.
+	// cluster is the mark of this cluster on its load balancers, because other clusters use the same cloud.
 	cluster string
 
 	// queue has the names of the Services to look at.
 	queue []string
 }
 
-// New returns the controller of a program that starts.
+// New returns the controller of a program that has just started.
 func New(services Services, cloud Cloud, cluster string) *Controller {
 	return &Controller{services: services, cloud: cloud, cluster: cluster}
 }
 
-// Start is called once, when the program starts: every Service is looked at, and every load balancer of this cluster.
-// Of a Service that was deleted while no program ran, the load balancer is all that is left.
+// Start is called once, when the program starts. It queues every Service and every load balancer of this cluster,
+// because a Service that was deleted while no program was running has left only its load balancer.
 func (c *Controller) Start() error {
 	all, err := c.services.List()
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Controller) Work() error {
 	return errors.Join(errs...)
 }
 
-// sync makes the load balancer of one Service as the Service asks for.
+// sync creates or deletes the load balancer of one Service.
 func (c *Controller) sync(name string) error {
 	s, err := c.services.Get(name)
 	switch {
@@ -78,7 +78,7 @@ func (c *Controller) sync(name string) error {
 	return c.cloud.Ensure(Balancer{Name: name, Cluster: c.cluster})
 }
 
-// remove deletes the load balancer of a Service that is gone, or does not want one. The cloud says whether there is
+// remove deletes the load balancer of a Service that is gone or does not want one. It asks the cloud whether there is
 // one.
 func (c *Controller) remove(name string) error {
 	balancers, err := c.cloud.List()

@@ -12,15 +12,15 @@ import (
 	"strconv"
 )
 
-// ErrGone is the answer 410: the server does not have so much history any more.
+// ErrGone is the answer 410: the server no longer has the history since that version.
 var ErrGone = errors.New("410 Gone")
 
-// Object is an object, as far as this task needs it.
+// Object has the parts of an object that this task needs.
 type Object struct {
 	Metadata Metadata `json:"metadata"`
 }
 
-// Metadata is what all objects have.
+// Metadata is the part that all objects have.
 type Metadata struct {
 	Name            string `json:"name"`
 	ResourceVersion string `json:"resourceVersion"`
@@ -32,13 +32,13 @@ type Event struct {
 	Object Object `json:"object"`
 }
 
-// Client lists and watches what is at the URL.
+// Client lists and watches the objects at URL.
 type Client struct {
 	HTTP *http.Client
 	URL  string
 }
 
-// status is an error as the server says it.
+// status is the body of an error.
 type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -72,7 +72,7 @@ func (c *Client) get(ctx context.Context, query url.Values) (io.ReadCloser, erro
 	return nil, s.err()
 }
 
-// List fetches all objects, in pages of at most limit. It returns them with the version at which they were so.
+// List fetches all objects, in pages of at most limit. It returns them and the version of the list.
 func (c *Client) List(ctx context.Context, limit int) (objects []Object, version string, err error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	for {

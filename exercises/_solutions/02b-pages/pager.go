@@ -3,16 +3,17 @@ package pages
 
 import "errors"
 
-// ErrExpired is the server's answer 410: it does not have that version any more.
+// ErrExpired is the answer 410: the server does not have that version any more.
 var ErrExpired = errors.New("410: the version is too old")
 
 // Options are the parameters of a request.
 type Options struct {
-	// ResourceVersion is how old the list may be: "0" is any age, a number is not older than this, "" is the newest.
+	// ResourceVersion is how old the list may be: "0" means any age, another number means not older than that version,
+	// and "" means the newest list.
 	ResourceVersion string
-	// Limit is the most objects that a page may have; 0 means all.
+	// Limit is how many objects a page may have; 0 means all.
 	Limit int
-	// Continue is the token of the page before.
+	// Continue is the token from the previous page.
 	Continue string
 }
 
@@ -20,7 +21,7 @@ type Options struct {
 type Page struct {
 	Names           []string
 	ResourceVersion string
-	// Continue is the token of the next page, "" if this is the last.
+	// Continue is the token for the next page; "" if this is the last one.
 	Continue string
 }
 
@@ -29,15 +30,15 @@ type Server interface {
 	List(o Options) (Page, error)
 }
 
-// ListAll returns all objects as one page. It asks for as many at a time as o.Limit says. If the server forgets the
-// version in the middle, it asks for all at once.
+// ListAll returns all objects as one page. It fetches them in pages of o.Limit. If the version expires before the last
+// page, it fetches all objects at once.
 func ListAll(s Server, o Options) (Page, error) {
 	var all Page
 	asked := o.ResourceVersion
 	for {
 		page, err := s.List(o)
 		if errors.Is(err, ErrExpired) && o.Continue != "" {
-			// The pages so far are worth nothing. One answer needs no history.
+			// The pages so far are useless. A list in one answer needs no history.
 			o.Continue, o.Limit, o.ResourceVersion = "", 0, asked
 			return s.List(o)
 		}
@@ -49,6 +50,6 @@ func ListAll(s Server, o Options) (Page, error) {
 		if page.Continue == "" {
 			return all, nil
 		}
-		o.Continue, o.ResourceVersion = page.Continue, "" // The token has the version.
+		o.Continue, o.ResourceVersion = page.Continue, "" // The token contains the version.
 	}
 }

@@ -1,4 +1,4 @@
-// Package reflector follows a server, whatever the server does.
+// Package reflector keeps a cache equal to a server, whatever the server does.
 package reflector
 
 import (
@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Options say how long to wait.
+// Options has the durations of a reflector.
 type Options struct {
 	// Min and Max are the shortest and the longest pause.
 	Min, Max time.Duration
-	// Timeout is how long the server is asked to keep a watch, and Grace how much later it is given up.
+	// Timeout is how long the server is asked to keep a watch open. Grace is how long after that the reflector ends it.
 	Timeout, Grace time.Duration
-	// Rand returns numbers in [0,1).
+	// Rand returns random numbers in [0,1).
 	Rand func() float64
 }
 
-// Reflector follows a server.
+// Reflector keeps a cache equal to a server.
 type Reflector struct {
 	server Server
 	cache  Cache
 	o      Options
 
-	// position is the version up to which the cache has everything.
+	// position is the version up to which the cache has every change.
 	position int
-	// pause is the next one; 0 means Min.
+	// pause is the length of the next pause; 0 means Min.
 	pause time.Duration
 }
 
@@ -37,14 +37,14 @@ func New(server Server, cache Cache, o Options) *Reflector {
 
 // state is what to do next.
 type state struct {
-	// list is whether to list, at a version. Otherwise it is to watch from the position.
+	// list means to list, with that version. Otherwise the reflector watches from the position.
 	list    bool
 	version int
-	// pause is how long to wait before.
+	// pause is how long to wait first.
 	pause time.Duration
 }
 
-// Run follows the server until ctx is done.
+// Run keeps the cache equal to the server until ctx is done.
 func (r *Reflector) Run(ctx context.Context) {
 	for s := (state{list: true, version: AnyAge}); ctx.Err() == nil; {
 		switch {
@@ -99,7 +99,7 @@ var (
 	errAtOnce = errors.New("the watch was closed at once")
 )
 
-// watch follows the changes after the position, and returns why they ended.
+// watch applies the changes after the position, and returns why the watch ended.
 func (r *Reflector) watch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.Timeout+r.o.Grace, errSilent)
 	defer cancel()
@@ -126,7 +126,7 @@ func (r *Reflector) watch(ctx context.Context) error {
 	}
 }
 
-// why prefers the reason for which ctx ended.
+// why returns the cause of ctx if ctx is done, and otherwise err.
 func why(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -134,7 +134,7 @@ func why(ctx context.Context, err error) error {
 	return err
 }
 
-// next returns the next pause.
+// next returns the length of the next pause, and doubles the one after it.
 func (r *Reflector) next() time.Duration {
 	pause := max(r.pause, r.o.Min)
 	r.pause = min(2*pause, r.o.Max)

@@ -21,7 +21,7 @@ type Event struct {
 	Type    string // ADDED, MODIFIED, DELETED or BOOKMARK
 	Name    string
 	Version int
-	// End is the mark of a bookmark: the objects before it were all that there are.
+	// End is the mark, which a bookmark may have: all objects have been sent before it.
 	End bool
 }
 
@@ -37,11 +37,11 @@ type Stream interface {
 type Server interface {
 	// Stream opens a stream that begins with all objects. It may return ErrRefused.
 	Stream(ctx context.Context) (Stream, error)
-	// List returns all objects, and the version at which they were so.
+	// List returns all objects and the version of the list.
 	List(ctx context.Context) (names []string, version int, err error)
 }
 
-// Start returns all objects, in the order of their names, and the version at which they were so.
+// Start returns all objects, sorted by name, and their version.
 func Start(ctx context.Context, s Server) (names []string, version int, err error) {
 	names, version, err = fromStream(ctx, s)
 	switch {
@@ -56,7 +56,7 @@ func Start(ctx context.Context, s Server) (names []string, version int, err erro
 
 // fromStream collects the objects of one stream.
 //
-// Errors: any, if the mark has not come.
+// Errors: whenever the mark does not come.
 func fromStream(ctx context.Context, s Server) (names []string, version int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

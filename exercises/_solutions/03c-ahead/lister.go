@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Newest asks for the newest list, and AnyAge for whatever the server has at hand. Another version means: not older.
+// Newest asks for the newest list, and AnyAge for any that the server has in memory. Another version asks for a list
+// that is not older.
 const (
 	Newest = ""
 	AnyAge = "0"
@@ -19,7 +20,7 @@ type StatusError struct {
 	Code    int
 	Reason  string // "Expired", "Timeout", …
 	Message string
-	// Causes are further words for programs: "ResourceVersionTooLarge" is one. A server before v1.18.6 sends none.
+	// Causes are more detailed reasons, such as "ResourceVersionTooLarge". A server before v1.18.6 sends none.
 	Causes []string
 }
 
@@ -27,7 +28,7 @@ func (e *StatusError) Error() string { return fmt.Sprintf("%d %s: %s", e.Code, e
 
 // Server has the objects.
 type Server interface {
-	// List returns all objects of a version, and the version at which they were so.
+	// List returns all objects and the version of the list. version is Newest, AnyAge or the oldest that will do.
 	List(version string) (names []string, at string, err error)
 }
 
@@ -36,14 +37,14 @@ type Lister struct {
 	server Server
 	// position is the version of the last list.
 	position string
-	// newest is whether the next list has to be the newest, because the position is of no use.
+	// newest means that the next request asks for the newest list, because the server cannot serve the position.
 	newest bool
 }
 
 // New returns a Lister.
 func New(server Server) *Lister { return &Lister{server: server, position: AnyAge} }
 
-// List fetches all objects. After an error it is called again, in some seconds.
+// List fetches all objects. After an error it is called again, a few seconds later.
 func (l *Lister) List() ([]string, error) {
 	names, at, err := l.server.List(l.version())
 	if isExpired(err) || isTooLarge(err) {
@@ -57,7 +58,7 @@ func (l *Lister) List() ([]string, error) {
 	return names, nil
 }
 
-// version returns what to ask for.
+// version returns the version to ask for.
 func (l *Lister) version() string {
 	if l.newest {
 		return Newest
@@ -65,13 +66,13 @@ func (l *Lister) version() string {
 	return l.position
 }
 
-// isExpired reports whether the server has forgotten the version.
+// isExpired reports whether the server no longer has the version.
 func isExpired(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Reason == "Expired"
 }
 
-// isTooLarge reports whether the server has not got to the version yet.
+// isTooLarge reports whether the server has not reached the version yet.
 func isTooLarge(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && (slices.Contains(status.Causes, "ResourceVersionTooLarge") ||

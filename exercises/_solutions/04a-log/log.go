@@ -12,9 +12,9 @@ type Log[T any] struct {
 
 	mu      sync.Mutex
 	entries []T
-	// ready has capacity 1: a token says that something may be there.
+	// ready has capacity 1. A token means that there may be entries.
 	ready chan struct{}
-	// room is nil unless a Push waits. Take closes it.
+	// room is nil unless a Push waits for it. Take closes it.
 	room chan struct{}
 }
 
@@ -38,7 +38,7 @@ func (l *Log[T]) Push(ctx context.Context, entry T) error {
 	}
 }
 
-// tryPush appends an entry, or returns the channel that is closed when there is room again.
+// tryPush appends an entry. If the log is full, it returns a channel that is closed when there is room again.
 func (l *Log[T]) tryPush(entry T) (room <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *Log[T]) tryPush(entry T) (room <-chan struct{}) {
 	return nil
 }
 
-// Take returns all entries and empties the log. It waits for one if there is none.
+// Take returns all entries and empties the log. It waits while the log is empty.
 func (l *Log[T]) Take(ctx context.Context) ([]T, error) {
 	for {
 		if all := l.tryTake(); all != nil {
@@ -82,7 +82,7 @@ func (l *Log[T]) tryTake() []T {
 	return all
 }
 
-// Len returns how many entries wait.
+// Len returns the number of entries in the log.
 func (l *Log[T]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ type Index[T any] struct {
 	values func(T) ([]string, error)
 
 	mu sync.RWMutex
-	// under has the objects by value and key. A value without objects is not in it.
+	// under has the objects by value and then by key. It has no values without objects.
 	under map[string]map[string]T
 	// places has the values under which each key was put.
 	places map[string][]string
@@ -39,19 +39,19 @@ func (x *Index[T]) Set(key string, obj T) error {
 		x.under[value][key] = obj
 	}
 	if len(values) > 0 {
-		x.places[key] = slices.Clone(values) // The function may use its slice again.
+		x.places[key] = slices.Clone(values) // The function may reuse its slice.
 	}
 	return err
 }
 
-// Delete takes the object of that key out.
+// Delete removes the object of that key.
 func (x *Index[T]) Delete(key string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.remove(key)
 }
 
-// remove takes a key out from where it was put.
+// remove removes a key from all values under which it was put.
 func (x *Index[T]) remove(key string) {
 	for _, value := range x.places[key] {
 		delete(x.under[value], key)
@@ -69,7 +69,7 @@ func (x *Index[T]) ByValue(value string) []T {
 	return slices.Collect(maps.Values(x.under[value]))
 }
 
-// Values returns the values under which there is an object.
+// Values returns the values that have an object.
 func (x *Index[T]) Values() []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

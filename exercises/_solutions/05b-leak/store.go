@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Object is a state of an object.
+// Object is one state of an object.
 type Object struct {
 	Namespace, Name string
 	Version         int
@@ -36,7 +36,7 @@ func (s *Store) Set(o Object) {
 	s.set(o.Namespace)[o.key()] = true
 }
 
-// Delete takes an object out of the Store.
+// Delete removes an object from the Store.
 func (s *Store) Delete(o Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *Store) Replace(list []Object) {
 	}
 }
 
-// set returns the keys of a namespace, which may be changed.
+// set returns the set of a namespace's keys, which the caller may change. It makes the set if there is none.
 func (s *Store) set(namespace string) map[string]bool {
 	keys := s.sets[namespace]
 	if keys == nil {
@@ -81,7 +81,7 @@ func (s *Store) List(namespace string) []Object {
 	return all
 }
 
-// Sets is how many sets are held. It is there for a metric.
+// Sets returns the number of sets. A metric shows it.
 func (s *Store) Sets() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -3,13 +3,13 @@ package fanout
 
 import "sync"
 
-// Object is a state of an object.
+// Object is one state of an object.
 type Object struct {
 	Key, UID string
 	Version  int
 }
 
-// Change is what happened to one object. Old is nil if it was added, New if it was deleted.
+// Change is a change of one object. Old is nil if the object was added, and New is nil if it was deleted.
 type Change struct{ Old, New *Object }
 
 func (c Change) key() string {
@@ -19,7 +19,7 @@ func (c Change) key() string {
 	return c.Old.Key
 }
 
-// Merge returns a shorter list of changes with the same outcome.
+// Merge returns a shorter list of changes with the same result.
 func Merge(changes []Change) []Change {
 	var order []string
 	whole := map[string]Change{}
@@ -64,7 +64,7 @@ type Handler struct {
 	stopped bool
 }
 
-// New returns a Fanout without handlers. More than limit changes that wait for a handler are merged.
+// New returns a Fanout without handlers. It merges the changes that wait for a handler when there are more than limit.
 func New(limit int) *Fanout { return &Fanout{limit: limit} }
 
 // Add adds a handler.
@@ -78,7 +78,7 @@ func (f *Fanout) Add(handle func(Change)) *Handler {
 	return h
 }
 
-// Publish tells all handlers of changes.
+// Publish gives changes to all handlers.
 func (f *Fanout) Publish(changes ...Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,7 +87,7 @@ func (f *Fanout) Publish(changes ...Change) {
 	}
 }
 
-// Stop ends all calls.
+// Stop ends all handlers.
 func (f *Fanout) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +139,7 @@ func (h *Handler) next() (c Change, ok bool) {
 	return c, true
 }
 
-// Waiting returns how many changes wait for the handler. The one that it is being told does not count.
+// Waiting returns how many changes wait for the handler. A change that it is being called with does not count.
 func (h *Handler) Waiting() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// Object is a state of an object. The server gives each state another version.
+// Object is one state of an object. Each state has another version.
 type Object struct {
 	Name    string
 	Version int
 }
 
-// Handler hears of what happens in the cache. Old is nil if the object is new to it, now if the object is gone. In a
+// Handler is called for each change of the cache. old is nil if the object is new, and now is nil if it is gone. For a
 // repetition both are the same.
 type Handler func(old, now *Object)
 
 // Informer is a cache with handlers.
 type Informer struct {
 	cache map[string]*Object
-	// handlers hear of changes. Those of them that are in resyncing hear of repetitions as well.
+	// handlers are called for changes, and those in resyncing also for repetitions.
 	handlers, resyncing []Handler
 }
 
 // New returns an empty Informer.
 func New() *Informer { return &Informer{cache: map[string]*Object{}} }
 
-// AddHandler adds a handler. Resync says that it wants repetitions.
+// AddHandler adds a handler. With resync it is also called for repetitions.
 func (i *Informer) AddHandler(h Handler, resync bool) {
 	i.handlers = append(i.handlers, h)
 	if resync {
@@ -34,10 +34,10 @@ func (i *Informer) AddHandler(h Handler, resync bool) {
 	}
 }
 
-// Event is called for each event of the watch that has a new state.
+// Event is called for each event of the watch with a new state.
 func (i *Informer) Event(o Object) { i.update(&o) }
 
-// Deleted is called for each event of the watch that has a deletion.
+// Deleted is called for each event of the watch with a deletion.
 func (i *Informer) Deleted(name string) {
 	if old := i.cache[name]; old != nil {
 		delete(i.cache, name)
@@ -45,8 +45,8 @@ func (i *Informer) Deleted(name string) {
 	}
 }
 
-// List is called with all objects that there are, after the watch was broken. Handlers hear of what has changed, and of
-// nothing else.
+// List is called with all objects after the watch has broken. Handlers must be called for the objects that have
+// changed, and for no others.
 func (i *Informer) List(list []Object) {
 	listed := map[string]bool{}
 	for _, o := range list {
@@ -62,14 +62,14 @@ func (i *Informer) List(list []Object) {
 	}
 }
 
-// Resync repeats the cache to those handlers that asked for it.
+// Resync repeats the content of the cache to the handlers that asked for it.
 func (i *Informer) Resync() {
 	for _, name := range slices.Sorted(maps.Keys(i.cache)) {
 		call(i.resyncing, i.cache[name], i.cache[name])
 	}
 }
 
-// update puts a state into the cache, and tells of it.
+// update puts a state into the cache and calls handlers.
 func (i *Informer) update(now *Object) {
 	old := i.cache[now.Name]
 	i.cache[now.Name] = now

@@ -10,9 +10,9 @@ type Handler struct {
 
 	mu    sync.Mutex
 	queue []queued
-	// initial counts the objects of the first list that the function was not told yet.
+	// initial counts the objects of the first list that the function has not been called with.
 	initial int
-	// listed says that the first list is complete.
+	// listed means that the first list is complete.
 	listed bool
 	// panics counts the calls that panicked.
 	panics int
@@ -28,7 +28,7 @@ func New(call func(object string)) *Handler {
 	return &Handler{call: call, wake: make(chan struct{}, 1)}
 }
 
-// Add queues an object. Initial says that it is of the first list.
+// Add queues an object. initial means that it is in the first list.
 func (h *Handler) Add(object string, initial bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,14 +42,14 @@ func (h *Handler) Add(object string, initial bool) {
 	}
 }
 
-// Listed says that all objects of the first list were added.
+// Listed is called when all objects of the first list were added.
 func (h *Handler) Listed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listed = true
 }
 
-// HasSynced reports whether the function was told all objects of the first list, and returned.
+// HasSynced reports whether the function has been called with all objects of the first list, and the calls have ended.
 func (h *Handler) HasSynced() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,7 +63,7 @@ func (h *Handler) Panics() int {
 	return h.panics
 }
 
-// Run calls the function for what is queued, until stop is closed.
+// Run calls the function for each queued object until stop is closed.
 func (h *Handler) Run(stop <-chan struct{}) {
 	for {
 		for next, ok := h.next(); ok; next, ok = h.next() {
@@ -87,7 +87,7 @@ func (h *Handler) next() (next queued, ok bool) {
 	return next, true
 }
 
-// deliver makes one call. A panic in it is contained: the next object is more important than this one.
+// deliver makes one call. It recovers a panic, so that the other objects are still delivered.
 func (h *Handler) deliver(o queued) {
 	defer func() {
 		if recover() != nil {
@@ -96,11 +96,11 @@ func (h *Handler) deliver(o queued) {
 			h.panics++
 		}
 	}()
-	defer h.told(o) // Also after a panic, and never before the call has ended.
+	defer h.told(o) // after the call, even if it panics
 	h.call(o.object)
 }
 
-// told notes that the function was told an object.
+// told records that the function was called with an object.
 func (h *Handler) told(o queued) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

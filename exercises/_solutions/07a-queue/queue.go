@@ -10,7 +10,7 @@ type Queue[K comparable] struct {
 
 	// order holds the keys that are dirty and not processing, each once.
 	order []K
-	// dirty holds the keys that somebody must look at.
+	// dirty holds the keys that need work.
 	dirty map[K]bool
 	// processing holds the keys that workers have.
 	processing map[K]bool
@@ -43,7 +43,7 @@ func (q *Queue[K]) pushLocked(key K) {
 	q.changed.Signal()
 }
 
-// Get takes the next key, and waits for one. It returns false when the queue is shut down and nothing waits.
+// Get takes the next key. It waits for one, or returns false if the queue is shut down and no key waits.
 func (q *Queue[K]) Get() (key K, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,7 +59,7 @@ func (q *Queue[K]) Get() (key K, ok bool) {
 	return key, true
 }
 
-// Done says that the worker is finished with the key.
+// Done ends the work on a key.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,18 +13,18 @@ type Delays[K comparable] struct {
 	add func(key K)
 
 	mu sync.Mutex
-	// pending has the keys that wait, the first deadline first; byKey finds them.
+	// pending is a heap of the waiting keys by deadline, and byKey finds them.
 	pending pending[K]
 	byKey   map[K]*delayed[K]
 	calls   int
 
 	// timer is set to the first deadline; nil if no key waits.
 	timer   *time.Timer
-	running sync.WaitGroup // the timer that is set, and functions that it started
+	running sync.WaitGroup // counts the timer while it is set, and the functions that it has started
 	stopped bool
 }
 
-// delayed is a key that waits.
+// delayed is a waiting key.
 type delayed[K comparable] struct {
 	key      K
 	deadline time.Time
@@ -80,7 +80,7 @@ func (d *Delays[K]) stopTimerLocked() {
 	d.timer = nil
 }
 
-// fire adds the keys whose time has come.
+// fire adds the keys whose deadline has passed.
 func (d *Delays[K]) fire() {
 	defer d.running.Done()
 	d.mu.Lock()
@@ -97,14 +97,14 @@ func (d *Delays[K]) fire() {
 	}
 }
 
-// Len returns how many keys wait for their time.
+// Len returns how many keys wait.
 func (d *Delays[K]) Len() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.pending)
 }
 
-// Stop drops what waits, and returns when no call of add is running.
+// Stop drops the waiting keys, and returns when no call of add is running.
 func (d *Delays[K]) Stop() {
 	d.mu.Lock()
 	d.stopped = true

@@ -10,7 +10,7 @@ type Queue[K comparable] struct {
 
 	// order holds the keys that are dirty and not processing, each once.
 	order []K
-	// dirty holds the keys that somebody must look at, processing those that workers have.
+	// dirty holds the keys that need work, and processing those that workers have.
 	dirty, processing map[K]bool
 
 	shutDown bool
@@ -37,7 +37,7 @@ func (q *Queue[K]) Add(key K) {
 	}
 }
 
-// Get takes the next key, and waits for one. It returns false when the queue is shut down and nothing waits.
+// Get takes the next key. It waits for one, or returns false if the queue is shut down and no key waits.
 func (q *Queue[K]) Get() (key K, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,7 +53,7 @@ func (q *Queue[K]) Get() (key K, ok bool) {
 	return key, true
 }
 
-// Done says that the worker is finished with the key.
+// Done ends the work on a key.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +77,8 @@ func (q *Queue[K]) Len() int {
 	return len(q.order)
 }
 
-// Drain ends the intake and waits until the workers have finished what is left. Any number of calls may wait at once.
+// Drain ends the intake and waits until the workers have finished the remaining keys. Several calls may wait at the
+// same time.
 func (q *Queue[K]) Drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

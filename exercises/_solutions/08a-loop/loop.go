@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Result says when a key runs again that did not fail.
+// Result is the result of a reconcile that did not fail.
 type Result struct {
-	// RequeueAfter is zero if the key need not run again.
+	// RequeueAfter is the time after which the key runs again; zero if it need not.
 	RequeueAfter time.Duration
 }
 
@@ -19,7 +19,7 @@ type Result struct {
 type Loop struct {
 	Queue     *Queue
 	Reconcile func(ctx context.Context, key string) (Result, error)
-	// Workers is how many keys are reconciled at once. MaxRetries is how often a key is retried; zero means for ever.
+	// Workers is how many keys are reconciled at once. MaxRetries is how often a key is retried; zero means no limit.
 	Workers, MaxRetries int
 }
 
@@ -37,7 +37,7 @@ func (l *Loop) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-// processNextWorkItem takes one key and settles it. It returns false when the worker must end.
+// processNextWorkItem reconciles one key and decides when it runs again. It returns false when the worker must end.
 func (l *Loop) processNextWorkItem(ctx context.Context) bool {
 	key, ok := l.Queue.Get()
 	if !ok {
@@ -72,7 +72,7 @@ func (l *Loop) syncHandler(ctx context.Context, key string) (result Result, err 
 	return l.Reconcile(ctx, key)
 }
 
-// Terminal marks an error as one that trying again cannot mend.
+// Terminal marks an error after which a retry cannot help.
 func Terminal(err error) error { return &terminalError{err} }
 
 type terminalError struct{ error }

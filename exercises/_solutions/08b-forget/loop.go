@@ -2,7 +2,7 @@ package forget
 
 import "time"
 
-// Queue is what the loop needs of a queue.
+// Queue has the methods of a queue that the loop needs.
 type Queue interface {
 	// AddAfter adds the key after d.
 	AddAfter(key string, d time.Duration)
@@ -12,10 +12,11 @@ type Queue interface {
 	Forget(key string)
 }
 
-// Result says when a key runs again that did not fail.
+// Result is the result of a reconcile that did not fail. RequeueAfter is the time after which the key runs again; zero
+// if it need not.
 type Result struct{ RequeueAfter time.Duration }
 
-// settle decides what becomes of a key that was reconciled.
+// settle decides when a key that was reconciled runs again.
 func settle(q Queue, key string, result Result, err error) {
 	switch {
 	case err != nil:

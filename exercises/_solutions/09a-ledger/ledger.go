@@ -5,40 +5,40 @@ import (
 	"slices"
 )
 
-// Object is an object of the server.
+// Object is one state of an object.
 type Object struct {
 	Name    string
 	Label   string
 	Version int
 }
 
-// Cache is what a watch has brought so far. You need not change it.
+// Cache has the objects as a watch has shown them so far. You need not change it.
 type Cache struct {
 	Objects map[string]Object
-	// Version is how far the cache is.
+	// Version is the version up to which the cache has every change.
 	Version int
 }
 
-// entry is the newest own write of an object.
+// entry is the newest recorded write of an object.
 type entry struct {
 	object  Object
 	deleted bool
 }
 
-// Ledger lays own writes over a cache.
+// Ledger overlays a cache with the controller's own writes.
 type Ledger struct {
 	Cache *Cache
-	// own has the newest write of each object. Invariant after forget: each is newer than the cache.
+	// own has the newest recorded write of each object. Invariant after forget: each is newer than the cache.
 	own map[string]entry
 }
 
 // New returns a Ledger without writes.
 func New(c *Cache) *Ledger { return &Ledger{Cache: c, own: map[string]entry{}} }
 
-// Wrote notes the answer of a create or an update.
+// Wrote records the answer to a create or an update.
 func (l *Ledger) Wrote(o Object) { l.note(entry{object: o}) }
 
-// Deleted notes the answer of a delete.
+// Deleted records the answer to a delete.
 func (l *Ledger) Deleted(name string, version int) {
 	l.note(entry{object: Object{Name: name, Version: version}, deleted: true})
 }
@@ -49,7 +49,7 @@ func (l *Ledger) note(e entry) {
 	}
 }
 
-// forget drops what the cache has reached.
+// forget removes the writes that the cache has.
 func (l *Ledger) forget() {
 	for name, e := range l.own {
 		if e.object.Version <= l.Cache.Version {
@@ -58,7 +58,7 @@ func (l *Ledger) forget() {
 	}
 }
 
-// Get returns the object of that name. It reports false if there is none.
+// Get returns the object of that name, and reports whether there is one.
 func (l *Ledger) Get(name string) (Object, bool) {
 	l.forget()
 	if e, ok := l.own[name]; ok {
@@ -86,7 +86,7 @@ func (l *Ledger) List(label string) []Object {
 	return list
 }
 
-// Len returns how many writes are noted that the cache does not have.
+// Len returns the number of recorded writes that the cache does not have yet.
 func (l *Ledger) Len() int {
 	l.forget()
 	return len(l.own)

@@ -25,7 +25,7 @@ const (
 	Delete
 )
 
-// Change is the write that Plan decides on. Endpoints is what is to be created or updated.
+// Change is the write that Plan decides on. Endpoints has the object for Create and Update.
 type Change struct {
 	Verb      Verb
 	Endpoints *Endpoints
@@ -44,8 +44,8 @@ func Matches(selector, labels map[string]string) bool {
 	return true
 }
 
-// Plan decides what to do about the Endpoints of a Service. The Service is nil if it is gone, and current is nil if
-// there are no Endpoints. The Pods are all of them, in any order.
+// Plan decides what to do about the Endpoints of a Service. svc is nil if the Service is gone, and current is nil if
+// there are no Endpoints. pods has all Pods, in any order.
 func Plan(svc *Service, pods []*Pod, current *Endpoints) Change {
 	switch {
 	case svc == nil && current == nil:
@@ -79,7 +79,7 @@ func Plan(svc *Service, pods []*Pod, current *Endpoints) Change {
 // published reports whether a Pod is in the Endpoints of the Services that select it.
 func published(pod *Pod) bool { return pod.IP != "" && !pod.Ended && !pod.Deleting }
 
-// OnPod is called for each event of a Pod: a new one has no old state, one that is gone has no new one.
+// OnPod is called for each event of a Pod. old is nil if the Pod is new, and pod is nil if it is gone.
 func (c *Controller) OnPod(old, pod *Pod) {
 	switch {
 	case old == nil:
@@ -95,7 +95,7 @@ func (c *Controller) OnPod(old, pod *Pod) {
 	}
 }
 
-// add queues the Services that select a Pod with these labels, but not with those others.
+// add queues the Services that select a Pod with these labels, but not one with the other labels.
 func (c *Controller) add(labels, others map[string]string) {
 	for _, svc := range c.Cache.Services() {
 		if Matches(svc.Selector, labels) && (others == nil || !Matches(svc.Selector, others)) {
@@ -104,7 +104,7 @@ func (c *Controller) add(labels, others map[string]string) {
 	}
 }
 
-// Sync makes the Endpoints of a Service right.
+// Sync writes the Endpoints of a Service, if they are not right.
 func (c *Controller) Sync(service string) error {
 	svc, _ := c.Cache.Service(service)
 	current, _ := c.Cache.Endpoints(service)

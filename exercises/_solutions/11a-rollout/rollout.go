@@ -14,13 +14,13 @@ type Deployment struct {
 	MaxSurge, MaxUnavailable string
 }
 
-// Set is a ReplicaSet. Size is how many Pods it asks for, and Available how many of these can serve.
+// Set is a ReplicaSet. Size is how many Pods it asks for, and Available how many of them can serve.
 type Set struct {
 	Name            string
 	Size, Available int
 }
 
-// Limits are the bounds of a rollout: at most Most Pods, of which at least Least are available.
+// Limits has the bounds of a rollout: at most Most Pods, of which at least Least are available.
 type Limits struct{ Replicas, Most, Least int }
 
 // Resize is a step of a plan.
@@ -45,7 +45,7 @@ func (d Deployment) Limits() (Limits, error) {
 	return Limits{d.Replicas, d.Replicas + surge, d.Replicas - min(unavailable, d.Replicas)}, nil
 }
 
-// part reads a number, or a percentage of the whole. A remainder of 99 rounds up, 0 rounds down.
+// part parses a number, or a percentage of the whole. With a remainder of 99 it rounds up, with 0 down.
 func part(s string, whole, remainder int) (int, error) {
 	percent, found := strings.CutSuffix(s, "%")
 	n, err := strconv.Atoi(percent)
@@ -55,7 +55,7 @@ func part(s string, whole, remainder int) (int, error) {
 	return (n*whole + remainder) / 100, nil
 }
 
-// Plan returns the ReplicaSets that get another size now. The old ones are given oldest first.
+// Plan returns the ReplicaSets that get another size now. old is sorted, the oldest first.
 func Plan(l Limits, old []Set, current Set) []Resize {
 	total, available := current.Size, current.Available
 	for _, s := range old {

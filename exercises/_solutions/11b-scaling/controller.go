@@ -3,7 +3,7 @@ package scaling
 
 import "math"
 
-// Sync brings the cluster a step closer to what its Deployment asks for.
+// Sync takes one step towards what the Deployment asks for.
 func Sync(c *Cluster) {
 	if sizeChanged(c) {
 		scale(c)
@@ -12,7 +12,7 @@ func Sync(c *Cluster) {
 	roll(c)
 }
 
-// sizeChanged reports whether the Deployment's size is different now from when an active ReplicaSet was last written.
+// sizeChanged reports whether the Deployment's size has changed since an active ReplicaSet was last written.
 func sizeChanged(c *Cluster) bool {
 	for _, s := range c.Active() {
 		if s.Desired != c.Deployment.Replicas {
@@ -22,11 +22,11 @@ func sizeChanged(c *Cluster) bool {
 	return false
 }
 
-// scale gives each active ReplicaSet its share of the Deployment's new size. It does not move the rollout.
+// scale gives each active ReplicaSet its share of the Deployment's new size. It does not continue the rollout.
 func scale(c *Cluster) {
 	active, replicas := c.Active(), c.Deployment.Replicas
 	if len(active) == 1 {
-		// Also if the size is right: the write brings the annotations up to date, so the next Sync goes on rolling.
+		// Write even if the size is right, to update the annotations. The next Sync then continues the rollout.
 		c.Write(active[0], replicas)
 		return
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Claim returns the names of the ReplicaSets that belong to the owner. Those whose App is the owner's name and which
-// have no owner are adopted. Those that have this owner and another App are released. The owner and the children are
-// from a cache.
+// Claim returns the names of the ReplicaSets that belong to the owner. It adopts those without an owner whose App is
+// the owner's name, and releases those of this owner that have another App. The owner and the children come from a
+// cache.
 func Claim(s *Server, owner Owner, children []Child) ([]string, error) {
 	var claimed []string
 	var errs []error
@@ -40,7 +40,7 @@ func Claim(s *Server, owner Owner, children []Child) ([]string, error) {
 	return claimed, errors.Join(errs...)
 }
 
-// mayAdopt asks the server whether the owner still exists and is to stay. A cache may not know that yet.
+// mayAdopt asks the server whether the owner still exists and is not being deleted, which a cache may not know yet.
 func mayAdopt(s *Server, owner Owner) error {
 	live, err := s.Get(owner.Name)
 	switch {

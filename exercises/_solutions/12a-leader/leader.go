@@ -14,25 +14,26 @@ const (
 	RetryPeriod   = 2 * time.Second
 )
 
-// ErrLost is the cause with which the context of the work ends when the lease could be lost.
+// ErrLost is the cause of the work's context when another process may have taken the lease.
 var ErrLost = errors.New("the lease may be lost")
 
-// An Elector makes its process lead at times. Run is called once.
+// An Elector makes its process the leader when the lease allows it. Run is called once.
 type Elector struct {
 	name   string
 	server *Server
 
-	// seen is the lease as this process saw it last, and since when it has seen it so.
+	// seen is the lease as this process saw it last, and since is when it first saw the lease in this state.
 	seen  Lease
 	since time.Time
 }
 
-// New returns an elector of a process.
+// New returns the elector of a process.
 func New(name string, server *Server) *Elector { return &Elector{name: name, server: server} }
 
-// Run waits until this process leads, calls work, and gives the lease back when work has returned. The context of work
-// ends with the cause ErrLost when the lease could be lost. It does not end with ctx: work looks at ctx itself, and may
-// take its time. Run returns nil when ctx ended before, or the lease was given back, and ErrLost if it was lost.
+// Run waits until this process leads, calls work, and gives the lease back when work has returned. If the lease may be
+// lost, the context of work ends with the cause ErrLost. It does not end with ctx: work watches ctx itself, and may
+// take its time. Run returns ErrLost if the lease was lost. It returns nil if the lease was given back, or if ctx was
+// done before the process led.
 func (e *Elector) Run(ctx context.Context, work func(tenure context.Context)) error {
 	held, sent, ok := e.campaign(ctx)
 	if !ok {
@@ -41,20 +42,20 @@ func (e *Elector) Run(ctx context.Context, work func(tenure context.Context)) er
 	return e.serve(ctx, held, sent, work)
 }
 
-// look notes what the lease is now. Call it with each lease that was read.
+// look records the state of the lease. Call it with each lease that was read.
 func (e *Elector) look(now Lease) {
 	if e.since.IsZero() || now != e.seen {
 		e.seen, e.since = now, time.Now()
 	}
 }
 
-// mayTake reports whether this process may take the lease that it has seen last.
+// mayTake reports whether this process may take the lease, as it has seen it last.
 func (e *Elector) mayTake() bool {
 	return e.seen.Holder == "" || time.Since(e.since) >= LeaseDuration
 }
 
-// campaign reads the lease every RetryPeriod, the first time at once, and takes it when it may. It returns the lease as
-// it was stored, and when the write was sent. It returns false when ctx ends.
+// campaign reads the lease every RetryPeriod, beginning at once, and takes it when it may. It returns the stored lease
+// and the time when the write was sent. It returns false when ctx is done.
 func (e *Elector) campaign(ctx context.Context) (held Lease, sent time.Time, ok bool) {
 	next := time.NewTicker(RetryPeriod)
 	defer next.Stop()
@@ -72,7 +73,7 @@ func (e *Elector) campaign(ctx context.Context) (held Lease, sent time.Time, ok 
 
 var errHeld = errors.New("the lease is held")
 
-// try reads the lease once, and takes it if it may.
+// try reads the lease once, and takes it if that is allowed.
 func (e *Elector) try(ctx context.Context) (Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, RenewDeadline/2)
 	defer cancel()
@@ -88,9 +89,9 @@ func (e *Elector) try(ctx context.Context) (Lease, time.Time, error) {
 	return held, sent, err
 }
 
-// serve runs work in a goroutine of its own, and renews the lease until work returns. When RenewDeadline has passed
-// since the last accepted write was sent, it ends the context of work with the cause ErrLost, and waits for work. If it
-// still leads when work returns, it gives the lease back. ctx is only for its values.
+// serve runs work in a goroutine of its own, and renews the lease until work returns. If RenewDeadline has passed since
+// the last accepted write was sent, serve ends the context of work with the cause ErrLost, and waits for work. If the
+// process still leads when work returns, serve gives the lease back. It uses only the values of ctx.
 func (e *Elector) serve(ctx context.Context, held Lease, sent time.Time, work func(tenure context.Context)) error {
 	tenure, lose := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer lose(nil)

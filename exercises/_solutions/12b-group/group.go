@@ -22,7 +22,7 @@ type Group struct {
 
 	mu               sync.Mutex
 	started, stopped bool
-	// waiting holds what was added before Start.
+	// waiting has the runnables that were added before Start.
 	waiting []Runnable
 }
 
@@ -33,7 +33,7 @@ func New() *Group {
 	return g
 }
 
-// Add adds a runnable. It is started when the group is, or at once if the group was.
+// Add adds a runnable. It starts with the group, or at once if the group has started.
 func (g *Group) Add(r Runnable) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,7 +48,7 @@ func (g *Group) Add(r Runnable) error {
 	return nil
 }
 
-// Start starts the group. Further calls do nothing.
+// Start starts the runnables. Further calls do nothing.
 func (g *Group) Start() {
 	g.start.Do(func() {
 		g.mu.Lock()
@@ -61,11 +61,11 @@ func (g *Group) Start() {
 	})
 }
 
-// StopAndWait ends the contexts of the runnables and waits until they have returned. Nothing can be added after that,
-// and nothing is started.
+// StopAndWait ends the contexts of the runnables and waits until they have returned. After that, no runnable can be
+// added or started.
 func (g *Group) StopAndWait() {
 	g.stop.Do(func() {
-		g.start.Do(func() {}) // A call of Start that comes later does nothing.
+		g.start.Do(func() {}) // so that a later call of Start does nothing
 		g.mu.Lock()
 		g.stopped = true
 		g.mu.Unlock()

@@ -1,5 +1,5 @@
-// Command learn says where a reader is in the tasks of the book: which task is next, which of its tests fails, and what
-// that test says. It runs in the folder exercises; make learn does that.
+// Command learn shows a reader's progress in the tasks of the book: which task is next, which of its tests fails, and
+// with which message. It runs in the folder exercises; make learn runs it there.
 package main
 
 import (
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return learn(ctx, ".", o, out)
 }
 
-// learn shows where the reader is, once or whenever a file is saved.
+// learn shows the reader's progress, once or after each time that a file is saved.
 func learn(ctx context.Context, dir string, o options, out io.Writer) error {
 	all, err := tasks.Load(dir)
 	if err != nil {
@@ -75,7 +75,7 @@ func learn(ctx context.Context, dir string, o options, out io.Writer) error {
 		if !o.watch {
 			return nil
 		}
-		fmt.Fprintln(out, "\nwaiting for a file to be saved; Ctrl-C ends this")
+		fmt.Fprintln(out, "\nWaiting for a file to be saved. Press Ctrl-C to stop.")
 		for saved(dir).Equal(seen) {
 			select {
 			case <-ctx.Done():
@@ -86,7 +86,7 @@ func learn(ctx context.Context, dir string, o options, out io.Writer) error {
 	}
 }
 
-// saved returns when a Go file in the folder was last written.
+// saved returns the time of the last write to a Go file in the folder.
 func saved(dir string) (last time.Time) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".go") {
@@ -99,7 +99,7 @@ func saved(dir string) (last time.Time) {
 	return last
 }
 
-// show tests the tasks, up to the first that fails, and writes what to do next.
+// show tests the tasks up to the first that fails, and describes what to do next.
 func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.Writer) error {
 	args := []string{"-failfast"}
 	if o.race {
@@ -115,7 +115,7 @@ func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.W
 			return err
 		}
 		if results[0].Passed {
-			fmt.Fprintf(out, "%s passes: all of its %d tests.\n", one.Name, len(one.Tests))
+			fmt.Fprintf(out, "%s: all %d tests pass.\n", one.Name, len(one.Tests))
 			return nil
 		}
 		next(out, results[0], o)
@@ -160,7 +160,7 @@ func next(out io.Writer, r tasks.Result, o options) {
 	case r.Test == "":
 		fmt.Fprint(out, "\nThe tests end with an error:\n\n")
 	default:
-		fmt.Fprintf(out, "\n%d of %d tests pass. The next is %s. It says:\n\n", r.Done, len(t.Tests), r.Test)
+		fmt.Fprintf(out, "\n%d of %d tests pass. The next one, %s, fails:\n\n", r.Done, len(t.Tests), r.Test)
 	}
 	for line := range strings.SplitSeq(strings.TrimRight(r.Message, "\n"), "\n") {
 		fmt.Fprintf(out, "    %s\n", line)
@@ -169,12 +169,12 @@ func next(out io.Writer, r tasks.Result, o options) {
 	for i, hint := range t.Hints[:min(o.hint, len(t.Hints))] {
 		fmt.Fprintf(out, "%s\n\n", wrap(fmt.Sprintf("Hint %d: %s", i+1, hint)))
 	}
-	same := "" // what makes the next call of make learn one about the same task
+	same := "" // the argument that makes the suggested command test the same task
 	if o.task != "" {
 		same = " TASK=" + o.task
 	}
 	if o.hint < len(t.Hints) {
-		fmt.Fprintf(out, "make learn%s HINT=%d gives a hint; there are %d.\n", same, o.hint+1, len(t.Hints))
+		fmt.Fprintf(out, "For a hint, run: make learn%s HINT=%d (of %d)\n", same, o.hint+1, len(t.Hints))
 	} else {
 		fmt.Fprintf(out, "There are no more hints. A solution is in exercises/_solutions/%s.\n", t.Name)
 	}

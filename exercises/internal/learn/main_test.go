@@ -11,7 +11,7 @@ import (
 
 const exercises = "../.."
 
-// shown returns what learn shows of a folder.
+// shown returns the output of learn for a folder.
 func shown(t *testing.T, dir string, o options) string {
 	t.Helper()
 	var out strings.Builder
@@ -21,7 +21,7 @@ func shown(t *testing.T, dir string, o options) string {
 	return out.String()
 }
 
-// module makes a module of two tasks. The file to edit of each is as given.
+// module makes a module of two tasks with these files to edit.
 func module(t *testing.T, first, second string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,7 +80,7 @@ func One() int {
 `
 )
 
-// TestLearn: a reader sees the first task that is not done, and why.
+// TestLearn checks that a reader sees the first task that is not done, and why.
 func TestLearn(t *testing.T) {
 	for _, c := range []struct {
 		name, first, second string
@@ -98,9 +98,9 @@ func TestLearn(t *testing.T) {
 		{"code that does not compile", noGo, unwritten, options{}, []string{
 			"does not compile", "01a-one/x.go:3:25: undefined: on",
 		}, nil},
-		{"one task", unwritten, solved, options{task: "01b"}, []string{"01b-two passes"}, nil},
+		{"one task", unwritten, solved, options{task: "01b"}, []string{"01b-two: all"}, nil},
 		{"a hint for one task", solved, unwritten, options{task: "01b", hint: 1}, []string{
-			"make learn TASK=01b HINT=2 gives a hint",
+			"For a hint, run: make learn TASK=01b HINT=2",
 		}, nil},
 		{"all hints", unwritten, solved, options{hint: 9}, []string{"look again", "_solutions/01a-one"}, nil},
 		{"the end", solved, solved, options{}, []string{"2 of 2 tasks", "All tasks are done"}, nil},
@@ -121,8 +121,8 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestRace: with the race detector, the reader learns which memory is not guarded, and sees no stack. It runs under the
-// race detector only: without it, nothing else needs the standard library compiled for it.
+// TestRace checks that with the race detector the reader sees where memory is not guarded, without stacks. It runs under
+// the race detector only, because otherwise the standard library would have to be compiled for it.
 func TestRace(t *testing.T) {
 	info, _ := debug.ReadBuildInfo()
 	if !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
@@ -133,14 +133,14 @@ func TestRace(t *testing.T) {
 		t.Errorf("without the race detector:\n%s", got)
 	}
 	got := shown(t, dir, options{race: true})
-	for _, want := range []string{"one of them writes it: guard it.\n", "    at x.go:5\n", "    at x.go:6\n"} {
+	for _, want := range []string{"one of them writes it. Guard it.\n", "    at x.go:5\n", "    at x.go:6\n"} {
 		if !strings.Contains(got, want) || strings.Contains(got, "goroutine ") {
 			t.Errorf("with the race detector there is no %q, or a stack, in\n%s", want, got)
 		}
 	}
 }
 
-// TestFlags: bad flags are refused before anything is tested.
+// TestFlags checks that bad flags are rejected before anything is tested.
 func TestFlags(t *testing.T) {
 	for _, args := range [][]string{{"-hint", "-1"}, {"-hint", "x"}, {"07a"}, {"-no"}} {
 		if err := run(t.Context(), args, &strings.Builder{}); err == nil {

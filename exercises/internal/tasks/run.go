@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TimeOut is how long the tests of a task may take. They need less than a second; code that waits for ever needs all.
+// TimeOut is how long the tests of a task may take. They need less than a second, unless the reader's code never ends.
 const TimeOut = 20 * time.Second
 
 // A Result is the outcome of the tests of one task.
@@ -23,16 +23,16 @@ type Result struct {
 	Passed bool
 	// Done is how many tests passed.
 	Done int
-	// Test is the first test that failed; empty if the code does not compile or the task ended outside of a test.
+	// Test is the first test that failed; empty if the code does not compile or the program ended outside of a test.
 	Test string
-	// Compiles is false if the compiler refused the code; Message then has its errors.
+	// Compiles is false if the code does not compile. Message then has the errors of the compiler.
 	Compiles bool
-	// Message says what happened, in lines without the noise of a stack.
+	// Message describes the failure in a few lines, without stacks.
 	Message string
 }
 
-// Run tests the tasks, with further arguments for go test, and returns the results in order. With -failfast, go test
-// stops at the first failure, and the results end before the first task that was not tested. There is at least one.
+// Run tests the tasks, with args as further arguments of go test, and returns the results in order, at least one. With
+// -failfast, go test stops at the first failure, and the tasks after it have no result.
 func Run(ctx context.Context, dir string, these []Task, args ...string) ([]Result, error) {
 	command := append([]string{"test", "-json", "-vet=off", "-timeout", TimeOut.String()}, args...)
 	for _, t := range these {
@@ -60,19 +60,19 @@ func Run(ctx context.Context, dir string, these []Task, args ...string) ([]Resul
 	switch {
 	case len(results) > 0:
 		return results, nil
-	case len(these) > 1: // A later task failed before the first was tested.
+	case len(these) > 1: // A later task has failed before the first was tested.
 		return Run(ctx, dir, these[:1], args...)
 	default:
 		return nil, fmt.Errorf("run go test for %s: %w\n%s", these[0].Name, err, &errs)
 	}
 }
 
-// log is what go test reported of a package.
+// log has the output of go test for a package.
 type log struct {
 	ended, passed bool
 	done          int
 	failed        string
-	// build are the lines of the compiler, tests those of each test; "" for lines outside of tests.
+	// build has the lines of the compiler, and tests those of each test; "" has the lines outside of tests.
 	build []string
 	tests map[string][]string
 	began []string
@@ -81,7 +81,7 @@ type log struct {
 // event is a line of go test -json.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
-	// FailedBuild is the package that the compiler refused, if a test failed for that.
+	// FailedBuild is the package that did not compile, if the test failed because of it.
 	FailedBuild string
 }
 
@@ -126,7 +126,7 @@ func collect(out *bytes.Buffer) map[string]*log {
 			switch {
 			case e.Test == "":
 				l.ended = true
-				if len(l.build) == 0 && e.FailedBuild != "" { // It imports what does not compile.
+				if len(l.build) == 0 && e.FailedBuild != "" { // It imports a package that does not compile.
 					l.build = of(e.FailedBuild).build
 				}
 			case !strings.Contains(e.Test, "/") && l.failed == "":
@@ -146,7 +146,7 @@ func (l *log) result(t Task) Result {
 		r.Compiles = false
 		r.Message = readCompiler(l.build)
 	default:
-		if r.Test == "" && len(l.began) > 0 { // The program died in it.
+		if r.Test == "" && len(l.began) > 0 { // The program has ended in this test.
 			r.Test = l.began[len(l.began)-1]
 		}
 		lines := l.tests[r.Test]
@@ -175,8 +175,8 @@ var (
 	noise  = regexp.MustCompile(`^(\s*(===|---) |FAIL|ok\s|exit status|coverage:)`)
 )
 
-// readTest returns what a person wants to know of the output of a failed test: the messages of the test, or else the
-// reason why the program died and the line of the reader's code where it did.
+// readTest returns the useful part of the output of a failed test: the messages of the test or, if the program crashed,
+// the reason and the line in the reader's code.
 func readTest(lines []string, name string) string {
 	var said []string
 	within := false
@@ -197,21 +197,21 @@ func readTest(lines []string, name string) string {
 	}
 	for i, line := range lines {
 		if strings.HasPrefix(line, "WARNING: DATA RACE") {
-			return "Two goroutines use the same memory at the same time, and one of them writes it: guard it.\n" +
+			return "Two goroutines use the same memory at the same time, and one of them writes it. Guard it.\n" +
 				racing(lines[i+1:], name)
 		}
 		reason, isPanic := strings.CutPrefix(line, "panic: ")
 		fatal, isFatal := strings.CutPrefix(line, "fatal error: ")
 		switch {
 		case isPanic && strings.HasPrefix(reason, "test timed out"):
-			return "The test did not end: something waits for ever, or a loop has no end.\n" + where(lines[i:], name)
+			return "The test did not end: something waits forever, or a loop has no end.\n" + where(lines[i:], name)
 		case isPanic && strings.HasPrefix(reason, "deadlock"):
-			return "A goroutine waits for ever: nothing wakes it.\n" + where(lines[i:], name)
+			return "A goroutine waits forever, because nothing wakes it.\n" + where(lines[i:], name)
 		case isPanic:
 			reason, _, _ = strings.Cut(reason, " [recovered")
 			return reason + "\n" + where(lines[i:], name)
 		case isFatal:
-			return "The program died: " + fatal + ".\n" + where(lines[i:], name)
+			return "The program crashed: " + fatal + ".\n" + where(lines[i:], name)
 		}
 	}
 	for _, line := range lines {
@@ -222,8 +222,8 @@ func readTest(lines []string, name string) string {
 	return strings.Join(said, "\n")
 }
 
-// racing returns where the two goroutines were. A report of the race detector begins with their stacks, and an empty
-// line ends each.
+// racing returns the positions of the two goroutines. A report of the race detector begins with their stacks, and each
+// stack ends with an empty line.
 func racing(report []string, name string) string {
 	var places []string
 	for range 2 {
@@ -237,7 +237,7 @@ func racing(report []string, name string) string {
 	return strings.Join(places, "\n")
 }
 
-// where returns the place in the reader's code, or else in the test, that a stack names first.
+// where returns the first position in a stack that is in the reader's code, or else in the test.
 func where(stack []string, name string) string {
 	place := regexp.MustCompile(regexp.QuoteMeta(name) + `/(\w+\.go:\d+)`)
 	test := ""

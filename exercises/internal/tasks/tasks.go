@@ -1,4 +1,4 @@
-// Package tasks knows the tasks of the book: a folder for each, with a task.json, a file to edit and tests.
+// Package tasks loads and tests the tasks of the book. Each task is a folder with a task.json, files to edit and tests.
 package tasks
 
 import (
@@ -12,33 +12,33 @@ import (
 	"strings"
 )
 
-// NotWritten begins the panic of a function that the reader is to write.
+// NotWritten is the prefix of the panic in a function that the reader has to write.
 const NotWritten = "not written yet: "
 
 // A Task is an exercise.
 type Task struct {
-	// Name is the folder: the chapter's number, a letter for the order, and a word. For example 07a-queue.
+	// Name is the folder: the chapter's number, a letter for the order, and a word, as in 07a-queue.
 	Name string `json:"-"`
-	// Title is what the reader makes, or "Break it: " and what is wrong.
+	// Title names what the reader builds. For a task with a bug it is "Break it: " and the symptom.
 	Title string `json:"title"`
-	// Chapter is the page of the book, without its ending.
+	// Chapter is the page of the book, without its extension.
 	Chapter string `json:"chapter"`
 	// Files are the files to edit, in the task's folder.
 	Files []string `json:"files"`
-	// Minutes is how long the task takes, about.
+	// Minutes is about how long the task takes.
 	Minutes int `json:"minutes"`
-	// Bug is the bug that was planted; nil if the reader writes the code.
+	// Bug is the bug in the code; nil if the reader writes the code.
 	Bug *Bug `json:"bug"`
-	// Hints tell more and more.
+	// Hints are increasingly detailed.
 	Hints []string `json:"hints"`
 
-	// Tests are the names of its tests, in their order.
+	// Tests are the names of the tests, in order.
 	Tests []string `json:"-"`
 }
 
-// A Bug is a real bug, copied in small.
+// A Bug is a real bug in a small copy of the code.
 type Bug struct {
-	// Project names the program with its version, and the file. Issue is the address of the report or of the mend.
+	// Project names the program with its version, and the file. Issue is the address of the report or of the fix.
 	Project string `json:"project"`
 	Issue   string `json:"issue"`
 	// Test is the first test that fails, and Says a part of its message.
@@ -51,7 +51,7 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func (Test\d+\w+)\(`)
 )
 
-// Load reads the tasks of the module in dir, in their order.
+// Load reads the tasks of the module in dir, in order.
 func Load(dir string) ([]Task, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -136,7 +136,7 @@ func Find(all []Task, name string) (Task, error) {
 	return found[0], nil
 }
 
-// unwritten reports whether a file to edit still has a function that the reader is to write.
+// unwritten reports whether a file to edit still has a function that the reader has to write.
 func (t Task) unwritten(dir string) bool {
 	for _, name := range t.Files {
 		text, err := os.ReadFile(filepath.Join(dir, t.Name, name))
@@ -147,7 +147,7 @@ func (t Task) unwritten(dir string) bool {
 	return false
 }
 
-// UpTo returns the tasks from the given one up to the first that surely fails, because it is not written.
+// UpTo returns the tasks from the given one up to the first that is not written, which is sure to fail.
 func UpTo(dir string, all []Task, from int) []Task {
 	for i := from; i < len(all); i++ {
 		if all[i].unwritten(dir) {

@@ -23,8 +23,8 @@ func loadAll(t *testing.T) []Task {
 	return all
 }
 
-// TestUnsolved: what the reader finds compiles, and its first test fails for the right reason: a function is not
-// written yet, or the symptom of the planted bug shows.
+// TestUnsolved checks the code that the reader starts with. It compiles, and its first failing test has the right
+// message: a function is not written yet, or the symptom of the bug.
 func TestUnsolved(t *testing.T) {
 	all := loadAll(t)
 	results, err := Run(t.Context(), dir, all)
@@ -46,8 +46,8 @@ func TestUnsolved(t *testing.T) {
 	}
 }
 
-// TestSolved: with the solutions, each task passes. Under the race detector the tasks run under it, too, and vet finds
-// nothing in them; without it, that would compile everything a second time.
+// TestSolved checks that each task passes with its solution. Under the race detector, the tasks run under it, too, and
+// vet must find nothing; otherwise both would compile everything a second time.
 func TestSolved(t *testing.T) {
 	all := loadAll(t)
 	overlay := overlay(t, all)
@@ -83,7 +83,7 @@ func raceDetector() bool {
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// overlay writes the file that puts the solutions into the places of the files to edit.
+// overlay writes a file for go test's flag -overlay that replaces the files to edit by the solutions.
 func overlay(t *testing.T, all []Task) string {
 	t.Helper()
 	replace := map[string]string{}
@@ -108,7 +108,7 @@ func overlay(t *testing.T, all []Task) string {
 	return file
 }
 
-// TestTasks: what a task says of itself is true.
+// TestTasks checks the descriptions in task.json.
 func TestTasks(t *testing.T) {
 	all := loadAll(t)
 	for _, task := range all {
@@ -134,7 +134,7 @@ func TestTasks(t *testing.T) {
 	t.Logf("%d tasks", len(all))
 }
 
-// TestReadTest: messages are told from noise.
+// TestReadTest checks that the messages of tests are found among the other output.
 func TestReadTest(t *testing.T) {
 	for _, c := range []struct{ name, lines, want string }{
 		{
@@ -147,17 +147,17 @@ func TestReadTest(t *testing.T) {
 		},
 		{
 			"time-out", "panic: test timed out after 20s\n\t/x/07a-queue/queue_test.go:5\n",
-			"The test did not end: something waits for ever, or a loop has no end.\nat queue_test.go:5",
+			"The test did not end: something waits forever, or a loop has no end.\nat queue_test.go:5",
 		},
-		{"deadlock", "panic: deadlock: all goroutines", "A goroutine waits for ever: nothing wakes it.\n"},
+		{"deadlock", "panic: deadlock: all goroutines", "A goroutine waits forever, because nothing wakes it.\n"},
 		{
 			"race", "WARNING: DATA RACE\nWrite at 0x1 by goroutine 8:\n  /x/07a-queue/queue.go:32\n\n" +
 				"Previous read at 0x1 by goroutine 7:\n  /go/src/maps.go:1\n  /x/07a-queue/queue.go:40\n\n" +
 				"Goroutine 8 (running) created at:\n  /x/07a-queue/queue_test.go:5\n",
-			"Two goroutines use the same memory at the same time, and one of them writes it: guard it.\n" +
+			"Two goroutines use the same memory at the same time, and one of them writes it. Guard it.\n" +
 				"at queue.go:32\nat queue.go:40",
 		},
-		{"map", "fatal error: concurrent map writes", "The program died: concurrent map writes.\n"},
+		{"map", "fatal error: concurrent map writes", "The program crashed: concurrent map writes.\n"},
 	} {
 		if got := readTest(strings.Split(c.lines, "\n"), "07a-queue"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
