@@ -106,6 +106,7 @@ func forget(s string) event  { return func(g *graph) effects { return g.forget(i
 func forgetMonitors(monitors ...int64) event {
 	return func(g *graph) effects { return g.forgetMonitors(monitors) }
 }
+
 func virtualDelete(s string) event { return func(g *graph) effects { return g.virtualDelete(id(s)) } }
 
 // turn is an event, its effects, and the graph after it.
