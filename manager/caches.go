@@ -44,8 +44,8 @@ func newCluster(config *rest.Config, informers *informer.Factory, o Options) (*c
 		return nil, err
 	}
 	var known []cacheKey
-	for i, of := range o.Caches {
-		key, err := keyOf(c, of.Object)
+	for i, cache := range o.Caches {
+		key, err := keyOf(c, cache.Object)
 		if err != nil {
 			return nil, fmt.Errorf("Options.Caches[%d]: %w", i, err)
 		}
@@ -86,22 +86,22 @@ func keyOf(c *client.Cluster, example informer.Object) (cacheKey, error) {
 // could have acquired the lease.
 func (m *Manager) GetClient() *client.Cluster { return m.cluster }
 
-// GetFieldIndexer returns what GetClient returns, for its IndexField.
+// GetFieldIndexer returns the same as GetClient, for its method IndexField.
 func (m *Manager) GetFieldIndexer() *client.Cluster { return m.cluster }
 
 // GetAPIReader returns a reader that asks the API server instead of the caches, also before the manager runs.
 func (m *Manager) GetAPIReader() client.Reader { return m.cluster.APIReader() }
 
-// CacheOf returns what Options.Caches holds for objects like example, in its representation. It returns the zero value
-// if there is no entry or the kind is unknown.
+// CacheOf returns the options that Options.Caches has for the kind and representation of example. It returns the zero
+// value if there is no entry or the kind is unknown.
 func (m *Manager) CacheOf(example informer.Object) informer.InformerOptions {
 	wanted, err := keyOf(m.cluster, example)
 	if err != nil {
 		return informer.InformerOptions{}
 	}
-	for _, of := range m.options.Caches {
-		if key, err := keyOf(m.cluster, of.Object); err == nil && key == wanted {
-			return of.Informer
+	for _, cache := range m.options.Caches {
+		if key, err := keyOf(m.cluster, cache.Object); err == nil && key == wanted {
+			return cache.Informer
 		}
 	}
 	return informer.InformerOptions{}

@@ -33,13 +33,13 @@ type LeaderElection struct {
 	Identity string
 	// Options holds the durations, by default 15 s, 10 s and 2 s.
 	leader.Options
-	// WarmUp is how long this process waits for its caches before it becomes a candidate, because a leader with warm
-	// caches can work at once. After that time it becomes a candidate in any case. Zero means 30 s; negative means that
-	// it does not wait.
+	// WarmUp is how long this process waits for its caches before it becomes a candidate. A leader with warm caches can
+	// work at once. After that time the process becomes a candidate even with cold caches. Zero means 30 s; negative
+	// means that it does not wait.
 	WarmUp time.Duration
-	// Survive makes a process that lost the lease a follower again, with warm caches, once all guarded work has
-	// returned in time. It is for a process that does other things besides running the manager. Runnables that need
-	// leadership must then be [Rebuilder]s. Without Survive, or if work does not return, losing the lease ends Run.
+	// Survive makes this process a follower again after it has lost the lease, with warm caches, provided that all
+	// guarded work returns in time. Use it in a process that also does other work than the manager's. Runnables that
+	// need leadership must then be [Rebuilder]s. Without Survive, or if work does not return, a lost lease ends Run.
 	Survive bool
 	// NewLock returns a lock other than the Lease of Namespace and Name, which are then used only in reports. recorder
 	// records events about the lock's object. Nil means that Lease.
@@ -48,7 +48,7 @@ type LeaderElection struct {
 	After <-chan struct{}
 }
 
-// validate checks the names before anything runs, including what the server would reject.
+// validate checks the names as the API server would, before anything runs.
 func (l LeaderElection) validate() error {
 	if l.NewLock != nil {
 		return nil // NewLock names its own object.
@@ -84,7 +84,7 @@ type election struct {
 	// campaigns is true once this process has become a candidate. Before that it waits for its caches.
 	campaigns atomic.Bool
 	// finished receives one value when the manager stops: nil if all guarded work has returned, so that the lease can
-	// be released. Capacity 1 lets it be sent even if this process is not the leader.
+	// be released. Capacity 1, because there is no receiver if this process does not lead.
 	finished chan error
 }
 
@@ -119,8 +119,8 @@ func (l LeaderElection) newLock(config *rest.Config, recorder events.Recorder) (
 }
 
 // lead warms the caches and controllers, campaigns, and runs the runnables that need leadership while this process
-// leads. It returns when the lease is released, when it is lost for good, or when intake ends before this process was
-// elected.
+// leads. It returns when the lease was released, when it was lost and the manager does not survive that, or when intake
+// ends before this process was elected.
 func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFunc) error {
 	if after := m.election.options.After; after != nil {
 		select {
@@ -139,7 +139,7 @@ func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFun
 		if !m.survives() || intake.Err() != nil || !errors.Is(err, leader.ErrLost) {
 			return err
 		}
-		if err := m.renewGuarded(); err != nil {
+		if err := m.rebuildGuarded(); err != nil {
 			stop(err)
 			return nil
 		}
@@ -147,7 +147,7 @@ func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFun
 	}
 }
 
-// serveTenure campaigns once, and runs what needs leadership for one tenure.
+// serveTenure campaigns once, and runs the runnables that need leadership for one tenure.
 func (m *Manager) serveTenure(intake, work context.Context, stop context.CancelCauseFunc) error {
 	return m.election.elector.Run(intake, func(tenure context.Context) error {
 		// Both contexts end with the tenure at the latest, and the fence rejects writes with either of them once the
@@ -165,14 +165,14 @@ func (m *Manager) serveTenure(intake, work context.Context, stop context.CancelC
 			endIntake()
 			close(over)
 		})()
-		m.runnables.open(withLeader, starter(ledIntake, ledWork, stop))
+		m.runnables.startAll(withLeader, starter(ledIntake, ledWork, stop))
 		select {
 		case err := <-m.election.finished:
 			return err
 		case <-over:
 		}
 		if m.survives() {
-			err := m.standDown()
+			err := m.stepDown()
 			if err == nil {
 				return nil
 			}
@@ -182,14 +182,14 @@ func (m *Manager) serveTenure(intake, work context.Context, stop context.CancelC
 	})
 }
 
-// survives reports whether the manager goes on after the lease was lost.
+// survives reports whether the manager continues after the lease was lost.
 func (m *Manager) survives() bool { return m.election != nil && m.election.options.Survive }
 
-// standDown waits until all guarded work has returned. The work has already been cancelled.
+// stepDown waits until all guarded work has returned. The work has already been cancelled.
 //
 // Errors: some work has not returned by the time another process may lead; this process must then end.
-func (m *Manager) standDown() error {
-	m.runnables.hold(withLeader)
+func (m *Manager) stepDown() error {
+	m.runnables.stopStarting(withLeader)
 	m.election.recordEnd()
 	guarded := m.runnables.activeWith(withLeader)
 	if left := wait(guarded, m.options.LeaderElection.Margin()); len(left) > 0 {
@@ -203,36 +203,36 @@ func (m *Manager) standDown() error {
 	return nil
 }
 
-// renewGuarded rebuilds the runnables that ran in the tenure that is over.
-func (m *Manager) renewGuarded() error {
-	// Entries that another caller removes or restarts are left to that caller.
+// rebuildGuarded rebuilds the runnables that ran in the last tenure.
+func (m *Manager) rebuildGuarded() error {
+	// claimEnded leaves out entries that Remove or Restart is working on.
 	for _, old := range m.runnables.claimEnded(withLeader) {
-		if err := m.renew(old); err != nil {
+		if err := m.rebuild(old); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// renew rebuilds a runnable that has ended. The new one starts as soon as runnables of its leadership may start.
-func (m *Manager) renew(old *entry) error {
-	again, ok := old.runnable.(Rebuilder)
+// rebuild rebuilds a runnable that has ended. The new one starts as soon as runnables of its leadership may start.
+func (m *Manager) rebuild(old *entry) error {
+	rebuilder, ok := old.runnable.(Rebuilder)
 	if !ok {
 		return fmt.Errorf("%s cannot be built again", old.name)
 	}
-	next, err := again.Rebuild()
+	next, err := rebuilder.Rebuild()
 	if err != nil {
 		return fmt.Errorf("build %s again: %w", old.name, err)
 	}
 	fresh := newEntry(next)
 	fresh.name, fresh.needs = old.name, old.needs
-	m.runnables.renew(old, fresh)
+	m.runnables.replace(old, fresh)
 	m.measure(fresh)
 	return nil
 }
 
-// warmUp waits for the caches, for at most LeaderElection.WarmUp: a cache that cannot be filled must not keep the
-// others from working.
+// warmUp waits for the caches, but at most for LeaderElection.WarmUp, because one cache that cannot be filled must not
+// keep this process from becoming a candidate.
 func (m *Manager) warmUp(ctx context.Context) {
 	if m.election.options.WarmUp < 0 {
 		return
@@ -263,7 +263,7 @@ type leaseEvents struct {
 	identity string // set before the first event
 
 	mu    sync.Mutex
-	lease runtime.Object // nil: never led
+	lease runtime.Object // nil if this process has never led
 }
 
 // Eventf implements [events.Recorder].

@@ -10,4 +10,4 @@ func (m *Manager) ListenOn(l net.Listener) {
 // WatchSignals and OneSignal are what SetupSignals does with signals.
 var WatchSignals = watchSignals
 
-const OneSignal = oneSignal
+const OneSignal = sameSignal

@@ -13,9 +13,9 @@ import (
 type group struct {
 	mu      sync.Mutex
 	entries []*entry // in order of Add
-	// start starts an entry's goroutine, by leadership. Invariant: start is not nil exactly while entries of that
-	// leadership may start, and an entry is started if and only if it was not nil at some time since the entry was
-	// added.
+	// start has the functions that start an entry's goroutine, by leadership. Invariant: a function is not nil exactly
+	// while entries of that leadership may start. An entry has started if and only if its function has been not nil at
+	// some time since the entry was added.
 	start [2]func(*entry)
 	// warm starts the warm-up of an entry. Invariant: it is not nil exactly while this process may become the leader.
 	warm   func(*entry)
@@ -64,24 +64,24 @@ func (g *group) warmUp(warm func(*entry)) {
 	}
 }
 
-// open starts the entries of that leadership, and every one that is added later.
-func (g *group) open(which leadership, start func(*entry)) {
+// startAll starts the entries of that leadership, and from now on every such entry that is added.
+func (g *group) startAll(needs leadership, start func(*entry)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return
 	}
-	g.start[which] = start
+	g.start[needs] = start
 	for _, e := range g.entries {
 		g.startLocked(e)
 	}
 }
 
-// hold prevents new starts of entries of that leadership until the next open.
-func (g *group) hold(which leadership) {
+// stopStarting prevents further starts of entries of that leadership until the next startAll.
+func (g *group) stopStarting(needs leadership) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.start[which] = nil
+	g.start[needs] = nil
 }
 
 // close prevents all further starts.
@@ -117,11 +117,11 @@ func (g *group) claim(name string) (e *entry, started bool, err error) {
 }
 
 // claimEnded claims all started entries of one leadership, except those that another caller has claimed.
-func (g *group) claimEnded(which leadership) (all []*entry) {
+func (g *group) claimEnded(needs leadership) (all []*entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, e := range g.entries {
-		if e.started && e.needs == which && !e.changing {
+		if e.started && e.needs == needs && !e.changing {
 			e.changing = true
 			all = append(all, e)
 		}
@@ -135,8 +135,8 @@ func (g *group) unclaim(e *entry) {
 	e.changing = false
 }
 
-// takeUnstarted removes the entry if it was not started, and reports whether it did.
-func (g *group) takeUnstarted(e *entry) bool {
+// removeUnstarted removes the entry if it was not started, and reports whether it did.
+func (g *group) removeUnstarted(e *entry) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e.started {
@@ -146,8 +146,8 @@ func (g *group) takeUnstarted(e *entry) bool {
 	return true
 }
 
-// renew replaces an entry that has run by a fresh one. It does nothing if the old entry was removed in the meantime.
-func (g *group) renew(old, fresh *entry) {
+// replace replaces an entry that has run by a fresh one. It does nothing if the old entry was removed in the meantime.
+func (g *group) replace(old, fresh *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i := slices.Index(g.entries, old); i >= 0 {
@@ -183,8 +183,8 @@ func (g *group) warming() []*entry {
 }
 
 // activeWith returns the started entries of one leadership.
-func (g *group) activeWith(which leadership) []*entry {
-	return slices.DeleteFunc(g.active(), func(e *entry) bool { return e.needs != which })
+func (g *group) activeWith(needs leadership) []*entry {
+	return slices.DeleteFunc(g.active(), func(e *entry) bool { return e.needs != needs })
 }
 
 // wait waits for at most patience until all entries have returned, and returns those that have not.
@@ -206,8 +206,8 @@ func wait(entries []*entry, patience time.Duration) (left []*entry) {
 }
 
 // unfinished returns the names of the entries of one leadership that are still running.
-func (g *group) unfinished(which leadership) (names []string) {
-	for _, e := range g.activeWith(which) {
+func (g *group) unfinished(needs leadership) (names []string) {
+	for _, e := range g.activeWith(needs) {
 		if !e.isDone() {
 			names = append(names, e.name)
 		}
@@ -232,11 +232,11 @@ func (g *group) names() []string {
 }
 
 // namesOf returns the names of the entries of that leadership.
-func (g *group) namesOf(which leadership) (names []string) {
+func (g *group) namesOf(needs leadership) (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, e := range g.entries {
-		if e.needs == which {
+		if e.needs == needs {
 			names = append(names, e.name)
 		}
 	}
@@ -263,7 +263,7 @@ func (g *group) find(name string) (e *entry, started bool) {
 	return nil, false
 }
 
-// describe returns the names of entries, each with what it works on: "web: default/a running for 10s; gc".
+// describe returns the names of entries, each with its work in flight: "web: default/a running for 10s; gc".
 func describe(entries []*entry) string {
 	texts := make([]string, 0, len(entries))
 	for _, e := range entries {
@@ -276,12 +276,12 @@ func describe(entries []*entry) string {
 	return strings.Join(texts, "; ")
 }
 
-// mostKeys is the maximum number of keys of one runnable that an error names.
-const mostKeys = 10
+// maxKeys is the maximum number of keys of one runnable that an error names.
+const maxKeys = 10
 
 func shorten(keys []string) string {
-	if more := len(keys) - mostKeys; more > 0 {
-		keys = append(slices.Clone(keys[:mostKeys]), fmt.Sprintf("and %d more", more))
+	if more := len(keys) - maxKeys; more > 0 {
+		keys = append(slices.Clone(keys[:maxKeys]), fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(keys, ", ")
 }

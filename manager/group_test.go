@@ -16,9 +16,9 @@ func TestRemovedOrRestartedRunnablesAreNotRebuilt(t *testing.T) {
 	g := &group{}
 	for _, name := range []string{"a", "b", "later"} {
 		if name == "later" {
-			g.hold(withLeader)
+			g.stopStarting(withLeader)
 		} else {
-			g.open(withLeader, func(*entry) {})
+			g.startAll(withLeader, func(*entry) {})
 		}
 		if err := g.add(newEntry(named(name))); err != nil {
 			t.Fatal(err)

@@ -20,14 +20,14 @@ import (
 type check struct {
 	name    string
 	problem string // why the process is not ready
-	note    string // what a person may want to know although the process is ready
-	// refused reports whether the problem is that the API server refuses a request. It then refuses it whether or not
-	// this process serves its webhooks.
+	note    string // useful for people, although the process is ready
+	// refused means that the problem is a request that the API server rejects. It would be rejected whether or not this
+	// process serves its webhooks, so asNote does not apply.
 	refused bool
 }
 
-// despite turns the problem into a note.
-func (c check) despite() check {
+// asNote returns the check with its problem turned into a note, unless the API server rejects a request.
+func (c check) asNote() check {
 	if c.problem != "" && !c.refused {
 		c.note, c.problem = c.problem, ""
 	}
@@ -44,12 +44,12 @@ func (c check) String() string {
 	return "[+]" + c.name + " ok"
 }
 
-// Ready returns nil if this process does its work, or could do so at once if it became the leader. Otherwise the error
-// says what is missing, one line each.
+// Ready returns nil if this process works, or could work at once if it became the leader. Otherwise the error has a
+// line for each thing that is missing.
 //
-// A process that serves a conversion webhook is ready as soon as it can serve it: caches that are not filled yet, and
-// work that fails, are only notes of /readyz?verbose, because they may wait for that webhook. What the API server
-// refuses, for example for lack of a permission, still counts.
+// A process that serves a conversion webhook is ready as soon as it can serve the webhook. Caches that are not filled,
+// and work that fails, then show only in /readyz?verbose, because they may depend on the webhook. A request that the
+// API server rejects, because a permission is missing, say, still counts.
 func (m *Manager) Ready() error {
 	var missing []error
 	for _, c := range failed(m.checks(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/readyz"}})) {
@@ -58,15 +58,15 @@ func (m *Manager) Ready() error {
 	return errors.Join(missing...)
 }
 
-// converts reports whether this process serves a conversion webhook. An API server reaches it through a Service, which
-// leads to ready Pods only. So readiness must not wait for anything that may itself need conversions, such as the first
-// list of the kind: neither would come about.
+// converts reports whether this process serves a conversion webhook. The API server reaches the webhook through a
+// Service, which has only the ready Pods. If readiness waited for something that needs conversions, such as the first
+// list of the kind, the two would wait for each other.
 func (m *Manager) converts() bool {
 	return slices.Contains(m.hooks.Registered(), webhook.ConvertPath) ||
 		m.options.ServesConversion != nil && m.options.ServesConversion()
 }
 
-// checks returns the checks of everything that counts for readiness. r is the probe.
+// checks returns the checks that decide about readiness. r is the request of the probe.
 func (m *Manager) checks(r *http.Request) []check {
 	checks := append([]check{m.checkStage()}, m.checkWork()...)
 	if len(m.hooks.Registered()) > 0 {
@@ -77,7 +77,7 @@ func (m *Manager) checks(r *http.Request) []check {
 
 // checkWork returns the checks of informers, of the election and of runnables.
 func (m *Manager) checkWork() (checks []check) {
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	informers := m.informers.Health()
 	for _, h := range informers {
 		c := checkInformer(h)
@@ -85,7 +85,7 @@ func (m *Manager) checkWork() (checks []check) {
 			c.problem, c.note = fmt.Sprintf("%s, for %v", c.note, time.Since(h.Since).Round(time.Second)), ""
 		}
 		if h.Err != nil {
-			said[h.Err.Error()] = true
+			reported[h.Err.Error()] = true
 		}
 		checks = append(checks, c)
 	}
@@ -94,13 +94,13 @@ func (m *Manager) checkWork() (checks []check) {
 		checks = append(checks, m.election.check())
 	}
 	for _, e := range append(m.runnables.active(), m.runnables.warming()...) {
-		if c, ok := checkRunnable(e, said); ok {
+		if c, ok := checkRunnable(e, reported); ok {
 			checks = append(checks, c)
 		}
 	}
 	if m.converts() {
 		for i := range checks {
-			checks[i] = checks[i].despite()
+			checks[i] = checks[i].asNote()
 		}
 	}
 	return checks
@@ -121,8 +121,8 @@ func (m *Manager) checkStage() check {
 	return c
 }
 
-// checkInformer reports a problem if the cache was never filled, or if the server rejects the requests. A server that
-// does not answer is not a problem of this process, because the cache goes on serving.
+// checkInformer reports a problem if the cache was never filled, or if the server rejects the requests. If the server
+// does not answer, that is not a problem of this process, because reads from the cache still work.
 func checkInformer(h informer.Health) check {
 	c := check{name: "informer " + h.Resource}
 	if h.Namespace != "" {
@@ -146,8 +146,8 @@ func checkInformer(h informer.Health) check {
 	return c
 }
 
-// isAlone reports whether an informer has failed for long while another informer of this process works. Then the server
-// is not unreachable.
+// isAlone reports whether an informer has been failing for a long time while another one works. The server can then be
+// reached, so the informer has a problem of its own.
 func (m *Manager) isAlone(h informer.Health, all []informer.Health) bool {
 	if h.Err == nil || m.options.StuckAfter < 0 || time.Since(h.Since) < m.options.StuckAfter {
 		return false
@@ -155,7 +155,7 @@ func (m *Manager) isAlone(h informer.Health, all []informer.Health) bool {
 	return slices.ContainsFunc(all, func(other informer.Health) bool { return other.Synced && other.Err == nil })
 }
 
-// refuses reports whether the server answered with an error that no retry will mend until somebody changes something.
+// refuses reports whether the server answered with an error that stays until a person changes something.
 func refuses(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 }
@@ -184,30 +184,30 @@ func (e *election) check() check {
 	return c
 }
 
-// mostReasons is the maximum number of reasons listed for one runnable. A garbage collector without permissions has one
+// maxReasons is the maximum number of reasons listed for one runnable. A garbage collector without permissions has one
 // for each resource.
-const mostReasons = 5
+const maxReasons = 5
 
-// checkRunnable returns the check of a runnable that has the method Health and has not ended. It leaves out what an
-// informer has already reported.
-func checkRunnable(e *entry, said map[string]bool) (check, bool) {
+// checkRunnable returns the check of a runnable that has the method Health and has not ended. It leaves out errors that
+// an informer has already reported.
+func checkRunnable(e *entry, reported map[string]bool) (check, bool) {
 	h, ok := as[interface{ Health() error }](e.runnable)
 	if !ok || e.isDone() {
 		return check{}, false
 	}
 	c := check{name: e.name}
 	if err := h.Health(); err != nil {
-		var news []string
+		var lines []string
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			if !said[line] {
-				news = append(news, strings.TrimPrefix(line, e.name+": "))
+			if !reported[line] {
+				lines = append(lines, strings.TrimPrefix(line, e.name+": "))
 			}
 		}
-		if more := len(news) - mostReasons; more > 0 {
-			news = append(news[:mostReasons], fmt.Sprintf("and %d more", more))
+		if more := len(lines) - maxReasons; more > 0 {
+			lines = append(lines[:maxReasons], fmt.Sprintf("and %d more", more))
 		}
-		c.problem = strings.Join(news, "; ")
-		if len(news) == 0 {
+		c.problem = strings.Join(lines, "; ")
+		if len(lines) == 0 {
 			c.note = "waiting for its informers"
 		}
 	}
@@ -220,8 +220,8 @@ func checkRunnable(e *entry, said map[string]bool) (check, bool) {
 // defaultStuckAfter is longer than ten minutes, because every watch is reopened after at most that time.
 const defaultStuckAfter = 15 * time.Minute
 
-// progress detects counters that stand still although there is something to do. It compares them only when it is
-// called, which a readiness probe does every few seconds.
+// progress detects counters that do not rise although there is something to do. It compares them only when it is
+// called, which readiness probes do every few seconds.
 type progress struct {
 	mu sync.Mutex
 	// marks holds the last seen value of each counter. Invariant: it holds only counters that had something to do at
@@ -237,38 +237,38 @@ type mark struct {
 
 // counter is a counter that should rise while there is something to do.
 type counter struct {
-	of       string // what the counter belongs to, for people
-	name     string // unique within of
+	owner    string // the part that the counter belongs to, in words for people
+	name     string // unique within owner
 	count    int64
-	waits    bool // there is something to do
-	complain func(still time.Duration) string
+	hasWork  bool // there is something to do
+	describe func(d time.Duration) string
 }
 
-// still returns a check for each counter that has stood still for that long.
-func (p *progress) still(counters []counter, after time.Duration) (found []check) {
+// stalled returns a check for each counter that has stalledFor still for that long.
+func (p *progress) stalled(counters []counter, after time.Duration) (found []check) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	marks := make(map[string]mark, len(counters))
 	for _, c := range counters {
-		if !c.waits {
+		if !c.hasWork {
 			continue
 		}
-		key := c.of + "\n" + c.name
+		key := c.owner + "\n" + c.name
 		now, ok := p.marks[key]
 		if !ok || now.count != c.count {
 			now = mark{c.count, time.Now()}
 		}
 		marks[key] = now
-		if stood := time.Since(now.since); stood >= after {
-			found = append(found, check{name: c.of, problem: c.complain(stood.Round(time.Second))})
+		if stalledFor := time.Since(now.since); stalledFor >= after {
+			found = append(found, check{name: c.owner, problem: c.describe(stalledFor.Round(time.Second))})
 		}
 	}
 	p.marks = marks
 	return found
 }
 
-// checkStuck finds informers that report themselves healthy and make no progress: a handler, transform or index
-// function does not return, or the reflector receives nothing, not even the end of its watch.
+// checkStuck finds informers that have no error but make no progress. The cause is a handler, transform or index
+// function that does not return, or a server that sends nothing, not even the end of a watch.
 func (m *Manager) checkStuck() []check {
 	if m.options.StuckAfter < 0 {
 		return nil
@@ -284,18 +284,18 @@ func (m *Manager) checkStuck() []check {
 		resource, _, _ := strings.Cut(name, " (")
 		counters = append(counters, countersOf(name, s, !failing[resource])...)
 	}
-	slices.SortFunc(counters, func(a, b counter) int { return strings.Compare(a.of+a.name, b.of+b.name) })
-	return m.progress.still(counters, m.options.StuckAfter)
+	slices.SortFunc(counters, func(a, b counter) int { return strings.Compare(a.owner+a.name, b.owner+b.name) })
+	return m.progress.stalled(counters, m.options.StuckAfter)
 }
 
 func countersOf(name string, s informer.Stats, well bool) []counter {
-	of := "informer " + name
+	owner := "informer " + name
 	counters := []counter{{
-		of: of, name: "server", count: s.Events + s.Bookmarks + s.Lists + s.Watches, waits: well,
-		complain: func(d time.Duration) string { return fmt.Sprintf("the server has sent nothing for %v", d) },
+		owner: owner, name: "server", count: s.Events + s.Bookmarks + s.Lists + s.Watches, hasWork: well,
+		describe: func(d time.Duration) string { return fmt.Sprintf("the server has sent nothing for %v", d) },
 	}, {
-		of: of, name: "cache", count: s.Batches, waits: s.Queued > 0,
-		complain: func(d time.Duration) string {
+		owner: owner, name: "cache", count: s.Batches, hasWork: s.Queued > 0,
+		describe: func(d time.Duration) string {
 			return fmt.Sprintf(
 				"%d changes have not been taken into the cache for %v: does a transform or an index function hang?",
 				s.Queued, d,
@@ -304,8 +304,8 @@ func countersOf(name string, s informer.Stats, well bool) []counter {
 	}}
 	for i, h := range s.Handlers {
 		counters = append(counters, counter{
-			of: of, name: fmt.Sprintf("handler %d %s", i, h.Name), count: h.Delivered, waits: h.Running > 0,
-			complain: func(d time.Duration) string {
+			owner: owner, name: fmt.Sprintf("handler %d %s", i, h.Name), count: h.Delivered, hasWork: h.Running > 0,
+			describe: func(d time.Duration) string {
 				return fmt.Sprintf("handler %s has not returned for %v, %d changes wait", h.Name, d, h.Pending)
 			},
 		})

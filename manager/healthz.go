@@ -15,9 +15,9 @@ import (
 // /readyz?verbose lists.
 func (m *Manager) HealthHandler() http.Handler { return m.healthHandler(check.String) }
 
-// healthHandler is HealthHandler with say to format a check.
-func (m *Manager) healthHandler(say func(check) string) http.Handler {
-	h := &health{m, say}
+// healthHandler is HealthHandler with a function that formats a check.
+func (m *Manager) healthHandler(format func(check) string) http.Handler {
+	h := &health{m, format}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", h.serveLive)
 	mux.HandleFunc("GET /livez/{name}", h.serveOne)
@@ -28,10 +28,10 @@ func (m *Manager) healthHandler(say func(check) string) http.Handler {
 	return mux
 }
 
-// briefly formats a check for unauthenticated readers: whether it passed, but not why.
+// withoutReason formats a check for unauthenticated readers: whether it passed, but not why.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/server/healthz, for the words.
-func briefly(c check) string {
+func withoutReason(c check) string {
 	if c.problem != "" {
 		return "[-]" + c.name + " failed: reason withheld"
 	}
@@ -41,7 +41,7 @@ func briefly(c check) string {
 // health serves the probes.
 type health struct {
 	*Manager
-	say func(check) string
+	format func(check) string
 }
 
 // serveLive succeeds as long as this process can answer and the program's own checks of liveness pass. With verbose it
@@ -105,7 +105,7 @@ func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 		serving.Answer(w, http.StatusNotFound, "unknown check; known: "+strings.Join(known, ", "))
 		return
 	case !started && !slices.Contains(h.runnables.warming(), e):
-		serving.Answer(w, http.StatusOK, h.say(check{name: e.name, note: "waiting for the leader lease"}))
+		serving.Answer(w, http.StatusOK, h.format(check{name: e.name, note: "waiting for the leader lease"}))
 		return
 	}
 	c, _ := checkRunnable(e, nil)
@@ -127,7 +127,7 @@ func (h *health) serveOneReady(w http.ResponseWriter, r *http.Request) {
 		if c.problem != "" {
 			code = http.StatusServiceUnavailable
 		}
-		serving.Answer(w, code, h.say(c))
+		serving.Answer(w, code, h.format(c))
 		return
 	}
 	serving.Answer(w, http.StatusNotFound, "unknown check; known: "+strings.Join(known, ", "))
@@ -135,16 +135,16 @@ func (h *health) serveOneReady(w http.ResponseWriter, r *http.Request) {
 
 func (h *health) answerOne(w http.ResponseWriter, c check) {
 	if c.problem != "" {
-		serving.Answer(w, http.StatusInternalServerError, h.say(c))
+		serving.Answer(w, http.StatusInternalServerError, h.format(c))
 		return
 	}
-	serving.Answer(w, http.StatusOK, h.say(c))
+	serving.Answer(w, http.StatusOK, h.format(c))
 }
 
 func (h *health) report(checks []check) string {
 	lines := make([]string, 0, len(checks))
 	for _, c := range checks {
-		lines = append(lines, h.say(c))
+		lines = append(lines, h.format(c))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -162,18 +162,18 @@ type probes struct {
 }
 
 // AddHealthzCheck adds a check to liveness: /livez and /healthz fail while do returns an error. The kubelet then
-// restarts the container, so do should fail only if that helps. It is called for every probe, with the probe's request,
-// possibly several times at once, and must return when the request's context ends. A panic counts as an error. Checks
-// can be added at any time.
+// restarts the container, so do should fail only if a restart helps. Every probe calls do with its request. The calls
+// may overlap, and must return when the request's context ends. A panic counts as an error. Checks can be added at any
+// time.
 //
 // Errors: an empty name, a name that is taken, no function.
 func (m *Manager) AddHealthzCheck(name string, do func(*http.Request) error) error {
 	return m.live.add("liveness", name, do)
 }
 
-// AddReadyzCheck adds a check to readiness: /readyz fails while do returns an error, and [Manager.Ready] returns it.
-// For do, see [Manager.AddHealthzCheck]. It must not call Ready, which calls it with a request that has no headers and
-// no deadline.
+// AddReadyzCheck adds a check to readiness: /readyz fails while do returns an error, and [Manager.Ready] returns that
+// error. [Manager.AddHealthzCheck] describes the calls of do. do must not call Ready, because Ready calls do, with a
+// request without headers and deadline.
 //
 // Errors: an empty name, a name that is taken, no function.
 func (m *Manager) AddReadyzCheck(name string, do func(*http.Request) error) error {
@@ -199,10 +199,10 @@ func (p *probes) list() []probe {
 	return p.all
 }
 
-// check runs all of them.
+// check runs all probes.
 func (p *probes) check(r *http.Request) (checks []check) {
-	for _, each := range p.list() {
-		checks = append(checks, each.check(r))
+	for _, probe := range p.list() {
+		checks = append(checks, probe.check(r))
 	}
 	return checks
 }

@@ -24,8 +24,8 @@ type IdleOptions struct {
 	// Wait makes RunUntilIdle wait for keys that are due later, as long as the context allows. Without it, they are
 	// only listed.
 	Wait bool
-	// Enough stops the waiting for keys that are due later once it returns true. It is called now and then while
-	// nothing else is left to do. Nil means that it never returns true.
+	// Enough ends the wait for keys that are due later when it returns true. It is called from time to time while
+	// nothing else is left to do. Nil means that the wait does not end early.
 	Enough func(context.Context) bool
 	// Progress is called with the progress so far, from one goroutine, at most once every ProgressEvery. Nil means no
 	// reports.
@@ -45,25 +45,26 @@ func (o IdleOptions) withDefaults() IdleOptions {
 	return o
 }
 
-// RunUntilIdle runs the manager as [Manager.Run] does until nothing is left to do, and then stops it. That is when
+// RunUntilIdle runs the manager as [Manager.Run] does until nothing is left to do, and then stops it. Nothing is left
+// to do when
 //
 //   - every cache is synced, every queue is empty, and no reconcile is in flight;
 //   - every request given to [Manager.Trigger] has been processed;
 //   - the caches and event handlers have seen all writes: those made through [Manager.GetClient], through clients of
 //     [Manager.GetConfig], and to the reachable clusters of a fleet (package multicluster).
 //
-// Unless IdleOptions say otherwise, RunUntilIdle does not wait for a key that is due later, nor for one that has been
-// retried often enough.
+// By default, RunUntilIdle does not wait for keys that are due later, nor for keys that have been retried
+// IdleOptions.Retries times.
 //
 // RunUntilIdle does not wait for runnables that are not controllers, such as servers. It recognizes controllers by the
 // methods Name, Stats and Work of reconcile.Controller, or by Loops for those that consist of several.
 //
-// If ctx ends first, no further key is started, work in flight may finish (see Options.GracefulTimeout), and the
-// summary lists what was left. The summary is valid, if partial, whatever the error.
+// If ctx ends first, no further reconcile starts, work in flight may finish (see Options.GracefulTimeout), and the
+// summary lists the remaining keys. The summary is valid with every error, though perhaps incomplete.
 //
 // Errors: an error of [Manager.Run]; the cause of ctx, if it ended first; a [FailedError] if keys failed; a
-// reconcile.SelfTriggeredError if the reconciles of a key trigger each other, so that the controller would never come
-// to rest.
+// reconcile.SelfTriggeredError if the reconciles of a key trigger each other, so that the controller would never be
+// idle.
 func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, error) {
 	o = o.withDefaults()
 	m.writes.Add(m.record)
@@ -98,7 +99,7 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	return summary, err
 }
 
-// watcher returns what finds out when the manager is idle, and reports progress meanwhile.
+// watcher returns a Watcher that waits until the manager is idle and reports progress.
 func (m *Manager) watcher(o IdleOptions, started time.Time) *idle.Watcher {
 	var reported time.Time
 	return &idle.Watcher{
@@ -108,14 +109,14 @@ func (m *Manager) watcher(o IdleOptions, started time.Time) *idle.Watcher {
 		BeforePoll: func() {
 			if now := time.Now(); o.Progress != nil && now.Sub(reported) >= o.ProgressEvery {
 				reported = now
-				o.Progress(m.howFar(started))
+				o.Progress(m.currentProgress(started))
 			}
 		},
 	}
 }
 
 // WaitUntilIdle waits until the manager has started and has nothing left to do, or until ctx ends. It does not wait for
-// failing keys, nor for keys that are due later. The manager goes on after that.
+// failing keys or for keys that are due later, and it does not stop the manager.
 func (m *Manager) WaitUntilIdle(ctx context.Context) {
 	w := m.watcher(IdleOptions{}, time.Now())
 	w.Running = func() bool { return m.Ready() == nil }

@@ -52,40 +52,40 @@ type Options struct {
 	Metrics Metrics
 	// LeaderElection makes runnables wait for a lease.
 	LeaderElection LeaderElection
-	// GracefulTimeout is how long work in flight may go on after the stop. Zero means 10 s; negative means not at all.
-	// The process ends at most 20 s after that, which a Pod's terminationGracePeriodSeconds must allow for.
+	// GracefulTimeout is how long work in flight may continue after the stop. Zero means 10 s; negative means not at
+	// all. The process ends at most 20 s after that, so a Pod's terminationGracePeriodSeconds must be longer.
 	GracefulTimeout time.Duration
 	// ServerTimeout is how long Run waits for the first answer of the API server. Zero means 10 s; negative means that
 	// Run does not wait.
 	ServerTimeout time.Duration
-	// StuckAfter is how long an informer that reports itself healthy may make no progress before readiness names it.
-	// The cause may be a handler or transform that does not return, or a server that does not even end a watch. Zero
-	// means 15 min; negative means for ever.
+	// StuckAfter is how long an informer without an error may make no progress before /readyz reports it. The cause may
+	// be a handler or transform that does not return, or a server that sends nothing, not even the end of a watch. Zero
+	// means 15 min; negative means never.
 	StuckAfter time.Duration
 	// Scheme maps Go types to kinds, for the caches, the client and events. Nil means client-go's, which has the
 	// built-in types.
 	Scheme *runtime.Scheme
-	// Client configures what GetClient returns: kinds that are read without a cache, how long a read waits for an own
-	// write, who owns the fields that are written. Its Informers, Caches and CacheFor must not be set: the client reads
-	// from the manager's informers, which Caches restricts.
+	// Client configures the client that GetClient returns: the kinds that it reads without a cache, how long a read
+	// waits for an own write, and the field owner of writes. Its Informers, Caches and CacheFor must not be set,
+	// because the client reads from the manager's informers, which Caches restricts.
 	Client client.Options
 	// Informers configures the informers.
 	Informers informer.FactoryOptions
-	// Caches restricts what is cached of some kinds, by namespace, selector and transform. It applies to Cluster and to
-	// what controllers made by package builder watch. Other kinds are cached as Informers says.
+	// Caches restricts the caches of some kinds by namespace, selector and transform. It applies to GetClient and to
+	// the watches of controllers that package builder makes. Other kinds are cached as Informers describes.
 	Caches []client.CacheOf
 	// Events configures the event sender.
 	Events events.Options
-	// Inspect records what happens to objects on their way through the informers, controllers and the client, and shows
-	// it at DebugAddr, below /inspect/. Nil means that nothing is recorded. Package inspect implements it.
+	// Inspect records the way of objects through the informers, controllers and the client, and shows it at DebugAddr,
+	// below /inspect/. Nil means that nothing is recorded. Package inspect implements it.
 	Inspect Inspector
 }
 
-// Inspector records what a [Manager] does.
+// Inspector records the work of a [Manager].
 type Inspector interface {
 	// Context returns a context whose informers, controllers and clients report to the Inspector.
 	Context(ctx context.Context) context.Context
-	// Handler shows what m does, at the paths below /inspect/.
+	// Handler returns the handler for the paths below /inspect/.
 	Handler(m *Manager) http.Handler
 }
 
@@ -118,8 +118,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Metrics is the metrics system of a [Manager]; package manager/metrics implements it for Prometheus. Everything but
-// requests is pulled: the functions passed in may be called at any time and are cheap.
+// Metrics is the metrics system of a [Manager]; package manager/metrics implements it for Prometheus. Only requests are
+// pushed. All other values are pulled: the functions that the methods receive are cheap and may be called at any time.
 type Metrics interface {
 	http.Handler // serves /metrics
 	workqueue.MetricsProvider
@@ -149,19 +149,19 @@ type Manager struct {
 	cluster   *client.Cluster
 	progress  progress
 	events    *events.Broadcaster
-	mapper    *reloading
+	mapper    *reloadingMapper
 	election  *election // nil without leader election
 	runnables *group
 	state     state
 	// live and ready are the program's own checks.
 	live, ready probes
-	// record has what this manager's clients write, and writes what RunUntilIdle waits for.
-	record *writes.Record
-	writes writes.Awaited
-	http   *serving.Server
-	hooks  *webhook.Server
-	keeper *rotation.Keeper // nil if the certificate of webhooks is in files
-	// guard makes a handler ask for the permissions that Options.Serving says.
+	// record has the writes of this manager's clients, and writes those that RunUntilIdle waits for.
+	record       *writes.Record
+	writes       writes.Awaited
+	http         *serving.Server
+	hooks        *webhook.Server
+	certificates *rotation.CertificateStore // nil if the certificate of webhooks is in files
+	// guard wraps a handler with the authorization that Options.Serving requires.
 	guard func(http.Handler) http.Handler
 }
 
@@ -212,7 +212,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	if m.cluster, err = newCluster(oneClient(m.config), m.informers, o); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	m.mapper = &reloading{discovery: m.discovery}
+	m.mapper = &reloadingMapper{discovery: m.discovery}
 	sender := oneClient(rest.AddUserAgent(clientConfig(config), "events"))
 	if m.events, err = events.New(sender, o.Events); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
@@ -270,8 +270,8 @@ func (m *Manager) connectMetrics() {
 	}
 }
 
-// Add adds a runnable. Before Run, it is started by Run; during Run, it starts at once. A runnable that needs
-// leadership starts when this process leads.
+// Add adds a runnable. If the manager runs already, the runnable starts at once, otherwise when Run is called. A
+// runnable that needs leadership starts when this process leads.
 //
 // Errors: a name that is taken; a manager that is stopping or has stopped; with LeaderElection.Survive, a runnable that
 // needs leadership and is not a [Rebuilder].
@@ -303,12 +303,12 @@ func (m *Manager) measure(e *entry) {
 	}
 }
 
-// Informers returns the caches that everything in this process shares. They run while [Manager.Run] runs.
+// Informers returns the caches that the whole process shares. They run while [Manager.Run] runs.
 func (m *Manager) Informers() *informer.Factory { return m.informers }
 
-// GetConfig returns a copy of the configuration of the manager's clients, for creating further clients, such as
-// client-go's clientset by kubernetes.NewForConfig. A write of theirs with the context of a runnable that needs
-// leadership fails once another process could have acquired the lease.
+// GetConfig returns a copy of the configuration of the manager's clients. Other clients can be made from it, such as
+// client-go's clientset by kubernetes.NewForConfig. If a runnable that needs leadership writes with its context through
+// such a client, the write fails once another process could have acquired the lease.
 func (m *Manager) GetConfig() *rest.Config { return rest.CopyConfig(m.config) }
 
 // GetScheme returns the scheme, which maps Go types to kinds.
@@ -324,8 +324,7 @@ func (m *Manager) GetEventRecorderFor(component string) events.Recorder {
 	return m.events.Recorder(component)
 }
 
-// GetEventRecorder returns a recorder of events that tell what was done and name a second object, for the named
-// controller.
+// GetEventRecorder returns a recorder of events with an action and a related object, for the named controller.
 func (m *Manager) GetEventRecorder(controller string) events.EventRecorder {
 	return m.events.EventRecorder(controller)
 }
@@ -341,11 +340,11 @@ func (m *Manager) QueueMetrics() workqueue.MetricsProvider {
 // Start is [Manager.Run], by the name that controller-runtime gives it.
 func (m *Manager) Start(ctx context.Context) error { return m.Run(ctx) }
 
-// Run runs everything until ctx is done, and then stops it in order. It may be called once. A manager without runnables
-// serves its caches, and runs what is added later; a manager with neither runnables nor caches logs that.
+// Run runs the manager until ctx is done, and then stops it in order. It may be called once. A manager without
+// runnables serves its caches, and runs the runnables that are added later. Without runnables and caches it logs that.
 //
-// Errors: nil if everything was finished when ctx ended; otherwise why the manager stopped (the server did not answer,
-// a runnable failed, the lease was lost), what was left undone (an [UndoneError]), or both.
+// Errors: nil if ctx ended and all work was finished; otherwise why the manager stopped (the server did not answer, a
+// runnable failed, the lease was lost), what was left undone (an [UndoneError]), or both.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.state.begin() {
 		return errors.New("manager: Run called twice")

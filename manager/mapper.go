@@ -15,10 +15,10 @@ import (
 // reloadInterval is the minimum time between two reads of the server's discovery.
 const reloadInterval = 5 * time.Second
 
-// reloading is a REST mapper that reads the server's discovery when it is first used. It reads it again when it is
-// asked for a kind or resource that it does not know, because a CustomResourceDefinition may have been added. It waits
-// at least reloadInterval between two reads, so that requests for an unknown kind do not flood the server.
-type reloading struct {
+// reloadingMapper is a REST mapper that reads the server's discovery when it is first used. It reads discovery again
+// for a kind or resource that it does not know, because a CustomResourceDefinition may have been added. Two reads are
+// at least reloadInterval apart, so that requests for an unknown kind do not flood the server.
+type reloadingMapper struct {
 	discovery discovery.DiscoveryInterface
 
 	mu sync.Mutex
@@ -28,17 +28,17 @@ type reloading struct {
 	read time.Time
 }
 
-var _ meta.ResettableRESTMapper = (*reloading)(nil)
+var _ meta.ResettableRESTMapper = (*reloadingMapper)(nil)
 
 // Reset makes the next call read the server's discovery again.
-func (r *reloading) Reset() {
+func (r *reloadingMapper) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known = nil
 }
 
-// mapper returns known, which it reads first if it is nil. renewed reports whether it did.
-func (r *reloading) mapper() (known meta.RESTMapper, renewed bool, err error) {
+// mapper returns known. If known is nil, mapper reads it first, and renewed is true.
+func (r *reloadingMapper) mapper() (known meta.RESTMapper, renewed bool, err error) {
 	r.mu.Lock()
 	known = r.known
 	r.mu.Unlock()
@@ -55,8 +55,8 @@ func (r *reloading) mapper() (known meta.RESTMapper, renewed bool, err error) {
 	return r.known, true, nil
 }
 
-// outdated drops known and returns true, unless it was read less than reloadInterval ago.
-func (r *reloading) outdated() bool {
+// dropIfOld drops known and returns true, unless it was read less than reloadInterval ago.
+func (r *reloadingMapper) dropIfOld() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.read) < reloadInterval {
@@ -66,15 +66,15 @@ func (r *reloading) outdated() bool {
 	return true
 }
 
-// asked answers question from what is known. If that has no match, it reads discovery again and retries once.
-func asked[T any](r *reloading, question func(meta.RESTMapper) (T, error)) (T, error) {
+// lookUp answers a question from known. If known has no match, it reads discovery again and retries once.
+func lookUp[T any](r *reloadingMapper, question func(meta.RESTMapper) (T, error)) (T, error) {
 	var none T
 	known, renewed, err := r.mapper()
 	if err != nil {
 		return none, err
 	}
 	answer, err := question(known)
-	if renewed || !meta.IsNoMatchError(err) || !r.outdated() {
+	if renewed || !meta.IsNoMatchError(err) || !r.dropIfOld() {
 		return answer, err
 	}
 	if known, _, err = r.mapper(); err != nil {
@@ -84,36 +84,36 @@ func asked[T any](r *reloading, question func(meta.RESTMapper) (T, error)) (T, e
 }
 
 // KindFor implements meta.RESTMapper.
-func (r *reloading) KindFor(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	return asked(r, func(known meta.RESTMapper) (schema.GroupVersionKind, error) { return known.KindFor(resource) })
+func (r *reloadingMapper) KindFor(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return lookUp(r, func(known meta.RESTMapper) (schema.GroupVersionKind, error) { return known.KindFor(resource) })
 }
 
 // KindsFor implements meta.RESTMapper.
-func (r *reloading) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
-	return asked(r, func(known meta.RESTMapper) ([]schema.GroupVersionKind, error) { return known.KindsFor(resource) })
+func (r *reloadingMapper) KindsFor(resource schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return lookUp(r, func(known meta.RESTMapper) ([]schema.GroupVersionKind, error) { return known.KindsFor(resource) })
 }
 
 // ResourceFor implements meta.RESTMapper.
-func (r *reloading) ResourceFor(input schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return asked(r,
+func (r *reloadingMapper) ResourceFor(input schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return lookUp(r,
 		func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(input) })
 }
 
 // ResourcesFor implements meta.RESTMapper.
-func (r *reloading) ResourcesFor(input schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
-	return asked(r,
+func (r *reloadingMapper) ResourcesFor(input schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return lookUp(r,
 		func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(input) })
 }
 
 // RESTMapping implements meta.RESTMapper.
-func (r *reloading) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return asked(r,
+func (r *reloadingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return lookUp(r,
 		func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(kind, versions...) })
 }
 
 // RESTMappings implements meta.RESTMapper.
-func (r *reloading) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	return asked(r, func(known meta.RESTMapper) ([]*meta.RESTMapping, error) {
+func (r *reloadingMapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	return lookUp(r, func(known meta.RESTMapper) ([]*meta.RESTMapping, error) {
 		return known.RESTMappings(kind, versions...)
 	})
 }
@@ -144,6 +144,6 @@ func (m *Manager) IsNamespaced(kind schema.GroupKind) (bool, error) {
 }
 
 // ResourceSingularizer implements meta.RESTMapper.
-func (r *reloading) ResourceSingularizer(resource string) (string, error) {
-	return asked(r, func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
+func (r *reloadingMapper) ResourceSingularizer(resource string) (string, error) {
+	return lookUp(r, func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
 }

@@ -32,7 +32,7 @@ func TestMapperFindsNewKinds(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		m := &Manager{mapper: &reloading{discovery: &discoveryfake.FakeDiscovery{Fake: fake}}}
+		m := &Manager{mapper: &reloadingMapper{discovery: &discoveryfake.FakeDiscovery{Fake: fake}}}
 		web := schema.GroupKind{Group: "demo.io", Kind: "Web"}
 		if _, err := m.IsNamespaced(web); err == nil || meta.IsNoMatchError(err) {
 			t.Errorf("while the server is away: %v", err)

@@ -120,10 +120,10 @@ const (
 	reachTimeout  = 5 * time.Second // for one response
 )
 
-// awaitServer waits until the API server answers, for at most Options.ServerTimeout. Any response of an API server will
-// do, except one that rejects the credentials.
+// awaitServer waits until the API server answers, but at most for Options.ServerTimeout. Any response of an API server
+// counts, except one that rejects the credentials.
 //
-// Errors: one line that describes the problem. The error is nil if ctx ended.
+// Errors: one line that describes the problem; nil if ctx ended.
 func (m *Manager) awaitServer(ctx context.Context) error {
 	if m.options.ServerTimeout < 0 {
 		return nil
@@ -166,16 +166,16 @@ func (m *Manager) askServer(ctx context.Context) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s rejects the credentials: %w", m.server(), err)
 	case errors.As(err, &status) && status.Status().Code == http.StatusBadRequest:
-		return fmt.Errorf("%s does not answer as an API server: %s", m.server(), said(status.Status()))
+		return fmt.Errorf("%s does not answer as an API server: %s", m.server(), serverText(status.Status()))
 	case errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
 		return nil // the server is there; a forbidden request is reported where it matters
 	}
 	return &unreachableError{Server: m.server(), Err: err}
 }
 
-// said returns the text of a response that is not a Status, for example "Client sent an HTTP request to an HTTPS
+// serverText returns the text of a response that is not a Status, for example "Client sent an HTTP request to an HTTPS
 // server."
-func said(s metav1.Status) string {
+func serverText(s metav1.Status) string {
 	if s.Details != nil {
 		for _, cause := range s.Details.Causes {
 			if cause.Type == metav1.CauseTypeUnexpectedServerResponse && cause.Message != "" {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// abandonAfter is how long a runnable may take to return after the context of its work is cancelled. It is longer
-	// than a controller needs to find out which of its keys are stuck.
+	// abandonAfter is how long a runnable may take to return after the context of its work is cancelled. A controller
+	// needs less to report which of its keys are stuck.
 	abandonAfter = 3 * time.Second
 	// partTimeout is how long informers and servers may take to end. They have no work to finish.
 	partTimeout = 2 * time.Second
@@ -100,8 +100,8 @@ func (p *part) end(patience time.Duration) error {
 	}
 }
 
-// runParts starts informers, the event sender and runnables, waits for the stop, and ends them in order. If something
-// other than ctx caused the stop, cause is what it was. The parts also stop when serving or hooks end. It ends hooks.
+// runParts starts informers, the event sender and runnables, waits for the stop, and ends them and hooks in order. If
+// ctx did not cause the stop, cause is the reason: a runnable, serving or hooks has failed, or the lease is lost.
 func (m *Manager) runParts(ctx context.Context, serving, hooks *part) (undone []error, cause error) {
 	logger := klog.FromContext(ctx)
 	intake, stop := context.WithCancelCause(ctx)
@@ -117,10 +117,10 @@ func (m *Manager) runParts(ctx context.Context, serving, hooks *part) (undone []
 	})
 	sender := startPart(ctx, "events", m.events.Run)
 	m.state.set(running)
-	m.runnables.open(withoutLeader, starter(intake, work, stop))
+	m.runnables.startAll(withoutLeader, starter(intake, work, stop))
 	var campaign *part
 	if m.election == nil {
-		m.runnables.open(withLeader, starter(intake, work, stop))
+		m.runnables.startAll(withLeader, starter(intake, work, stop))
 	} else {
 		campaign = startPart(ctx, "leader election", func(context.Context) error { return m.lead(intake, work, stop) })
 	}
@@ -165,8 +165,8 @@ func (m *Manager) runParts(ctx context.Context, serving, hooks *part) (undone []
 	return undone, cause
 }
 
-// reasonOf returns in words why ctx has ended. Operators read "context canceled" as a sign of a fault; a requested stop
-// is not a fault.
+// reasonOf returns in words why ctx has ended. A requested stop must not read "context canceled", which looks like a
+// fault.
 func reasonOf(ctx context.Context) string {
 	if cause := context.Cause(ctx); cause != context.Canceled { //nolint:errorlint // An error that wraps it says more.
 		return cause.Error()
@@ -179,9 +179,9 @@ func (m *Manager) eventsTimeout() time.Duration {
 	return max(m.options.Events.DrainTimeout, 5*time.Second) + partTimeout
 }
 
-// starter returns the function that starts a runnable. The context of the runnable ends when intake ends, and carries
-// work, the context for work in flight. Both can also be ended for one runnable alone. A runnable that fails without
-// having been told to end stops the manager.
+// starter returns the function that starts a runnable. The context of the runnable ends when intake ends, and carries a
+// second context for work in flight, which ends with work. Both can also be ended for a single runnable. A runnable
+// that fails before its context has ended stops the manager.
 func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*entry) {
 	return func(e *entry) {
 		own, endIntake := context.WithCancel(intake)
@@ -207,8 +207,8 @@ func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*e
 	}
 }
 
-// patience returns how long work in flight may go on after the stop. After the lease was lost, it is at most as long as
-// another process still has to wait for the lease.
+// patience returns how long work in flight may continue after the stop. If the lease was lost, work must end before
+// another process can acquire it.
 func (m *Manager) patience(cause error) time.Duration {
 	patience := max(m.options.GracefulTimeout, 0)
 	if errors.Is(cause, leader.ErrLost) {
@@ -222,7 +222,7 @@ func (m *Manager) patience(cause error) time.Duration {
 func (m *Manager) drain(ctx context.Context, patience time.Duration, cancelWork context.CancelFunc) []error {
 	logger := klog.FromContext(ctx)
 	active := m.runnables.active()
-	late := waitTelling(ctx, active, patience)
+	late := waitAndLog(ctx, active, patience)
 	if len(late) == 0 {
 		cancelWork()
 		return m.runnables.errors()
@@ -246,16 +246,16 @@ type cutShort string
 func (c cutShort) Error() string      { return string(c) }
 func (cutShort) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// While a manager waits for work in flight, it logs what it waits for: after tellAfter, and then every tellEvery.
+// While a manager waits for work in flight, it logs the runnables: after logAfter, and then every logEvery.
 const (
-	tellAfter = time.Second
-	tellEvery = 5 * time.Second
+	logAfter = time.Second
+	logEvery = 5 * time.Second
 )
 
-// waitTelling is wait, and logs which runnables it waits for.
-func waitTelling(ctx context.Context, entries []*entry, patience time.Duration) []*entry {
+// waitAndLog is like wait, and logs the runnables for which it waits.
+func waitAndLog(ctx context.Context, entries []*entry, patience time.Duration) []*entry {
 	deadline := time.Now().Add(patience)
-	for pause := tellAfter; ; pause = tellEvery {
+	for pause := logAfter; ; pause = logEvery {
 		late := wait(entries, min(pause, time.Until(deadline)))
 		left := time.Until(deadline)
 		if len(late) == 0 || left <= 0 {

@@ -14,15 +14,15 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Runnable is something that a [Manager] runs. Run blocks until ctx is done and everything that it started has ended.
-// If it returns nil before that, there is nothing more to do; an error or a panic stops the manager. The package
+// Runnable is a part of the program that a [Manager] runs. Run blocks until ctx is done and everything that it started
+// has ended. It may return nil earlier if it has nothing more to do. An error or a panic stops the manager. The package
 // comment lists the optional methods of a runnable.
 type Runnable interface {
 	Run(ctx context.Context) error
 }
 
-// Rebuilder is a [Runnable] that can be built again after it has run. A controller runs only once, so it must be
-// rebuilt to work in more than one tenure as leader. See LeaderElection.Survive.
+// Rebuilder is a [Runnable] that can be built again after it has run. A controller can run only once, so it must be
+// rebuilt before it runs again when this process leads for the second time. See LeaderElection.Survive.
 type Rebuilder interface {
 	Runnable
 	// Rebuild returns a runnable of the same name that has not run yet. It is called after Run has returned.
@@ -55,8 +55,8 @@ func (r *rebuilt) Rebuild() (Runnable, error) { return Rebuilt(r.build) }
 
 func (r *rebuilt) unwrap() Runnable { return r.Runnable }
 
-// recovered calls run and turns a panic into an error, so that one faulty runnable ends its manager in order rather
-// than the whole process, which may run other managers. It logs the stack, for which an error has no room.
+// recovered calls run and turns a panic into an error. A faulty runnable then stops its manager in order, not the whole
+// process, which may run other managers. recovered logs the stack, which is too long for an error.
 func recovered(ctx context.Context, name string, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -72,7 +72,7 @@ func recovered(ctx context.Context, name string, run func(context.Context) error
 // ErrStopped is returned when something is added to a manager that is stopping or has stopped.
 var ErrStopped = errors.New("the manager has stopped")
 
-// leadership is whether a runnable waits for the lease.
+// leadership is whether a runnable needs the lease.
 type leadership int
 
 const (
@@ -135,7 +135,7 @@ func (e *entry) isDone() bool {
 	}
 }
 
-// inFlight returns the names of what the runnable is working on, if it has the method InFlight.
+// inFlight returns the work in flight of the runnable, if it has the method InFlight.
 func (e *entry) inFlight() []string {
 	if r, ok := as[interface{ InFlight() []string }](e.runnable); ok {
 		return r.InFlight()
@@ -151,21 +151,20 @@ func (e *entry) stats() (reconcile.Stats, bool) {
 	return reconcile.Stats{}, false
 }
 
-// Remove stops and removes a runnable, and returns when it has ended. Like the stop of the manager, it lets work in
-// flight go on for Options.GracefulTimeout. After that, another runnable of the same name may be added.
+// Remove stops and removes a runnable, and returns when it has ended. As when the manager stops, work in flight may
+// continue for Options.GracefulTimeout; if ctx ends, it is cancelled at once. After Remove, another runnable of the
+// same name may be added.
 //
-// When ctx ends, Remove cancels the work in flight at once.
-//
-// Errors: there is no runnable of that name; another call is removing or restarting it; what the runnable left undone;
-// the runnable is still running, with the keys it works on. In the last case it is not removed, and Remove may be
-// called again.
+// Errors: there is no runnable of that name; another call is removing or restarting it; the error of the runnable; the
+// runnable is still running, with its keys in flight. In the last case it is not removed, and Remove may be called
+// again.
 func (m *Manager) Remove(ctx context.Context, name string) error {
 	e, _, err := m.runnables.claim(name)
 	if err != nil {
 		return fmt.Errorf("manager: remove %s: %w", name, err)
 	}
 	defer m.runnables.unclaim(e)
-	if m.runnables.takeUnstarted(e) {
+	if m.runnables.removeUnstarted(e) {
 		ended := e.warm.end(abandonAfter)
 		m.forget(e)
 		if !ended {
@@ -187,12 +186,12 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Restart stops a runnable as [Manager.Remove] does and runs it again on the same caches. It serves to restart one hung
-// controller without losing the others. It does nothing to a runnable that was not started yet.
+// Restart stops a runnable as [Manager.Remove] does, and runs it again on the same caches. A single controller that
+// hangs can so be restarted without a restart of the process. Restart does nothing to a runnable that has not started.
 //
 // Errors: there is no runnable of that name; another call is removing or restarting it; the runnable is not a
 // [Rebuilder]; the runnable is still running, or reports that some of its work is (a reconcile.StuckError). In the last
-// case no second one is started beside it.
+// case it is not started again.
 func (m *Manager) Restart(ctx context.Context, name string) error {
 	e, started, err := m.runnables.claim(name)
 	if err != nil {
@@ -217,7 +216,7 @@ func (m *Manager) Restart(ctx context.Context, name string) error {
 	if stuck := (*reconcile.StuckError)(nil); errors.As(e.err, &stuck) {
 		return fmt.Errorf("manager: restart %s: %w", name, stuck)
 	}
-	if err := m.renew(e); err != nil {
+	if err := m.rebuild(e); err != nil {
 		return fmt.Errorf("manager: restart %s: %w", name, err)
 	}
 	return nil
@@ -237,7 +236,7 @@ func (m *Manager) endWork(ctx context.Context, e *entry) {
 	wait([]*entry{e}, abandonAfter)
 }
 
-// forget releases what the manager and the runnable hold for a removed entry.
+// forget releases the resources of a removed entry, in the runnable and in the metrics.
 func (m *Manager) forget(e *entry) {
 	if r, ok := as[interface{ Release() }](e.runnable); ok {
 		r.Release()
@@ -258,8 +257,8 @@ func (m *Manager) InFlight() int {
 	return n
 }
 
-// warmup is the warm-up of a runnable that waits for the lease: a call of its method Warmup(ctx) error, if it has one.
-// It goes on while Run runs, and ends before the entry is done.
+// warmup is a running call of the method Warmup(ctx) error of a runnable that waits for the lease. It continues while
+// Run runs, and ends before the entry is done.
 type warmup struct {
 	stop context.CancelFunc
 	done chan struct{} // closed by the warm-up's goroutine when Warmup has returned; unbuffered

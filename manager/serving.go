@@ -88,7 +88,7 @@ func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 			return nil, err
 		}
 		m.guard = reviews.Guard
-		health = reviews.Choose(health, m.healthHandler(briefly))
+		health = reviews.Choose(health, m.healthHandler(withoutReason))
 	}
 	var certificate *tls.Config
 	if o.HealthAddr+o.MetricsAddr+o.DebugAddr != "" {
@@ -177,17 +177,17 @@ func (m *Manager) addWebhooks() (err error) {
 	if o.Certificates, err = rotation.Defaults(o.Certificates); err != nil {
 		return err
 	}
-	m.keeper = rotation.NewKeeper(o.Certificates)
-	o.TLSOpts = append(slices.Clone(o.TLSOpts), func(c *tls.Config) { c.GetCertificate = m.keeper.GetCertificate })
+	m.certificates = rotation.NewCertificateStore(o.Certificates)
+	o.TLSOpts = append(slices.Clone(o.TLSOpts), func(c *tls.Config) { c.GetCertificate = m.certificates.GetCertificate })
 	m.hooks = webhook.NewServer(o)
 	in := rotation.Cluster{
 		Informers: m.informers, Client: m.cluster, Reader: m.GetAPIReader(), Metrics: m.QueueMetrics(),
 	}
-	follower, err := rotation.NewFollower(m.keeper, in)
+	follower, err := rotation.NewFollower(m.certificates, in)
 	if err != nil {
 		return err
 	}
-	rotator, err := rotation.NewRotator(m.keeper, in, o.Certificates)
+	rotator, err := rotation.NewRotator(m.certificates, in, o.Certificates)
 	if err != nil {
 		return err
 	}
@@ -213,11 +213,11 @@ func (m *Manager) checkWebhooks() check {
 		return c
 	}
 	c.note = m.hooks.Note()
-	if m.keeper == nil {
+	if m.certificates == nil {
 		return c
 	}
 	if c.note == "" {
-		c.note = m.keeper.Note()
+		c.note = m.certificates.Note()
 	}
 	return c
 }

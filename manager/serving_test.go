@@ -214,7 +214,7 @@ func TestHealthIsBriefForStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	health := v.Choose(m.HealthHandler(), m.healthHandler(briefly))
+	health := v.Choose(m.HealthHandler(), m.healthHandler(withoutReason))
 	ask := func(path, token string) string {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
 		if token != "" {

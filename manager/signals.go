@@ -18,10 +18,10 @@ type SignalError struct{ Signal os.Signal }
 // Error returns a text that names the signal.
 func (e SignalError) Error() string { return fmt.Sprintf("received %v", e.Signal) }
 
-// oneSignal is how long after the first signal further ones count as the same. One request often arrives twice at about
-// the same time: timeout of coreutils signals the process and then its process group, and a terminal's Ctrl-C may reach
-// a process directly and again through its parent.
-const oneSignal = time.Second
+// sameSignal is how long after the first signal further signals are ignored. A single request to stop often arrives
+// twice: timeout of coreutils signals the process and then its process group, and a terminal's Ctrl-C may reach a
+// process directly and again through its parent.
+const sameSignal = time.Second
 
 // SetupSignals returns a context that ends at the first SIGINT or SIGTERM, with a [SignalError] as its cause. Another
 // signal, a second or more later, ends the process at once with status 1; work in flight is lost.
@@ -57,7 +57,7 @@ func setupSignals(parent context.Context, exit func(int)) (context.Context, func
 	})
 }
 
-// watchSignals calls stop for the first signal, and end for the next one that comes at least oneSignal later. It
+// watchSignals calls stop for the first signal, and end for the next one that arrives at least sameSignal later. It
 // returns after that, or when released is closed.
 func watchSignals(signals <-chan os.Signal, released <-chan struct{}, stop, end func(os.Signal)) {
 	var first time.Time
@@ -68,7 +68,7 @@ func watchSignals(signals <-chan os.Signal, released <-chan struct{}, stop, end 
 			case first.IsZero():
 				first = time.Now()
 				stop(s)
-			case time.Since(first) >= oneSignal:
+			case time.Since(first) >= sameSignal:
 				end(s)
 				return
 			}

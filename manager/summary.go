@@ -7,7 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Summary reports what a manager has done and what is left to do.
+// Summary reports the work that a manager has done and the work that is left.
 type Summary struct {
 	// Controllers are the manager's controllers, in the order in which they were added.
 	Controllers []ControllerSummary
@@ -19,7 +19,7 @@ type Summary struct {
 	Failed []Key
 	// DueLater are the keys that are to be reconciled later, earliest first.
 	DueLater []Key
-	// Pending counts the keys that were still queued or in flight; it is 0 unless the run was cut short. Left names the
+	// Pending counts the keys that were still queued or in flight; it is 0 unless the run ended early. Left has the
 	// first hundred of each controller.
 	Pending int
 	Left    []Key
@@ -46,8 +46,8 @@ type Key struct {
 	Due time.Time
 }
 
-// mostLeft is the maximum number of keys listed for one controller.
-const mostLeft = 100
+// maxLeft is the maximum number of keys listed for one controller.
+const maxLeft = 100
 
 // Progress is an interim report of [Manager.RunUntilIdle].
 type Progress struct {
@@ -73,12 +73,12 @@ func (s *Summary) addLeft(loop reconcile.Loop) {
 	if !ok {
 		return
 	}
-	for _, key := range l.Left(mostLeft) {
+	for _, key := range l.Left(maxLeft) {
 		s.Left = append(s.Left, Key{Controller: loop.Name(), Key: key})
 	}
 }
 
-func (m *Manager) howFar(started time.Time) Progress {
+func (m *Manager) currentProgress(started time.Time) Progress {
 	p := Progress{Elapsed: time.Since(started)}
 	for _, loop := range m.Controllers() {
 		stats := loop.Stats()

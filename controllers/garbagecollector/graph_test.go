@@ -145,7 +145,10 @@ func TestGraph(t *testing.T) {
 			{observe(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
 			{virtualDelete(rs), "delete p1", "p1"},
 		}, []string{rs}},
-		{"an owner without dependents is not remembered", []turn{{observe(obj(rs)), "", "r1"}, {forget(rs), "", ""}}, nil},
+		{"an owner without dependents is not remembered", []turn{
+			{observe(obj(rs)), "", "r1"},
+			{forget(rs), "", ""},
+		}, nil},
 		{"deletes of unknown objects have no effect", []turn{{forget(rs), "", ""}, {virtualDelete(rs), "", ""}}, nil},
 		{"references come and go", []turn{
 			{observe(obj(rs)), "", "r1"},

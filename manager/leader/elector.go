@@ -23,7 +23,7 @@ type Options struct {
 	// LeaseDuration is how long candidates wait after they last saw the lease change. It must be a whole number of
 	// seconds, because the lease holds seconds. Zero means 15 s.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader goes on without a successful renewal. Zero means 10 s.
+	// RenewDeadline is how long a leader continues without a successful renewal. Zero means 10 s.
 	RenewDeadline time.Duration
 	// RetryPeriod is the time between two renewals, and between two reads by a candidate, which adds up to a fifth at
 	// random. Zero means 2 s.
@@ -97,10 +97,10 @@ type Elector struct {
 	rival observation
 	// renewedAt is when the last successful acquisition or renewal was sent; zero when not leading.
 	renewedAt time.Time
-	// unanswered holds the send times of the last writes since then whose outcome is unknown. Invariant:
-	// len(unanswered) <= maxUnanswered.
+	// unanswered has the send times of the writes since renewedAt whose outcome is unknown. Invariant: len(unanswered)
+	// <= maxUnanswered.
 	unanswered []time.Time
-	// slow counts renewals that had to read the lock first, because somebody else had written it.
+	// slow counts renewals that had to read the lock first, because something else had written it.
 	slow uint64
 	// lastErr is the error of the last attempt to read or write the lock; nil if it succeeded.
 	lastErr error
@@ -131,7 +131,7 @@ type Status struct {
 	Holder string
 	// Seen is true once the lock has been read.
 	Seen bool
-	// Patience is how long another process, if it is the holder, may go on leading without a further renewal.
+	// Patience is how long another process, if it is the holder, may still lead without a further renewal.
 	Patience time.Duration
 	// Err is the error of the last attempt to read or write the lock; nil if it succeeded.
 	Err error
@@ -139,7 +139,7 @@ type Status struct {
 	SlowRenewals uint64
 }
 
-// Status returns who leads, as far as this process knows.
+// Status returns the state of the election, as far as this process knows it.
 func (e *Elector) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -155,8 +155,8 @@ func (e *Elector) Status() Status {
 	}
 }
 
-// Check returns nil while no other process can hold the lease. It reads the clock at the time of the call, so it is
-// right even in a process that was stopped for a while and whose timers are late.
+// Check returns nil while no other process can hold the lease. Each call compares the clock with the deadline, so it is
+// correct even in a process that was stopped for a while, where timers fire late.
 func (e *Elector) Check() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -174,9 +174,9 @@ func (e *Elector) checkLocked() error {
 	return nil
 }
 
-// since returns how long ago t was: by the monotonic clock, or by the wall clock if more time has passed there. The
-// monotonic clock stops while the machine is suspended. The wall clock may be set; if it is set forward, a tenure ends
-// too early, which does no harm.
+// since returns the time since t by the monotonic clock or by the wall clock, whichever is longer. The monotonic clock
+// stops while the machine is suspended. The wall clock may be set forward, but then a tenure ends too early, which does
+// no harm.
 func since(t time.Time) time.Duration {
 	now := time.Now()
 	return max(now.Sub(t), now.Round(0).Sub(t.Round(0)))
@@ -185,9 +185,9 @@ func since(t time.Time) time.Duration {
 // Run waits until this process is elected, then calls lead, and renews the lease until lead returns. It then releases
 // the lease, unless lead returned [ErrWorkRemains]. Run may be called again to become a candidate once more.
 //
-// The context tenure, which lead receives, ends when the lease could soon be lost, with a cause that wraps [ErrLost];
-// lead must then return without any further write. tenure does not end with ctx: lead must watch ctx itself, and may
-// take its time, because the lease is renewed until it returns.
+// lead receives the context tenure. It ends when the lease could soon be lost, with a cause that wraps [ErrLost]; lead
+// must then return without a further write. tenure does not end with ctx. lead must watch ctx itself, and may take its
+// time, because the lease is renewed until lead returns.
 //
 // Errors: nil if ctx ended before an election; otherwise the error of lead, joined with [ErrLost] if the tenure ended
 // early and with the reason if the lease could not be released.
@@ -226,13 +226,13 @@ func (e *Elector) end() {
 	e.renewedAt = time.Time{}
 }
 
-// campaign tries to acquire the lock until it succeeds, and returns true, or ctx ends, and returns false.
+// campaign tries to acquire the lock until it succeeds or ctx ends. It reports whether it has succeeded.
 func (e *Elector) campaign(ctx context.Context) bool {
 	for {
 		if e.attempt(ctx, e.acquire) == nil {
 			return true
 		}
-		timer := time.NewTimer(e.nextLook())
+		timer := time.NewTimer(e.nextAttemptDelay())
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -244,9 +244,9 @@ func (e *Elector) campaign(ctx context.Context) bool {
 	}
 }
 
-// nextLook returns how long a candidate waits before its next attempt: about a retry period, but not past the time at
-// which the lease expires.
-func (e *Elector) nextLook() time.Duration {
+// nextAttemptDelay returns how long a candidate waits before its next attempt: about a retry period, but no longer than
+// until the lease expires.
+func (e *Elector) nextAttemptDelay() time.Duration {
 	wait := time.Duration(float64(e.options.RetryPeriod) * (1 + jitter*e.options.Random()))
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -256,8 +256,8 @@ func (e *Elector) nextLook() time.Duration {
 	return wait
 }
 
-// isHeld reports whether another process may still lead. It may if its lease has been unchanged for less than the
-// lease's duration or ours, whichever is longer.
+// isHeld reports whether another process may still lead: its lease has been unchanged for less than the lease's
+// duration or ours, whichever is longer.
 func (e *Elector) isHeld() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -278,18 +278,18 @@ func (e *Elector) attempt(parent context.Context, exchange func(context.Context)
 		return err
 	}
 	// An error of a cancelled parent only means that this process is stopping.
-	if isNews := e.noteError(err); isNews && !errors.Is(parent.Err(), context.Canceled) {
+	if isNew := e.noteError(err); isNew && !errors.Is(parent.Err(), context.Canceled) {
 		klog.FromContext(ctx).Error(err, "Failed to get or renew the leader lease", "lease", e.lock.Describe())
 	}
 	return err
 }
 
-func (e *Elector) noteError(err error) (isNews bool) {
+func (e *Elector) noteError(err error) (isNew bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	isNews = err != nil && (e.lastErr == nil || e.lastErr.Error() != err.Error())
+	isNew = err != nil && (e.lastErr == nil || e.lastErr.Error() != err.Error())
 	e.lastErr = err
-	return isNews
+	return isNew
 }
 
 // acquire takes the lease if no other process can lead: the lease is free, has expired, or already carries our identity
@@ -335,7 +335,7 @@ func (e *Elector) create(ctx context.Context, sent time.Time) error {
 	return nil
 }
 
-// update writes the record under our name. The lock rejects it if somebody else has written since the last Get.
+// update writes the record under our name. The lock rejects the write if it has changed since the last Get.
 func (e *Elector) update(ctx context.Context, record leaseRecord) error {
 	sent := time.Now()
 	e.sign(&record, sent)
@@ -373,9 +373,9 @@ func (e *Elector) won(record leaseRecord, sent time.Time) {
 	}
 }
 
-// observe records the state of the lock, or that it is missing, and since when. After any change, even one not made by
-// the holder, another process may lead that has not noticed the change yet. There are three exceptions: the lock is
-// free when it is seen for the first time, its holder released it, or the change is our own write.
+// observe records the state of the lock, which may be missing, and when it was first seen. After any change of the
+// lock, another process may lead that does not know of the change yet. There are three exceptions: the lock is free
+// when it is first seen, its holder has released it, or the change is our own write.
 func (e *Elector) observe(ctx context.Context, record leaseRecord) {
 	holder, own := record.HolderIdentity, e.lock.Identity()
 	e.mu.Lock()
@@ -408,9 +408,9 @@ func (e *Elector) wroteLocked(record leaseRecord) int {
 	return slices.IndexFunc(e.unanswered, func(sent time.Time) bool { return sameTime(record.RenewTime.Time, sent) })
 }
 
-// arrived records that the lock carries our identity. Only this process writes that. So if the lock also carries the
-// time of an unanswered write, that write was accepted.
-func (e *Elector) arrived(record leaseRecord) {
+// recordAccepted is called if the lock has our identity, which only this process writes. If the lock also has the time
+// of an unanswered write, that write was accepted, and recordAccepted records it as won.
+func (e *Elector) recordAccepted(record leaseRecord) {
 	e.mu.Lock()
 	i := e.wroteLocked(record)
 	var sent time.Time

@@ -207,8 +207,8 @@ func (o observation) expiry(agreed time.Duration) time.Time {
 // Source: client-go v0.37.2 tools/leaderelection, tryRelease.
 const releasedSeconds = 1
 
-// emptied returns the record with which a holder releases the lease.
-func emptied(record leaseRecord) leaseRecord {
+// released returns the record with which a holder releases the lease.
+func released(record leaseRecord) leaseRecord {
 	now := metav1.Now()
 	record.HolderIdentity, record.LeaseDurationSeconds = "", releasedSeconds
 	record.RenewTime, record.AcquireTime = now, now

@@ -14,13 +14,13 @@ import (
 func (e *Elector) serve(ctx context.Context, lead func(context.Context) error) error {
 	tenure, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	// The alarm ends the tenure even while a renewal hangs. Every successful renewal resets it.
-	alarm := time.AfterFunc(time.Until(e.deadline()), func() { cancel(e.lost()) })
-	defer alarm.Stop()
+	// This timer ends the tenure even while a renewal hangs. Every successful renewal resets it.
+	deadlineTimer := time.AfterFunc(time.Until(e.deadline()), func() { cancel(e.lost()) })
+	defer deadlineTimer.Stop()
 
 	returned := make(chan error, 1) // capacity 1: the goroutine that runs lead sends once and never blocks
 	go func() { returned <- lead(tenure) }()
-	err, lost := e.renewUntil(tenure, cancel, alarm, returned)
+	err, lost := e.renewUntil(tenure, cancel, deadlineTimer, returned)
 	if lost != nil {
 		klog.FromContext(ctx).Error(lost, "Stopped leading", "lease", e.lock.Describe())
 		return errors.Join(lost, err)
@@ -33,7 +33,7 @@ func (e *Elector) serve(ctx context.Context, lead func(context.Context) error) e
 
 // renewUntil renews the lease until lead has returned, and returns lead's error as err. If the tenure ended before
 // that, lost is the reason.
-func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseFunc, alarm *time.Timer,
+func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseFunc, deadlineTimer *time.Timer,
 	returned <-chan error,
 ) (err, lost error) {
 	ticker := time.NewTicker(e.options.RetryPeriod)
@@ -50,11 +50,11 @@ func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseF
 		case <-ticker.C:
 		}
 		if err := e.attempt(tenure, e.renew); errors.Is(err, ErrLost) {
-			e.resign()
+			e.stopLeading()
 			cancel(err)
 		} else if tenure.Err() == nil {
-			// Also after an error: the attempt may have found that an earlier renewal arrived.
-			alarm.Reset(time.Until(e.deadline()))
+			// Even after an error, because the attempt may have found that an earlier renewal was accepted.
+			deadlineTimer.Reset(time.Until(e.deadline()))
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (e *Elector) deadline() time.Time {
 	return e.renewedAt.Add(e.options.RenewDeadline)
 }
 
-// lost returns the cause of a tenure that the alarm ends.
+// lost returns the cause of a tenure that deadlineTimer ends.
 func (e *Elector) lost() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,16 +76,16 @@ func (e *Elector) lost() error {
 	return fmt.Errorf("%w: %s not renewed for %v", ErrLost, e.lock.Describe(), e.options.RenewDeadline)
 }
 
-// resign makes Check fail from now on.
-func (e *Elector) resign() {
+// stopLeading makes Check fail from now on.
+func (e *Elector) stopLeading() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.renewedAt = time.Time{}
 }
 
-// renew writes the lease based on its last seen state. If the write is rejected, renew reads the lease again: an
-// earlier renewal may have arrived although its response was lost, somebody may have added a label, or another process
-// may have taken the lease.
+// renew writes the lease, based on its last seen state. If the write is rejected, renew reads the lease. There are
+// three possible reasons: an earlier renewal was accepted but its response was lost; something else, such as a label,
+// was changed; or another process has taken the lease.
 func (e *Elector) renew(ctx context.Context) error {
 	e.mu.Lock()
 	record := e.observed.record
@@ -108,27 +108,27 @@ func (e *Elector) renew(ctx context.Context) error {
 	e.mu.Lock()
 	e.slow++
 	e.mu.Unlock()
-	e.arrived(current)
+	e.recordAccepted(current)
 	return e.update(ctx, current)
 }
 
-// giveUp ends a campaign that was not won, as far as this process knows. If the outcome of a write is unknown, it reads
-// the lease and releases it if it carries our identity: otherwise the lease would stay held in the name of a process
-// that has ended.
+// giveUp ends a campaign without success. If the outcome of a write is unknown, the write may have taken the lease
+// after all. giveUp then reads the lease, and releases it if it has our identity, so that the next leader need not wait
+// for it to expire.
 func (e *Elector) giveUp(ctx context.Context) error {
 	e.mu.Lock()
-	unsure := len(e.unanswered) > 0
+	unknown := len(e.unanswered) > 0
 	e.mu.Unlock()
-	if !unsure {
+	if !unknown {
 		return nil
 	}
-	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.RetryPeriod)
+	lookup, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.RetryPeriod)
 	defer cancel()
-	current, err := e.read(look)
+	current, err := e.read(lookup)
 	if err != nil || current.HolderIdentity != e.lock.Identity() {
 		return nil
 	}
-	if err := e.lock.Update(look, specOf(emptied(current))); err != nil {
+	if err := e.lock.Update(lookup, specOf(released(current))); err != nil {
 		return fmt.Errorf("release lease %s: %w", e.lock.Describe(), err)
 	}
 	klog.FromContext(ctx).Info("Released the leader lease", "lease", e.lock.Describe())
@@ -138,26 +138,26 @@ func (e *Elector) giveUp(ctx context.Context) error {
 // releaseTries is how often a release is tried if it is rejected or gets no response.
 const releaseTries = 3
 
-// release empties the lease, so that the next leader need not wait for it to expire. The work has returned, and the
-// tenure is over.
+// release writes the lease without a holder, so that the next leader need not wait for it to expire. It is called after
+// the work has returned.
 func (e *Elector) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.ReleaseTimeout())
 	defer cancel()
 	e.mu.Lock()
 	record := e.observed.record
 	e.mu.Unlock()
-	e.resign()
+	e.stopLeading()
 
 	var err error
 	for range releaseTries {
-		if err = e.lock.Update(ctx, specOf(emptied(record))); err == nil {
-			e.observe(ctx, emptied(record))
+		if err = e.lock.Update(ctx, specOf(released(record))); err == nil {
+			e.observe(ctx, released(record))
 			klog.FromContext(ctx).Info("Released the leader lease", "lease", e.lock.Describe())
 			return nil
 		}
 		current, getErr := e.read(ctx)
 		if apierrors.IsNotFound(getErr) || getErr == nil && current.HolderIdentity != e.lock.Identity() {
-			return nil // nothing to release: the lease is gone, or an earlier try arrived
+			return nil // nothing to release: the lease is gone, or an earlier try was accepted
 		}
 		if getErr == nil {
 			record = current

@@ -121,8 +121,8 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestRace checks that with the race detector the reader sees where memory is not guarded, without stacks. It runs under
-// the race detector only, because otherwise the standard library would have to be compiled for it.
+// TestRace checks that with the race detector the reader sees where memory is not guarded, without stacks. It runs only
+// under the race detector, because otherwise the standard library would have to be compiled for it.
 func TestRace(t *testing.T) {
 	info, _ := debug.ReadBuildInfo()
 	if !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {

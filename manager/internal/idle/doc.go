@@ -2,6 +2,6 @@
 //
 //	write ─▶ cache ─▶ event handlers ─▶ queue ─▶ reconcile ─▶ write …
 //
-// Work moves around this cycle. watcher.go polls all of its stations. The writes are those to all servers, the clusters
-// of a fleet included; package awaited counts them until the caches show them.
+// Work moves around this cycle, and watcher.go polls every station. The writes include those to the clusters of a
+// fleet; package writes counts them until the caches show them.
 package idle

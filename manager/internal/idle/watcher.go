@@ -17,9 +17,9 @@ const (
 	// delayed keys.
 	minInterval = time.Millisecond
 	maxInterval = 100 * time.Millisecond
-	// unseenPolls is the number of polls for which everything must be at rest before Wait stops waiting for a write to
-	// show. A cache may never show it, because none may select the object. It counts polls rather than time, so that a
-	// process that was suspended for a while is as patient as others. They take at least a second.
+	// unseenPolls is the number of polls without any activity after which Wait stops waiting for a write to show. It
+	// may never show, because perhaps no cache selects the object. Wait counts polls, not time, so that a process that
+	// was suspended does not give up early. The polls take at least a second.
 	unseenPolls = int(time.Second / minInterval)
 )
 
@@ -44,7 +44,7 @@ type Watcher struct {
 // errEnded is returned when the manager stopped before it was idle.
 var errEnded = errors.New("the manager stopped before it was idle")
 
-// SelfTriggered returns the error of a controller that never comes to rest, or nil if there is none.
+// SelfTriggered returns the error of a controller that will never be idle, or nil if there is none.
 func (w *Watcher) SelfTriggered() error {
 	for _, loop := range w.Loops() {
 		if l, ok := loop.(interface{ SelfTriggered() error }); ok {
@@ -56,11 +56,11 @@ func (w *Watcher) SelfTriggered() error {
 	return nil
 }
 
-// Wait returns nil when there is nothing more to do, when a controller would never come to rest, or when ctx is done.
-// ended receives what the manager's Run returns: Wait then returns that, or an error.
+// Wait returns nil when there is nothing more to do, when a controller will never be idle, or when ctx is done. If the
+// manager's Run has returned, Wait receives its error from ended and returns it, or errEnded if that is nil.
 func (w *Watcher) Wait(ctx context.Context, ended <-chan error) error {
-	look := time.NewTimer(0)
-	defer look.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	var last activity
 	unseen := 0 // the number of polls that found only the same writes missing
 	for {
@@ -72,14 +72,14 @@ func (w *Watcher) Wait(ctx context.Context, ended <-chan error) error {
 				err = errEnded
 			}
 			return err
-		case <-look.C:
+		case <-timer.C:
 		}
 		if w.SelfTriggered() != nil {
 			return nil
 		}
 		w.BeforePoll()
 		found, next := w.poll(ctx)
-		look.Reset(min(max(next, minInterval), maxInterval))
+		timer.Reset(min(max(next, minInterval), maxInterval))
 		switch found {
 		case atRest:
 			return nil
@@ -102,15 +102,15 @@ type result int
 
 const (
 	busy         result = iota
-	unseenWrites        // nothing moves, but the caches do not show some writes
+	unseenWrites        // nothing else is left, but the caches do not show some writes
 	atRest
 )
 
-// poll reports whether there is anything left to do, and when to poll again. Work moves from a write to the cache, the
-// handlers, the queue, the reconcile and the next write. Each step increments a counter. If two polls find nothing left
-// and no counter rose between them, then no work slipped past the polls.
+// poll finds out whether anything is left to do, and when to poll again. Work moves from a write to the cache, the
+// handlers, the queue, the reconcile and the next write, and each of these steps increments a counter. So if two checks
+// find nothing, and no counter has changed between them, no work has moved past the checks.
 func (w *Watcher) poll(ctx context.Context) (found result, next time.Duration) {
-	if !w.quiet() {
+	if !w.isQuiet() {
 		return busy, minInterval
 	}
 	before := w.activity()
@@ -119,7 +119,7 @@ func (w *Watcher) poll(ctx context.Context) (found result, next time.Duration) {
 	switch {
 	case !settled:
 		return busy, next
-	case !w.quiet() || w.activity() != before:
+	case !w.isQuiet() || w.activity() != before:
 		return busy, minInterval
 	case behind:
 		return unseenWrites, minInterval
@@ -127,7 +127,7 @@ func (w *Watcher) poll(ctx context.Context) (found result, next time.Duration) {
 	return atRest, 0
 }
 
-// activity sums up all counters. It changes whenever anything happens.
+// activity has the sums of all counters. It changes whenever work moves.
 type activity struct {
 	writes, events, delivered, adds, syncs uint64
 }
@@ -148,8 +148,8 @@ func (w *Watcher) activity() activity {
 	return a
 }
 
-// quiet is the cheap part of the check: it returns false while anything obviously goes on.
-func (w *Watcher) quiet() bool {
+// isQuiet is the cheap part of the check. It returns false while any work is in flight, queued or being written.
+func (w *Watcher) isQuiet() bool {
 	if !w.Running() || w.Writes.Moving() {
 		return false
 	}
@@ -162,7 +162,7 @@ func (w *Watcher) quiet() bool {
 }
 
 // settled reports whether the caches are synced, the handlers are done, the controllers have started, and no delayed
-// key has to be waited for. If only delayed keys are missing, next is when the first of them is due.
+// key is left to wait for. If only delayed keys are left, next is the time until the first of them is due.
 func (w *Watcher) settled(ctx context.Context) (settled bool, next time.Duration) {
 	if slices.ContainsFunc(w.Informers.Health(), func(h informer.Health) bool { return !h.Synced }) {
 		return false, 0
@@ -176,7 +176,7 @@ func (w *Watcher) settled(ctx context.Context) (settled bool, next time.Duration
 	}
 	const forever = time.Duration(math.MaxInt64)
 	settled, next = true, maxInterval
-	later := forever // time until the first key that Enough decides about
+	later := forever // the time until the first key for which Enough decides
 	for _, loop := range w.Loops() {
 		work := loop.Work()
 		if !work.Started || work.Ready > 0 || work.InFlight > 0 {
@@ -185,7 +185,7 @@ func (w *Watcher) settled(ctx context.Context) (settled bool, next time.Duration
 		failing := failingOf(work)
 		for _, d := range work.Delayed {
 			switch {
-			case !w.awaits(d, failing[d.Key]):
+			case !w.waitsFor(d, failing[d.Key]):
 			case w.enoughDecides(d):
 				later = min(later, d.In)
 			default:
@@ -199,15 +199,15 @@ func (w *Watcher) settled(ctx context.Context) (settled bool, next time.Duration
 	return settled, next
 }
 
-// enoughDecides reports whether Enough decides about a delayed key. It does not decide about failing keys, which are
-// always retried.
+// enoughDecides reports whether Enough decides how long Wait waits for a delayed key. It does not decide for failing
+// keys, which are always retried.
 func (w *Watcher) enoughDecides(d reconcile.Delayed) bool {
 	return w.Enough != nil && d.Why != reconcile.WhyStale && d.Why != reconcile.WhyDeferred &&
 		d.Why != reconcile.WhyRetry
 }
 
-// awaits reports whether Wait waits for a delayed key.
-func (w *Watcher) awaits(d reconcile.Delayed, failing reconcile.Failing) bool {
+// waitsFor reports whether Wait waits for a delayed key.
+func (w *Watcher) waitsFor(d reconcile.Delayed, failing reconcile.Failing) bool {
 	switch d.Why {
 	case reconcile.WhyStale, reconcile.WhyDeferred:
 		return true

@@ -57,11 +57,12 @@ func Defaults(o webhook.Certificates) (webhook.Certificates, error) {
 		return o, fmt.Errorf("Options.Webhook.Certificates.AuthorityLifetime is %v, want at least twice Lifetime, %v",
 			o.AuthorityLifetime, o.Lifetime)
 	}
-	return o, possible(o.DNSNames)
+	return o, validateNames(o.DNSNames)
 }
 
-// possible returns an error if no certificate can be good for one of the names. It would be signed for ever.
-func possible(names []string) error {
+// validateNames returns an error if no certificate can be valid for one of the names. The rotator would otherwise sign
+// one certificate after the other.
+func validateNames(names []string) error {
 	leaf := &x509.Certificate{}
 	leaf.IPAddresses, leaf.DNSNames = certs.Split(names)
 	for _, name := range names {
@@ -72,132 +73,132 @@ func possible(names []string) error {
 	return nil
 }
 
-// Keeper has what this replica serves: the last good certificate of the Secret.
+// CertificateStore has the certificate that this replica serves, which is the last good one of the Secret.
 //
 // Concurrency: all methods may be called from any goroutine.
-type Keeper struct {
+type CertificateStore struct {
 	secret types.NamespacedName
 	names  []string
 	// service is that of the webhooks; its name may be empty.
 	service types.NamespacedName
 
 	mu sync.Mutex
-	// good is the last state whose certificate could be served. Its certificate stays in use until a better one comes.
+	// good is the last state whose certificate could be served. The certificate is served until there is a better one.
 	good state
-	// problem is why the Secret as it is now is not used; nil if it is.
+	// problem is why the current content of the Secret is not used; nil if it is used.
 	problem error
-	// lacking is why the certificate that is served is not good for all names; nil if it is.
-	lacking error
+	// lackingNames is why the served certificate is not valid for all names; nil if it is.
+	lackingNames error
 }
 
-// NewKeeper returns a keeper without a certificate. o has its defaults.
-func NewKeeper(o webhook.Certificates) *Keeper {
+// NewCertificateStore returns a store without a certificate. o must have its defaults; see [Defaults].
+func NewCertificateStore(o webhook.Certificates) *CertificateStore {
 	names := slices.Clone(o.DNSNames)
 	if o.Service != "" {
 		host := o.Service + "." + o.Namespace + ".svc"
 		names = append([]string{host, host + ".cluster.local", o.Service + "." + o.Namespace, o.Service}, names...)
 	}
-	return &Keeper{
+	return &CertificateStore{
 		secret:  types.NamespacedName{Namespace: o.Namespace, Name: o.Secret},
 		service: types.NamespacedName{Namespace: o.Namespace, Name: o.Service}, names: names,
 	}
 }
 
-// GetCertificate is for the field of that name in [tls.Config].
+// GetCertificate implements the field of that name in [tls.Config].
 //
-// Errors: there was no good certificate yet.
-func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// Errors: there has been no good certificate yet.
+func (c *CertificateStore) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case k.good.serving != nil:
-		return k.good.serving, nil
-	case k.problem != nil:
-		return nil, k.problem
+	case c.good.serving != nil:
+		return c.good.serving, nil
+	case c.problem != nil:
+		return nil, c.problem
 	}
-	return nil, fmt.Errorf("the Secret %s was not read yet", k.secret)
+	return nil, fmt.Errorf("the Secret %s was not read yet", c.secret)
 }
 
-// Note returns what is wrong although a certificate is served: an earlier one than the Secret has, or one that lacks
-// names. It is empty if all is well.
-func (k *Keeper) Note() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// Note returns a problem of the served certificate: it is older than that of the Secret, or lacks names. Note is empty
+// if there is no problem.
+func (c *CertificateStore) Note() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case k.problem != nil:
-		return fmt.Sprintf("serving the last good certificate: %v", k.problem)
-	case k.lacking != nil:
-		return fmt.Sprintf("serving a certificate that lacks names: the Secret %s: %v", k.secret, k.lacking)
+	case c.problem != nil:
+		return fmt.Sprintf("serving the last good certificate: %v", c.problem)
+	case c.lackingNames != nil:
+		return fmt.Sprintf("serving a certificate that lacks names: the Secret %s: %v", c.secret, c.lackingNames)
 	}
 	return ""
 }
 
-// take makes the certificate of s the one that is served, if it can be. One that lacks names is served too, unless
-// there is one that has them: most calls use a name that it has.
-func (k *Keeper) take(s state, wrong error) {
+// update serves the certificate of s from now on, if it is valid. A certificate that lacks names is served unless the
+// last one has them all, because most calls use a name that it has.
+func (c *CertificateStore) update(s state, wrong error) {
 	now, err := time.Now(), wrong
-	var lacking error
+	var lackingNames error
 	if s.serving == nil && err == nil {
 		err = errors.New("it has no certificate yet")
 	} else if s.serving != nil {
 		if err = verify(s.serving.Leaf, s.trusted, nil, now); err == nil {
-			lacking = verify(s.serving.Leaf, s.trusted, k.names, now)
+			lackingNames = verify(s.serving.Leaf, s.trusted, c.names, now)
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err != nil {
-		k.problem = fmt.Errorf("the Secret %s: %w", k.secret, err)
+		c.problem = fmt.Errorf("the Secret %s: %w", c.secret, err)
 		return
 	}
-	k.problem, k.lacking = nil, lacking
-	if last := k.good.serving; lacking != nil && last != nil && verify(last.Leaf, s.trusted, k.names, now) == nil {
-		s.serving, k.lacking = last, nil
+	c.problem, c.lackingNames = nil, lackingNames
+	if last := c.good.serving; lackingNames != nil && last != nil && verify(last.Leaf, s.trusted, c.names, now) == nil {
+		s.serving, c.lackingNames = last, nil
 	}
 	if !s.lost() {
-		k.good = s
+		c.good = s
 	} else {
-		k.good.serving = s.serving
+		c.good.serving = s.serving
 	}
 }
 
-// remembered returns the last good state.
-func (k *Keeper) remembered() state {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.good
+// lastGood returns the last good state.
+func (c *CertificateStore) lastGood() state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.good
 }
 
-func (k *Keeper) failed(err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.problem = err
+func (c *CertificateStore) failed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.problem = err
 }
 
-// reconcile serves what the Secret has. Every replica does that.
-func (k *Keeper) reconcile(ctx context.Context, from client.Reader) (reconcile.Result, error) {
-	secret, err := readSecret(ctx, from, k.secret)
+// reconcile reads the Secret and serves its certificate. Every replica does that.
+func (c *CertificateStore) reconcile(ctx context.Context, from client.Reader) (reconcile.Result, error) {
+	secret, err := readSecret(ctx, from, c.secret)
 	if err != nil {
-		k.failed(err)
+		c.failed(err)
 		return reconcile.Result{}, err
 	}
 	if secret == nil {
-		k.failed(fmt.Errorf("the Secret %s does not exist; a replica creates it", k.secret))
+		c.failed(fmt.Errorf("the Secret %s does not exist; a replica creates it", c.secret))
 		return reconcile.Result{}, nil
 	}
 	s, wrong := decode(secret.Data)
-	k.take(s, wrong)
-	if note := k.Note(); note != "" {
+	c.update(s, wrong)
+	if note := c.Note(); note != "" {
 		klog.FromContext(ctx).Info("Certificate of the Secret is not good", "note", note)
 	}
-	return reconcile.Result{RequeueAfter: recheck}, nil
+	return reconcile.Result{RequeueAfter: recheckInterval}, nil
 }
 
-// Cluster is what the controllers work with.
+// Cluster has the clients of the controllers.
 type Cluster struct {
 	Informers *informer.Factory
 	Client    client.Client
-	// Reader asks the server. What is read decides what is written, and is little: no cache is needed.
+	// Reader reads from the server. The reads are few, and writes depend on them, so no cache is used.
 	Reader  client.Reader
 	Metrics workqueue.MetricsProvider
 }
@@ -207,26 +208,26 @@ type Controller struct {
 	*reconcile.Controller[reconcile.Request]
 }
 
-// NeedLeaderElection returns false. In a rollout the replica that leads may be of a version without webhooks, or with
-// other names, and a new one would wait for it to end, which waits for the new one to be ready.
+// NeedLeaderElection returns false. During a rollout the leader may be of a version without webhooks, or with other
+// names. A new replica would then wait for the leader to end, while the leader is kept until the new replica is ready.
 func (*Controller) NeedLeaderElection() bool { return false }
 
-// NewFollower returns the controller that gives the keeper what the Secret has. It needs no permission but to read
-// that, so a replica serves whatever else is forbidden.
-func NewFollower(k *Keeper, in Cluster) (*Controller, error) {
+// NewFollower returns the controller that passes the certificate of the Secret to the store. It needs only permission
+// to read the Secret, so a replica can serve even if it has no other permission.
+func NewFollower(c *CertificateStore, in Cluster) (*Controller, error) {
 	f := reconcile.Func[reconcile.Request](func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return k.reconcile(ctx, in.Reader)
+		return c.reconcile(ctx, in.Reader)
 	})
-	return build("webhook-certificate", f, in, []watched{k.watched()})
+	return build("webhook-certificate", f, in, []watched{c.watched()})
 }
 
-// NewRotator returns the controller that keeps the Secret and the bundles.
-func NewRotator(k *Keeper, in Cluster, o webhook.Certificates) (*Controller, error) {
-	r := &rotator{options: o, keeper: k, reader: in.Reader, client: in.Client, targets: targetsOf(o)}
+// NewRotator returns the controller that writes the Secret and the bundles.
+func NewRotator(c *CertificateStore, in Cluster, o webhook.Certificates) (*Controller, error) {
+	r := &rotator{options: o, store: c, reader: in.Reader, client: in.Client, targets: targetsOf(o)}
 	f := reconcile.Func[reconcile.Request](func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		return r.reconcile(ctx)
 	})
-	inputs := []watched{k.watched()}
+	inputs := []watched{c.watched()}
 	for _, t := range r.targets {
 		inputs = append(inputs, watched{kind: t.kind, name: t.name})
 	}
@@ -239,8 +240,8 @@ type watched struct {
 	namespace, name string
 }
 
-func (k *Keeper) watched() watched {
-	return watched{kind: secretKind, namespace: k.secret.Namespace, name: k.secret.Name}
+func (c *CertificateStore) watched() watched {
+	return watched{kind: secretKind, namespace: c.secret.Namespace, name: c.secret.Name}
 }
 
 func build(name string, r reconcile.Reconciler[reconcile.Request], in Cluster, inputs []watched) (*Controller, error) {
@@ -265,6 +266,6 @@ func build(name string, r reconcile.Reconciler[reconcile.Request], in Cluster, i
 			return nil, err
 		}
 	}
-	c.Enqueue(key) // What is missing sends no event.
+	c.Enqueue(key) // because a missing object causes no event
 	return &Controller{c}, nil
 }

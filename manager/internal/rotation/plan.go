@@ -10,22 +10,22 @@ const (
 	// settle is how long every configuration must have had a new authority before it signs. API servers watch the
 	// configurations, so they learn of a change within moments; a busy one takes a little longer.
 	settle = 20 * time.Second
-	// recheck is the longest time between two looks at everything. A clock that jumps wakes no timer.
-	recheck = 10 * time.Minute
-	// mostTrusted is the maximum number of authorities in a bundle.
-	mostTrusted = 4
+	// recheckInterval is the longest time between two reconciles. A clock that jumps wakes no timer.
+	recheckInterval = 10 * time.Minute
+	// maxTrusted is the maximum number of authorities in a bundle.
+	maxTrusted = 4
 )
 
 // observed is everything that a decision depends on.
 type observed struct {
 	now   time.Time
 	names []string // that the certificate must have
-	// state is that of the Secret, or what is remembered of it if it was lost.
+	// state is that of the Secret, or the last one in memory if the Secret was lost.
 	state state
-	// strays are authorities in the configurations that the Secret should have, because its own was lost. Replicas may
-	// serve certificates that they signed.
-	strays []*x509.Certificate
-	// settled: every configuration that exists has had state.next for long enough.
+	// published are the authorities in the configurations, if the Secret was lost. They must stay trusted, because
+	// replicas may serve certificates that they have signed.
+	published []*x509.Certificate
+	// settled means that every existing configuration has had state.next for long enough.
 	settled bool
 }
 
@@ -40,12 +40,12 @@ type decision struct {
 	trusted []*x509.Certificate
 }
 
-// plan decides. It is a pure function.
+// plan decides what to do. It is a pure function.
 func plan(o observed) (d decision) {
 	s := o.state
 	canSign := s.signing != nil && isValid(s.signing.Certificate(), o.now)
 	hasNext := s.next != nil && isValid(s.next.Certificate(), o.now)
-	d.trusted = keep(slices.Concat(s.trusted, o.strays), o.now)
+	d.trusted = unexpired(slices.Concat(s.trusted, o.published), o.now)
 	serves := serves(s, d.trusted, o)
 	if !hasNext && (!canSign || isEnding(s.signing.Certificate(), o.now)) {
 		d.create = true
@@ -57,12 +57,12 @@ func plan(o observed) (d decision) {
 		d.promote = !canSign && !mayBeServing(s, d.trusted, serves)
 	}
 	if canSign || d.promote {
-		d.sign = d.promote || !serves || s.outlasts() && isEnding(s.serving.Leaf, o.now)
+		d.sign = d.promote || !serves || s.canExtend() && isEnding(s.serving.Leaf, o.now)
 	}
 	d.names = o.names
-	if s.serving != nil && !(s.outlasts() && isEnding(s.serving.Leaf, o.now)) {
-		// In a rollout another version may want other names. If each signed for its own, neither would ever rest. Names
-		// that nobody wants any more are gone with the next renewal.
+	if s.serving != nil && !(s.canExtend() && isEnding(s.serving.Leaf, o.now)) {
+		// During a rollout, another version may want other names. If each version signed only for its own names, they
+		// would replace each other's certificates forever. Names that are not needed any more go at the next renewal.
 		d.names = union(o.names, namesOf(s.serving.Leaf))
 	}
 	return d
@@ -87,8 +87,8 @@ func union(names, more []string) []string {
 	return all
 }
 
-// mayBeServing reports whether a replica may serve a certificate that is trusted now. If so, a new authority must not
-// sign before it is trusted too.
+// mayBeServing reports whether a replica may be serving a certificate that is trusted now. A new authority must then
+// not sign before it is trusted, too.
 func mayBeServing(s state, trusted []*x509.Certificate, serves bool) bool {
 	return serves || slices.ContainsFunc(trusted, func(c *x509.Certificate) bool {
 		return s.next == nil || !c.Equal(s.next.Certificate())
@@ -100,7 +100,7 @@ func serves(s state, trusted []*x509.Certificate, o observed) bool {
 	return s.serving != nil && verify(s.serving.Leaf, trusted, o.names, o.now) == nil
 }
 
-// verify returns why clients that trust these authorities would refuse the certificate under one of the names.
+// verify returns why clients that trust these authorities would reject the certificate for one of the names.
 func verify(leaf *x509.Certificate, trusted []*x509.Certificate, names []string, now time.Time) error {
 	roots := x509.NewCertPool()
 	for _, c := range trusted {
@@ -117,45 +117,45 @@ func verify(leaf *x509.Certificate, trusted []*x509.Certificate, names []string,
 	return nil
 }
 
-// keep returns the certificates that have not ended, without duplicates, the newest first. One that has not begun may
-// be another replica's, whose clock is right if ours is slow.
-func keep(all []*x509.Certificate, now time.Time) (kept []*x509.Certificate) {
+// unexpired returns the certificates that have not expired, without duplicates, the newest first. It includes those
+// that are not valid yet: another replica may have made them, and our clock may be slow.
+func unexpired(all []*x509.Certificate, now time.Time) (kept []*x509.Certificate) {
 	for _, c := range all {
 		if now.Before(c.NotAfter) && !contains(kept, c) {
 			kept = append(kept, c)
 		}
 	}
 	slices.SortStableFunc(kept, func(a, b *x509.Certificate) int { return b.NotBefore.Compare(a.NotBefore) })
-	return kept[:min(len(kept), mostTrusted)]
+	return kept[:min(len(kept), maxTrusted)]
 }
 
 func isValid(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
 }
 
-// isEnding reports whether it is time for a successor: a third of the lifetime is left.
+// isEnding reports whether a successor is needed, because a third of the lifetime or less is left.
 func isEnding(c *x509.Certificate, now time.Time) bool { return !now.Before(renewal(c)) }
 
 func renewal(c *x509.Certificate) time.Time {
 	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 3)
 }
 
-// outlasts reports whether the authority ends later than the certificate, which nothing that it signs would do
-// otherwise. It is called with both.
-func (s state) outlasts() bool {
+// canExtend reports whether the authority expires later than the certificate. Otherwise a new certificate would not
+// last longer, because no certificate outlasts its authority. It requires that there are both.
+func (s state) canExtend() bool {
 	return s.signing != nil && s.signing.Certificate().NotAfter.After(s.serving.Leaf.NotAfter)
 }
 
-// pause returns how long nothing will have to be done, unless something changes.
+// pause returns the time until something has to be done, if nothing changes.
 func (s state) pause(now time.Time) time.Duration {
-	pause := recheck
+	pause := recheckInterval
 	if s.next != nil {
 		pause = settle
 	}
 	if s.signing != nil && s.next == nil {
 		pause = min(pause, renewal(s.signing.Certificate()).Sub(now))
 	}
-	if s.serving != nil && s.outlasts() {
+	if s.serving != nil && s.canExtend() {
 		pause = min(pause, renewal(s.serving.Leaf).Sub(now))
 	}
 	return max(pause, time.Second)

@@ -52,7 +52,7 @@ func TestPlan(t *testing.T) {
 			s.next, s.trusted = b, append([]*x509.Certificate{b.Certificate()}, s.trusted...)
 		})
 		both := state{next: b, trusted: []*x509.Certificate{a.Certificate(), b.Certificate()}}
-		stray := []*x509.Certificate{a.Certificate()}
+		published := []*x509.Certificate{a.Certificate()}
 		for _, c := range []struct {
 			name                  string
 			o                     observed
@@ -75,9 +75,9 @@ func TestPlan(t *testing.T) {
 			{"one that ended, with one", observed{state: rotating, now: now.Add(11 * day)}, false, true, true, 1},
 			{"a clock before everything", observed{state: good, now: now.Add(-day)}, true, false, false, 1},
 			{"an hour of doubt", observed{state: good, now: now.Add(-59 * time.Minute)}, false, false, false, 1},
-			{"lost, and others may serve", observed{strays: stray}, true, false, false, 1},
+			{"lost, and others may serve", observed{published: published}, true, false, false, 1},
 			{"lost, not known yet", observed{state: both}, false, false, false, 2},
-			{"lost, known", observed{state: state{next: b, trusted: stray}, settled: true}, false, true, true, 1},
+			{"lost, known", observed{state: state{next: b, trusted: published}, settled: true}, false, true, true, 1},
 			{"without its key", observed{state: with(good, func(s *state) { s.signing = nil })}, true, false, false, 1},
 		} {
 			if c.o.now.IsZero() {
@@ -149,8 +149,8 @@ func TestClients(t *testing.T) {
 		return map[string]any{"service": map[string]any{"namespace": namespace, "name": name}}
 	}
 	url := func(text string) map[string]any { return map[string]any{"url": text} }
-	with := NewKeeper(webhook.Certificates{Namespace: "shop", Service: "hooks", DNSNames: []string{"a.example", "::1"}})
-	without := NewKeeper(webhook.Certificates{Namespace: "shop", DNSNames: []string{"a.example"}})
+	with := NewCertificateStore(webhook.Certificates{Namespace: "shop", Service: "hooks", DNSNames: []string{"a.example", "::1"}})
+	without := NewCertificateStore(webhook.Certificates{Namespace: "shop", DNSNames: []string{"a.example"}})
 	for _, c := range []struct {
 		config        map[string]any
 		with, without bool

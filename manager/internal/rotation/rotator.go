@@ -22,21 +22,21 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// rotator keeps the Secret and the bundles. Those of other replicas do the same at the same time.
+// rotator writes the Secret and the bundles. The rotators of other replicas do so at the same time.
 type rotator struct {
 	options webhook.Certificates
-	keeper  *Keeper
+	store   *CertificateStore
 	reader  client.Reader // asks the server
 	client  client.Client
 	targets []target
 
-	// trustedSince is since when every configuration that exists has had bundle, which has the next authority; zero if
-	// one has not. Only the worker uses them.
+	// trustedSince is when every existing configuration first had bundle, which includes the next authority; zero if
+	// one does not have it. Only the worker uses these fields.
 	trustedSince time.Time
 	bundle       []byte
 }
 
-// found is what was read of the configurations.
+// found is a configuration that was read.
 type found struct {
 	target
 	object  *unstructured.Unstructured
@@ -44,26 +44,26 @@ type found struct {
 }
 
 func (r *rotator) reconcile(ctx context.Context) (reconcile.Result, error) {
-	// The configurations come first. Were the Secret older, another replica's newer bundle could be overwritten.
-	configurations, unread := r.read(ctx)
-	secret, err := readSecret(ctx, r.reader, r.keeper.secret)
+	// Read the configurations first. If the Secret were older, a newer bundle of another replica could be overwritten.
+	configurations, readErr := r.read(ctx)
+	secret, err := readSecret(ctx, r.reader, r.store.secret)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	now := time.Now()
-	o := observed{now: now, names: r.keeper.names, state: r.inSecret(ctx, secret)}
+	o := observed{now: now, names: r.store.names, state: r.decodeSecret(ctx, secret)}
 	if o.state.lost() {
 		for _, f := range configurations {
-			o.strays = append(o.strays, authorities(f.clients, r.authority())...)
+			o.published = append(o.published, authorities(f.clients, r.authority())...)
 		}
-		if old := r.keeper.remembered(); !old.lost() {
+		if old := r.store.lastGood(); !old.lost() {
 			klog.FromContext(ctx).Info("Secret of the certificate was lost, restoring it")
 			o.state = old
 		}
 	}
-	o.settled = unread == nil && r.hasSettled(o.state, configurations, now)
+	o.settled = readErr == nil && r.hasSettled(o.state, configurations, now)
 	d := plan(o)
-	wanted, err := r.carryOut(d, o.state)
+	wanted, err := r.apply(d, o.state)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -71,13 +71,13 @@ func (r *rotator) reconcile(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err
 	}
 	d.log(ctx, wanted)
-	r.keeper.take(wanted, nil)
-	err = errors.Join(unread, r.publish(ctx, configurations, encodeBundle(wanted.trusted)))
+	r.store.update(wanted, nil)
+	err = errors.Join(readErr, r.publish(ctx, configurations, encodeBundle(wanted.trusted)))
 	return reconcile.Result{RequeueAfter: wanted.pause(now)}, err
 }
 
-// inSecret returns the state in the Secret, as far as it can be read.
-func (r *rotator) inSecret(ctx context.Context, secret *corev1.Secret) state {
+// decodeSecret returns the state in the Secret, as far as it can be decoded.
+func (r *rotator) decodeSecret(ctx context.Context, secret *corev1.Secret) state {
 	if secret == nil {
 		return state{}
 	}
@@ -88,7 +88,7 @@ func (r *rotator) inSecret(ctx context.Context, secret *corev1.Secret) state {
 	return s
 }
 
-// read reads the configurations that exist. An error says which could not be read.
+// read reads the configurations that exist. The error lists those that could not be read.
 func (r *rotator) read(ctx context.Context) (all []found, err error) {
 	var failed []error
 	for _, t := range r.targets {
@@ -96,7 +96,7 @@ func (r *rotator) read(ctx context.Context) (all []found, err error) {
 		if err != nil {
 			failed = append(failed, err)
 		} else if u != nil {
-			all = append(all, found{t, u, r.keeper.clients(u)})
+			all = append(all, found{t, u, r.store.clients(u)})
 		}
 	}
 	return all, errors.Join(failed...)
@@ -126,8 +126,8 @@ func (r *rotator) hasSettled(s state, configurations []found, now time.Time) boo
 	return now.Sub(r.trustedSince) >= settle
 }
 
-// carryOut returns the state that the decision leads to.
-func (r *rotator) carryOut(d decision, s state) (state, error) {
+// apply returns the state that results from the decision.
+func (r *rotator) apply(d decision, s state) (state, error) {
 	s.trusted = d.trusted
 	if d.create {
 		next, err := certs.Named(r.authority(), r.options.AuthorityLifetime)
@@ -152,7 +152,8 @@ func (r *rotator) carryOut(d decision, s state) (state, error) {
 	return s, nil
 }
 
-// log tells what was made, after it was written: what could not be written is made anew.
+// log logs new authorities and certificates. It is called after they were written, because those that could not be
+// written are made again.
 func (d decision) log(ctx context.Context, s state) {
 	log := klog.FromContext(ctx)
 	if d.create {
@@ -164,7 +165,7 @@ func (d decision) log(ctx context.Context, s state) {
 }
 
 // authority is the common name of authorities.
-func (r *rotator) authority() string { return "flyball-webhooks " + r.keeper.secret.String() }
+func (r *rotator) authority() string { return "flyball-webhooks " + r.store.secret.String() }
 
 // write makes the Secret hold the state. It changes neither labels nor other keys.
 func (r *rotator) write(ctx context.Context, secret *corev1.Secret, s state) error {
@@ -175,7 +176,7 @@ func (r *rotator) write(ctx context.Context, secret *corev1.Secret, s state) err
 	create, same := secret == nil, true
 	if create {
 		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.keeper.secret.Namespace, Name: r.keeper.secret.Name,
+			Namespace: r.store.secret.Namespace, Name: r.store.secret.Name,
 		}}
 	}
 	for _, key := range ownKeys {
@@ -200,19 +201,19 @@ func (r *rotator) write(ctx context.Context, secret *corev1.Secret, s state) err
 	if create {
 		err = r.client.Create(ctx, u)
 	} else {
-		err = r.client.Update(ctx, u) // only if nobody changed it: u has the version that was read
+		err = r.client.Update(ctx, u) // fails if the Secret has changed: u has the version that was read
 	}
 	switch {
 	case err == nil:
 		return nil
 	case strings.Contains(err.Error(), "failed calling webhook"):
 		return fmt.Errorf("write Secret %s: if this webhook is served with the certificate in the Secret, exclude the "+
-			"namespace by its namespaceSelector: %w", r.keeper.secret, err)
+			"namespace by its namespaceSelector: %w", r.store.secret, err)
 	case create && apierrors.IsNotFound(err):
 		return fmt.Errorf("write Secret %s: %w: create the namespace, or run without webhooks",
-			r.keeper.secret, err)
+			r.store.secret, err)
 	}
-	return fmt.Errorf("write Secret %s: %w", r.keeper.secret, err)
+	return fmt.Errorf("write Secret %s: %w", r.store.secret, err)
 }
 
 // publish writes the bundle into the configurations.

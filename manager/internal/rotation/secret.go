@@ -31,20 +31,20 @@ const (
 
 var ownKeys = []string{certKey, keyKey, bundleKey, signingKey, nextKey}
 
-// state is what the Secret holds. Everything may be missing.
+// state is the content of the Secret. Each field may be missing.
 type state struct {
 	// signing is the authority that signs. next is its successor, which does not sign yet.
 	signing, next *certs.Authority
-	// trusted is the bundle: the certificates of the authorities, also of former ones, the newest first.
+	// trusted is the bundle: the certificates of present and former authorities, the newest first.
 	trusted []*x509.Certificate
 	// serving is the certificate with its key; its Leaf is set.
 	serving *tls.Certificate
 }
 
-// lost reports whether there is no authority, so that nothing can be signed.
+// lost reports whether there is no authority, so that no certificate can be signed.
 func (s state) lost() bool { return s.signing == nil && s.next == nil }
 
-// decode returns the state in the data of a Secret. An error says what is wrong with the data; the state has the rest.
+// decode returns the state in the data of a Secret. If some of the data is invalid, it returns the rest and an error.
 func decode(data map[string][]byte) (s state, err error) {
 	var wrong []error
 	if s.trusted, err = decodeBundle(data[bundleKey]); err != nil {
@@ -91,7 +91,7 @@ func (s state) encode() (map[string][]byte, error) {
 	return data, errors.Join(err1, err2, err3)
 }
 
-// decodeBundle returns the certificates in PEM. It skips none: something else in the text is an error.
+// decodeBundle returns the certificates in a PEM text. Anything else in the text is an error.
 func decodeBundle(text []byte) (all []*x509.Certificate, err error) {
 	for len(bytes.TrimSpace(text)) > 0 {
 		block, rest := pem.Decode(text)

@@ -28,7 +28,7 @@ type target struct {
 func (t target) String() string { return t.kind.Kind + " " + t.name }
 
 func targetsOf(o webhook.Certificates) (all []target) {
-	for _, of := range []struct {
+	for _, kind := range []struct {
 		group, kind string
 		names       []string
 	}{
@@ -36,8 +36,8 @@ func targetsOf(o webhook.Certificates) (all []target) {
 		{"admissionregistration.k8s.io", "MutatingWebhookConfiguration", o.MutatingWebhooks},
 		{"apiextensions.k8s.io", "CustomResourceDefinition", o.CustomResourceDefinitions},
 	} {
-		for _, name := range of.names {
-			all = append(all, target{schema.GroupVersionKind{Group: of.group, Version: "v1", Kind: of.kind}, name})
+		for _, name := range kind.names {
+			all = append(all, target{schema.GroupVersionKind{Group: kind.group, Version: "v1", Kind: kind.kind}, name})
 		}
 	}
 	return all
@@ -57,8 +57,8 @@ func (t target) read(ctx context.Context, from client.Reader) (*unstructured.Uns
 	return u, nil
 }
 
-// clients returns the clientConfigs of an object that lead to us. Changes of them change the object.
-func (k *Keeper) clients(u *unstructured.Unstructured) (all []map[string]any) {
+// clients returns the clientConfigs in an object that point to our webhooks. Changes to them change the object.
+func (c *CertificateStore) clients(u *unstructured.Unstructured) (all []map[string]any) {
 	var found []any
 	if u.GetKind() == "CustomResourceDefinition" {
 		conversion := object(object(u.Object["spec"])["conversion"])
@@ -72,21 +72,21 @@ func (k *Keeper) clients(u *unstructured.Unstructured) (all []map[string]any) {
 		}
 	}
 	for _, f := range found {
-		if config := object(f); k.leadsHere(config) {
+		if config := object(f); c.pointsToUs(config) {
 			all = append(all, config)
 		}
 	}
 	return all
 }
 
-// leadsHere reports whether a clientConfig names our Service, or has a URL with one of our names.
-func (k *Keeper) leadsHere(config map[string]any) bool {
+// pointsToUs reports whether a clientConfig names our Service, or has a URL with one of our names.
+func (c *CertificateStore) pointsToUs(config map[string]any) bool {
 	if to := object(config["service"]); len(to) > 0 {
-		return k.service.Name != "" && to["name"] == k.service.Name && to["namespace"] == k.service.Namespace
+		return c.service.Name != "" && to["name"] == c.service.Name && to["namespace"] == c.service.Namespace
 	}
 	text, _ := config["url"].(string)
 	to, err := url.Parse(text)
-	return err == nil && slices.ContainsFunc(k.names, func(name string) bool {
+	return err == nil && slices.ContainsFunc(c.names, func(name string) bool {
 		return strings.EqualFold(name, to.Hostname())
 	})
 }
@@ -116,10 +116,10 @@ func trust(configs []map[string]any, bundle []byte) (changed bool) {
 	return changed
 }
 
-// authorities returns what the configs trust and can be read, of the authorities with a common name.
+// authorities returns the authorities with that common name in the bundles of the configs.
 func authorities(configs []map[string]any, name string) (all []*x509.Certificate) {
 	for _, config := range configs {
-		trusted, _ := decodeBundle(bundleOf(config)) // what somebody garbled is replaced
+		trusted, _ := decodeBundle(bundleOf(config)) // A damaged bundle will be replaced.
 		for _, c := range trusted {
 			if c.Subject.CommonName == name {
 				all = append(all, c)

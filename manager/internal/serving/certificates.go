@@ -68,8 +68,8 @@ func NewFiles(certFile, keyFile string) *Files {
 	}}
 }
 
-// GetCertificate is for the field of that name in [tls.Config]. It reloads the files if they have changed, and returns
-// the last good pair while they do not match, for example because only one of them has been replaced.
+// GetCertificate implements the field of that name in [tls.Config]. It reloads the files if they have changed, and
+// returns the last good pair while they do not match, for example because only one of them has been replaced.
 //
 // Errors: there was no good pair yet.
 func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.get() }

@@ -21,28 +21,28 @@ import (
 	"github.com/flyball-dev/flyball/internal/groupclient"
 )
 
-// Reviewer asks the API server which user sent a request, and whether that user may do with its path what the method
-// says. If the review fails, the request is refused.
+// Reviewer authorizes requests. It asks the API server which user sent a request, and whether this user may use the
+// request's method on its path. If the review fails, the request is rejected.
 //
-// Source: the filter of controller-runtime v0.25.2 pkg/metrics/filters, for what is asked.
+// Source: controller-runtime v0.25.2 pkg/metrics/filters, for the reviews.
 type Reviewer struct {
 	tokens *gentype.Client[*authenticationv1.TokenReview]
 	access *gentype.Client[*authorizationv1.SubjectAccessReview]
 
 	// Reviews have rate limits of their own, so that a flood of requests slows down neither the controllers nor,
 	// because there are two, the readers that the API server knows. logs limits the lines about reviews that failed.
-	strangers, known, logs flowcontrol.RateLimiter
+	unknownUsers, known, logs flowcontrol.RateLimiter
 
 	mu sync.Mutex
 	// decided has the last decisions, and users the tokens that the API server has known lately.
-	// Invariant: each holds at most mostRemembered elements.
+	// Invariant: each holds at most maxRemembered elements.
 	decided map[grant]decision
 	users   map[tokenHash]time.Time
 }
 
 type tokenHash [sha256.Size]byte
 
-// grant is a token, a path, and what may be done with it.
+// grant is a token, a path and a verb.
 type grant struct {
 	token      tokenHash
 	path, verb string
@@ -55,10 +55,10 @@ type decision struct {
 }
 
 const (
-	reviewTimeout  = 5 * time.Second
-	decidedFor     = 10 * time.Second
-	knownFor       = 10 * time.Minute
-	mostRemembered = 1000
+	reviewTimeout   = 5 * time.Second
+	keepDecisionFor = 10 * time.Second
+	keepTokenFor    = 10 * time.Minute
+	maxRemembered   = 1000
 )
 
 // NewReviewer returns a reviewer that asks the API server of config.
@@ -75,12 +75,12 @@ func NewReviewer(config *rest.Config) (*Reviewer, error) {
 		tokens:  groupclient.Resource[*authenticationv1.TokenReview](tokens, "tokenreviews", ""),
 		access:  groupclient.Resource[*authorizationv1.SubjectAccessReview](access, "subjectaccessreviews", ""),
 		decided: map[grant]decision{}, users: map[tokenHash]time.Time{},
-		strangers: flowcontrol.NewTokenBucketRateLimiter(5, 10), known: flowcontrol.NewTokenBucketRateLimiter(5, 10),
+		unknownUsers: flowcontrol.NewTokenBucketRateLimiter(5, 10), known: flowcontrol.NewTokenBucketRateLimiter(5, 10),
 		logs: flowcontrol.NewTokenBucketRateLimiter(0.1, 5),
 	}, nil
 }
 
-// Guard returns a handler that passes allowed requests to next and refuses the others.
+// Guard returns a handler that passes allowed requests to next and rejects the others.
 func (v *Reviewer) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch code := v.decide(r); code {
@@ -109,8 +109,8 @@ func (v *Reviewer) Choose(words, brief http.Handler) http.Handler {
 	})
 }
 
-// decide returns http.StatusOK for an allowed request, or else the status with which to refuse it. It does not ask the
-// API server about a request without a token.
+// decide returns http.StatusOK for an allowed request, and otherwise the status with which to reject it. Without a
+// token, it rejects a request without asking the API server.
 func (v *Reviewer) decide(r *http.Request) int {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
@@ -121,7 +121,7 @@ func (v *Reviewer) decide(r *http.Request) int {
 	if code != 0 {
 		return code
 	}
-	limiter := v.strangers
+	limiter := v.unknownUsers
 	if known {
 		limiter = v.known
 	}
@@ -139,7 +139,7 @@ func (v *Reviewer) decide(r *http.Request) int {
 	return code
 }
 
-// review returns http.StatusOK if the token's user may do that with the path.
+// review returns http.StatusOK if the token's user may use the verb on the path.
 func (v *Reviewer) review(ctx context.Context, token, path, verb string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
@@ -185,15 +185,15 @@ func (v *Reviewer) remembered(g grant) (code int, known bool) {
 func (v *Reviewer) remember(g grant, code int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.decided) >= mostRemembered {
+	if len(v.decided) >= maxRemembered {
 		clear(v.decided)
 	}
-	if len(v.users) >= mostRemembered {
+	if len(v.users) >= maxRemembered {
 		clear(v.users)
 	}
 	now := time.Now()
-	v.decided[g] = decision{code, now.Add(decidedFor)}
+	v.decided[g] = decision{code, now.Add(keepDecisionFor)}
 	if code != http.StatusUnauthorized {
-		v.users[g.token] = now.Add(knownFor)
+		v.users[g.token] = now.Add(keepTokenFor)
 	}
 }

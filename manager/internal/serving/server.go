@@ -198,7 +198,7 @@ func Debug(configuration any) http.Handler {
 	return mux
 }
 
-// reloaded is what was loaded from files that another process replaces now and then.
+// reloaded is a value from files that another process replaces from time to time.
 type reloaded[T any] struct {
 	names []string
 	// what names the value in the log, and load loads it.
@@ -208,11 +208,11 @@ type reloaded[T any] struct {
 	mu sync.Mutex
 	// value is the last one that was loaded without an error, when the files were these. err is why the last attempt to
 	// load them failed.
-	value  *T
-	files  []os.FileInfo
-	err    error
-	looked time.Time
-	loads  Loads
+	value     *T
+	files     []os.FileInfo
+	err       error
+	checkedAt time.Time
+	loads     Loads
 }
 
 // Loads counts how often files were loaded.
@@ -220,8 +220,8 @@ type Loads struct {
 	Total, Failed int
 }
 
-// lookInterval is the minimum time between two checks of the files.
-const lookInterval = time.Second
+// checkInterval is the minimum time between two checks of the files.
+const checkInterval = time.Second
 
 // get returns the value of the files. It reloads them if they have changed, and returns the last good value while they
 // cannot be used.
@@ -230,18 +230,18 @@ const lookInterval = time.Second
 func (r *reloaded[T]) get() (*T, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lookLocked()
+	r.reloadLocked()
 	if r.value == nil {
 		return nil, r.err
 	}
 	return r.value, nil
 }
 
-// Err returns why the files as they are now cannot be used, although what was in them before is still used.
+// Err returns why the current files cannot be used. An earlier good value is still used.
 func (r *reloaded[T]) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lookLocked()
+	r.reloadLocked()
 	return r.err
 }
 
@@ -252,13 +252,13 @@ func (r *reloaded[T]) Loads() Loads {
 	return r.loads
 }
 
-// lookLocked loads the files if they are others than those of the value. A Secret's volume replaces a symbolic link,
-// which leads to other files than before.
-func (r *reloaded[T]) lookLocked() {
-	if !r.looked.IsZero() && time.Since(r.looked) < lookInterval {
+// reloadLocked loads the files if they are not those of the value any more. In the volume of a Secret, the same path
+// leads to another file after an update, because a symbolic link is replaced.
+func (r *reloaded[T]) reloadLocked() {
+	if !r.checkedAt.IsZero() && time.Since(r.checkedAt) < checkInterval {
 		return
 	}
-	r.looked = time.Now()
+	r.checkedAt = time.Now()
 	now := make([]os.FileInfo, len(r.names))
 	for i, name := range r.names {
 		now[i], _ = os.Stat(name) // load reports the error
