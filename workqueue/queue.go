@@ -73,7 +73,7 @@ func (q *Queue[K]) submit(key K, a *add[K]) {
 		a.group, a.described = q.group(key), true
 	}
 	if !q.mu.TryLock() {
-		q.mu.Delegate(*a)
+		q.mu.Delegate(a)
 		return
 	}
 	q.addLocked(a)

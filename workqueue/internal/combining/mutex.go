@@ -68,12 +68,13 @@ func (m *Mutex[T]) Unlock() {
 	}
 }
 
-// Delegate has op executed: by the goroutine that holds the mutex, before it goes on, or at once if the mutex is free.
-func (m *Mutex[T]) Delegate(op T) {
+// Delegate has a copy of op executed: by the goroutine that holds the mutex, right after it releases it, or at once if
+// the mutex is free.
+func (m *Mutex[T]) Delegate(op *T) {
 	if m.overloaded.Load() || m.count.Load() >= maxPending {
-		waited := op // Otherwise op itself would be moved to the heap, in every call.
+		moved := *op // If Do got op itself, every caller's would be allocated on the heap.
 		m.Lock()
-		m.Do(&waited)
+		m.Do(&moved)
 		m.Unlock()
 		return
 	}
@@ -81,7 +82,7 @@ func (m *Mutex[T]) Delegate(op T) {
 	if n == nil {
 		n = new(node[T])
 	}
-	n.op = op
+	n.op = *op
 	m.count.Add(1)
 	for {
 		n.next = m.pending.Load()

@@ -21,14 +21,14 @@ func TestDelegatedOperationsAreExecuted(t *testing.T) {
 			for n := range operations {
 				switch n % 3 {
 				case 0:
-					m.Delegate(op{of, n})
+					m.Delegate(&op{of, n})
 				case 1:
 					m.Lock()
 					m.Do(&op{of, n})
 					m.Unlock()
 				default:
 					if !m.TryLock() {
-						m.Delegate(op{of, n})
+						m.Delegate(&op{of, n})
 						continue
 					}
 					m.Do(&op{of, n})
@@ -59,13 +59,13 @@ func TestTheHolderExecutesDelegatedOperations(t *testing.T) {
 	if m.TryLock() {
 		t.Fatal("TryLock took a mutex that is held")
 	}
-	m.Delegate(1)
-	m.Delegate(2)
+	m.Delegate(new(1))
+	m.Delegate(new(2))
 	if len(executed) != 0 {
 		t.Errorf("%v were executed while the mutex was held", executed)
 	}
 	m.Unlock()
-	m.Delegate(3)
+	m.Delegate(new(3))
 	if !slices.Equal(executed, []int{1, 2, 3}) {
 		t.Errorf("executed: %v", executed)
 	}
@@ -78,10 +78,10 @@ func TestRoundsAreBounded(t *testing.T) {
 	var m *Mutex[int]
 	m = &Mutex[int]{Do: func(*int) {
 		if executed++; executed < 1_000 && !m.overloaded.Load() {
-			m.Delegate(0)
+			m.Delegate(new(0))
 		}
 	}}
-	m.Delegate(0)
+	m.Delegate(new(0))
 	if want := maxRounds + 1; executed != want {
 		t.Errorf("%d operations were executed by one goroutine, want %d", executed, want)
 	}
@@ -97,10 +97,10 @@ func TestDelegatingIsBounded(t *testing.T) {
 		m := &Mutex[int]{Do: func(n *int) { executed = append(executed, *n) }}
 		m.Lock()
 		for n := range maxPending {
-			m.Delegate(n)
+			m.Delegate(new(n))
 		}
 		waited := make(chan struct{})
-		go func() { m.Delegate(maxPending); close(waited) }()
+		go func() { m.Delegate(new(maxPending)); close(waited) }()
 		for range 1_000 { // synctest.Wait does not count a goroutine that waits for a mutex as blocked.
 			runtime.Gosched()
 		}
@@ -120,7 +120,7 @@ func TestDelegatingAllocatesNothing(t *testing.T) {
 	m := &Mutex[[100]int]{Do: func(*[100]int) {}}
 	allocs := testing.AllocsPerRun(1000, func() {
 		m.Lock()
-		m.Delegate([100]int{})
+		m.Delegate(new([100]int))
 		m.Unlock()
 	})
 	if allocs >= 1 { // A collection may empty the pool.
