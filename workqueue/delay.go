@@ -8,7 +8,7 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/delayheap"
 )
 
-// delayKind tells the two sources of a delay apart. A key has at most one pending delay of each kind.
+// delayKind is the source of a delay. A key has at most one pending delay of each kind.
 type delayKind uint32
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // delays holds the pending delays of a queue and the one timer that expires them.
 type delays struct {
-	// heap has the delays, earliest first. The target of each is the id of its key's entry, times two, plus the kind.
+	// heap holds the delays, earliest first. Their targets are the id of the key's entry, times two, plus the kind.
 	//
 	// Invariant: entry.delays[kind] is the place of the entry's delay in the heap.
 	heap delayheap.Heap

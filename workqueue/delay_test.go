@@ -56,7 +56,7 @@ func TestAddAfterKeepsTheEarliest(t *testing.T) {
 	})
 }
 
-func TestAddCancelsOnlyTheLoopsOwnDelay(t *testing.T) {
+func TestAddCancelsOnlyRequeueDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		defer q.ShutDown()
@@ -110,8 +110,8 @@ func TestDelayOutOfRange(t *testing.T) {
 	})
 }
 
-// The loop's own delay is what the loop wants now: the last counts, and none is needed for a key that will run anyway.
-func TestOwnDelays(t *testing.T) {
+// A requeue delay is what the loop wants now: the last one counts, and a dirty key needs none.
+func TestRequeueDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		defer q.ShutDown()
@@ -129,7 +129,7 @@ func TestOwnDelays(t *testing.T) {
 	})
 }
 
-// A queue for controller-runtime, where handlers and the loop set the same delay, keeps the earliest of both.
+// Under controller-runtime, handlers and the loop set the same delay. Earliest keeps the earlier of both.
 func TestEarliestRequeueDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
@@ -152,7 +152,7 @@ func TestEarliestRequeueDelay(t *testing.T) {
 	})
 }
 
-// TestCancelRequeue: the requeue delay of the one key ends, and neither its scheduled add nor the delays of other keys.
+// TestCancelRequeue cancels the requeue delay of a key. Its scheduled add and the delays of other keys stay.
 func TestCancelRequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
@@ -187,7 +187,7 @@ func TestCancelRequeue(t *testing.T) {
 	})
 }
 
-// TestCancelDelays: what was cancelled is not handed out when its time comes, and takes no memory; the rest goes on.
+// TestCancelDelays cancels the delays of half of the keys. These are not handed out later; the others are.
 func TestCancelDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
@@ -200,7 +200,7 @@ func TestCancelDelays(t *testing.T) {
 		q.Add("gone/1")
 		q.CancelDelays(slices.DeleteFunc(q.Delayed(),
 			func(key string) bool { return !strings.HasPrefix(key, "gone/") })...)
-		if s := q.Stats(); s.Delayed != 50 || s.Depth != 2 { // gone/0 had a requeue delay of no time
+		if s := q.Stats(); s.Delayed != 50 || s.Depth != 2 { // gone/0 had a requeue delay of zero
 			t.Errorf("%+v", s)
 		}
 		wantKeys(t, q, "gone/0", "gone/1")

@@ -58,7 +58,7 @@ func (q *Queue[K]) Drain(ctx context.Context) error {
 	return q.drainError(cause)
 }
 
-// stopIntakeLocked is the first step of ShutDown and of Drain.
+// stopIntakeLocked is the first step of ShutDown and Drain.
 func (q *Queue[K]) stopIntakeLocked() {
 	if q.shutdown.begun {
 		return

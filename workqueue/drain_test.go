@@ -84,7 +84,7 @@ func TestDrainWaitsForAllWork(t *testing.T) {
 	})
 }
 
-func TestDrainSaysWhatIsLeft(t *testing.T) {
+func TestDrainReportsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		q.Add("a")
@@ -110,7 +110,7 @@ func TestDrainSaysWhatIsLeft(t *testing.T) {
 	})
 }
 
-// drainNow returns what Drain says of a queue it does not wait for.
+// drainNow returns the error of a Drain that does not wait.
 func drainNow(t *testing.T, q *workqueue.Queue[string]) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -122,7 +122,7 @@ func drainNow(t *testing.T, q *workqueue.Queue[string]) error {
 	return err
 }
 
-// Had New or an Add started a goroutine, it would be left over here, and the bubble would say so.
+// If New or an Add started a goroutine, it would outlive the bubble, which would panic.
 func TestQueueHasNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{QueueingTime: true})
@@ -132,7 +132,7 @@ func TestQueueHasNoGoroutine(t *testing.T) {
 	})
 }
 
-// An end of a delay, ShutDown and adds may meet at one instant.
+// An expiring delay, ShutDown and adds may meet at one instant.
 func TestShutDownWhileDelaysEnd(t *testing.T) {
 	for range 200 {
 		q := workqueue.New(workqueue.Options[int]{})

@@ -17,14 +17,13 @@ type entry[K comparable] struct {
 
 	// delays are the places of the key's pending delays in Queue.delayed, by kind; none where no delay is pending.
 	//
-	// Invariant: dirty implies delays[requeueDelay] == none. A requeue delay is dropped as soon as a run is certain
-	// anyway.
+	// Invariant: dirty implies delays[requeueDelay] == none. A requeue delay is cancelled as soon as a run is certain.
 	delays [delayKinds]int32
 
 	// attempt counts the AddRateLimited calls since the last Forget. It stops at the maximum of its type.
 	attempt uint16
 
-	// dirty: the key must be processed as soon as possible.
+	// dirty: the key was added, and no run has begun since.
 	dirty bool
 
 	// retired: the entry's id is in table.retired.

@@ -11,27 +11,28 @@ import (
 // for up to ten minutes longer than other keys.
 const LowPriority = -6000
 
-// lanes are the ready keys of a queue without an Order: first in, first out, but keys of negative priority wait in a
-// lane of their own.
+// lanes holds the ready keys of a queue without an Order: first in, first out, but keys of negative priority wait in a
+// second lane, low.
 //
-// A strict order would let the low lane starve while other keys keep all workers busy, and an order that ages would put
-// a thousand keys that have waited for long before a new one. So the low lane gets every tenth turn: it always moves,
+// With strict priorities, the low lane would starve while other keys keep all workers busy. With ageing, a thousand
+// keys that have waited for long would come before a new one. So the low lane gets every tenth turn: it always moves,
 // and hardly delays the others.
 type lanes[K comparable] struct {
-	// normal has the ids of entries, low the runs of others; nil where a run has left for the normal lane.
+	// normal holds the ids of entries.
+	normal ring.Ring[uint32]
+	// low holds runs, and nil where a run has moved to the normal lane; inLow counts the runs.
 	//
 	// Invariant: the Place of a run in low is its place there.
-	normal ring.Ring[uint32]
-	low    ring.Ring[*run[K]]
-	// waiting is how many runs are in low, and passed how many keys were handed out before them since the last turn
-	// of low.
-	waiting, passed int
+	low   ring.Ring[*run[K]]
+	inLow int
+	// passed is how many keys were handed out since the last turn of low while there was a run in it.
+	passed int
 }
 
 // lowTurn is how many keys of the normal lane may pass a key of the low lane.
 const lowTurn = 9
 
-func (l *lanes[K]) len() int { return l.normal.Len() + l.waiting }
+func (l *lanes[K]) len() int { return l.normal.Len() + l.inLow }
 
 // push adds an entry that became ready. next may be nil.
 func (l *lanes[K]) push(id uint32, next *run[K]) {
@@ -40,14 +41,14 @@ func (l *lanes[K]) push(id uint32, next *run[K]) {
 		return
 	}
 	next.Place = int(l.low.Push(next))
-	l.waiting++
+	l.inLow++
 }
 
 // raise moves a run from the low lane to the end of the normal one.
 func (l *lanes[K]) raise(next *run[K]) {
 	l.low.Clear(uint(next.Place))
-	l.waiting--
-	for l.waiting == 0 && l.low.Len() > 0 { // only cleared places are left
+	l.inLow--
+	for l.inLow == 0 && l.low.Len() > 0 { // Only cleared places are left.
 		l.low.Pop()
 	}
 	l.normal.Push(next.ID)
@@ -55,7 +56,7 @@ func (l *lanes[K]) raise(next *run[K]) {
 
 // pop returns the id of the next entry. There must be one.
 func (l *lanes[K]) pop() uint32 {
-	if l.waiting == 0 {
+	if l.inLow == 0 {
 		return l.normal.Pop()
 	}
 	if l.normal.Len() > 0 && l.passed < lowTurn {
@@ -63,7 +64,7 @@ func (l *lanes[K]) pop() uint32 {
 		return l.normal.Pop()
 	}
 	l.passed = 0
-	l.waiting--
+	l.inLow--
 	for {
 		if next := l.low.Pop(); next != nil {
 			return next.ID
@@ -71,7 +72,7 @@ func (l *lanes[K]) pop() uint32 {
 	}
 }
 
-// all yields the ids, those of the normal lane first.
+// all yields the ids of the entries, those of the normal lane first.
 func (l *lanes[K]) all() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for id := range l.normal.All() {

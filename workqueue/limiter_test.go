@@ -72,7 +72,7 @@ func TestFastSlow(t *testing.T) {
 	}
 }
 
-// client-go's bucket is booked without bound: after a storm of 10,000 retries the next waits 990 s.
+// client-go's bucket is reserved ahead without bound: after a storm of 10,000 retries the next one waits 990 s.
 func TestBucketDelayIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := workqueue.NewBucketRateLimiter[string](10, 100)

@@ -10,13 +10,13 @@ import (
 
 func TestMisuse(t *testing.T) {
 	type limiter = workqueue.RateLimiter[string]
-	var nobody *struct{ limiter }
+	var null *struct{ limiter }
 	misusetest.Run(t, []misusetest.Call{
 		misusetest.Of("NewMaxOfRateLimiter",
 			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string]() }),
 			"no limiters given"),
 		misusetest.Of("NewMaxOfRateLimiter of nil",
-			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string](nobody) }),
+			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string](null) }),
 			"limiter 1 is nil"),
 		misusetest.Of("NewMaxWaitRateLimiter",
 			misusetest.Constructs(func() limiter { return workqueue.NewMaxWaitRateLimiter[string](nil, time.Second) }),

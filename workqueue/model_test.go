@@ -11,25 +11,25 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// model is the queue as one would write it on a napkin: no locks, no timers, no speed.
+// model is the queue as one would write it on a napkin: no locks, no timers, no optimisations.
 type model struct {
 	ready, processing []string
 	low               []string        // ready, and of negative priority
 	isLow             map[string]bool // the next run is of negative priority
 	passed            int             // how many of ready were handed out since the last of low, while there was one
-	again             map[string]bool // processing, and added meanwhile
+	again             map[string]bool // processing and dirty
 	delays            []modelDelay    // in the order in which they were set
 	now               time.Duration
 }
 
 type modelDelay struct {
-	key string
-	at  time.Duration
-	own bool
+	key     string
+	at      time.Duration
+	requeue bool
 }
 
-// ask notes the priority of an add.
-func (m *model) ask(key string, low bool) {
+// prioritise records the priority of an add.
+func (m *model) prioritise(key string, low bool) {
 	delayed := slices.ContainsFunc(m.delays, func(d modelDelay) bool { return d.key == key })
 	if !delayed && !m.again[key] && !slices.Contains(m.ready, key) && !slices.Contains(m.low, key) {
 		m.isLow[key] = low
@@ -53,7 +53,7 @@ func (m *model) push(key string) {
 func (m *model) depth() int { return len(m.ready) + len(m.low) }
 
 func (m *model) add(key string) {
-	m.delays = slices.DeleteFunc(m.delays, func(d modelDelay) bool { return d.own && d.key == key })
+	m.delays = slices.DeleteFunc(m.delays, func(d modelDelay) bool { return d.requeue && d.key == key })
 	switch {
 	case slices.Contains(m.processing, key):
 		m.again[key] = true
@@ -62,18 +62,18 @@ func (m *model) add(key string) {
 	}
 }
 
-func (m *model) delay(key string, after time.Duration, own bool) {
+func (m *model) delay(key string, after time.Duration, requeue bool) {
 	if after <= 0 {
 		m.add(key)
 		return
 	}
-	same := func(d modelDelay) bool { return d.key == key && d.own == own }
+	same := func(d modelDelay) bool { return d.key == key && d.requeue == requeue }
 	i := slices.IndexFunc(m.delays, same)
 	dirty := slices.Contains(m.ready, key) || slices.Contains(m.low, key) || m.again[key]
-	if own && dirty || !own && i >= 0 && m.delays[i].at <= m.now+after {
+	if requeue && dirty || !requeue && i >= 0 && m.delays[i].at <= m.now+after {
 		return
 	}
-	m.delays = append(slices.DeleteFunc(m.delays, same), modelDelay{key, m.now + after, own})
+	m.delays = append(slices.DeleteFunc(m.delays, same), modelDelay{key, m.now + after, requeue})
 }
 
 func (m *model) advance(d time.Duration) {
@@ -158,12 +158,12 @@ func step(t *testing.T, q *workqueue.Queue[string], m *model, op byte, key strin
 	switch op {
 	case 0:
 		q.AddAfter(key, after)
-		m.ask(key, false)
+		m.prioritise(key, false)
 		m.delay(key, after, false)
 		return "AddAfter"
 	case 1:
 		q.RequeueAfter(key, after)
-		m.ask(key, false)
+		m.prioritise(key, false)
 		m.delay(key, after, true)
 		return "RequeueAfter"
 	case 2, 3:
@@ -196,12 +196,12 @@ func step(t *testing.T, q *workqueue.Queue[string], m *model, op byte, key strin
 	case 8, 9:
 		low := workqueue.LowPriority
 		q.AddWith(key, workqueue.AddOptions{Priority: &low})
-		m.ask(key, true)
+		m.prioritise(key, true)
 		m.add(key)
 		return "Add with low priority"
 	default:
 		q.Add(key)
-		m.ask(key, false)
+		m.prioritise(key, false)
 		m.add(key)
 		return "Add"
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestNext gives a key back and takes another.
+// TestNext finishes a key and takes another.
 func TestNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options[string]{})
@@ -47,14 +47,14 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// durations are metrics that note what they are told.
+// durations records what is observed.
 type durations struct{ queued, worked []time.Duration }
 
 func (d *durations) NewQueueMetrics(string, func() Stats) Metrics { return d }
 func (d *durations) ObserveQueueDuration(t time.Duration)         { d.queued = append(d.queued, t) }
 func (d *durations) ObserveWorkDuration(t time.Duration)          { d.worked = append(d.worked, t) }
 
-// TestNextReportsBeforeItWaits: the time that a key took is reported when it is done, not when the next comes.
+// TestNextReportsBeforeItWaits checks that the duration of a run is observed when it is done, not when the next begins.
 func TestNextReportsBeforeItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d durations

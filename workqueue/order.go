@@ -8,8 +8,8 @@ import (
 )
 
 // Order decides which ready key is handed out next. [NewPriorityOrder] and [NewFairOrder] return one. There are no
-// others: a queue uses its order with its lock held, when it must not call code of a user. A queue without an Order is
-// first in, first out, with a second lane for keys of negative priority; see lanes.go.
+// others, because a queue uses its order with the lock held, where it must not call a user's code. A queue without an
+// Order is first in, first out, with a second lane for keys of negative priority; see lanes.go.
 type Order[K comparable] struct{ ready order.Order[K] }
 
 // PriorityOptions configures a [NewPriorityOrder].

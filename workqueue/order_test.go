@@ -141,7 +141,7 @@ func take(t *testing.T, q *workqueue.Queue[string], n int) (keys []string) {
 	return keys
 }
 
-// wantNothing says that ready keys are held back.
+// wantNothing checks that no key is handed out, although keys are ready.
 func wantNothing(t *testing.T, q *workqueue.Queue[string]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -151,7 +151,7 @@ func wantNothing(t *testing.T, q *workqueue.Queue[string]) {
 	}
 }
 
-// A group at its limit keeps its keys back, and nobody else's.
+// A group at its limit holds back its own keys only.
 func TestFairOrderLimitsGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fairly(workqueue.FairOptions[string]{GroupLimit: 2})
@@ -169,20 +169,20 @@ func TestFairOrderLimitsGroups(t *testing.T) {
 		woken := make(chan string)
 		go func() { woken <- get(t, q).Key }()
 		synctest.Wait()
-		q.Done("calm/0") // of no use to the others
+		q.Done("calm/0") // does not make room for storm/2
 		synctest.Wait()
 		q.Done("storm/1")
 		if key := <-woken; key != "storm/2" {
 			t.Errorf("got %s", key)
 		}
-		q.Add("storm/0") // again, while it is worked on
+		q.Add("storm/0") // again, while it is processed
 		q.Done("storm/0")
 		q.Done("storm/2")
 		wantKeys(t, q, "storm/3", "storm/0")
 	})
 }
 
-// A key whose slot is released gives its place to another, but not in its own group.
+// When a slot is released, a key of another group can take it, but not one of the same group.
 func TestFairOrderReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fairly(workqueue.FairOptions[string]{GroupLimit: 1, Limit: 1})
@@ -206,14 +206,14 @@ func TestFairOrderReleases(t *testing.T) {
 		if got := take(t, q, 1); got[0] != "b/0" {
 			t.Errorf("got %q", got)
 		}
-		q.Done("dead/0") // gives nothing back that was not its own
+		q.Done("dead/0") // its slot was released already
 		wantNothing(t, q)
 		q.Done("b/0")
 		wantKeys(t, q, "dead/1")
 	})
 }
 
-// At the end everything that was held back is handed out, and who waits for it is told when there is no more.
+// After a shutdown, keys that are held back are still handed out. Then the workers that wait get ErrShutDown.
 func TestShutDownHandsOutWhatIsHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fairly(workqueue.FairOptions[string]{GroupLimit: 1})
@@ -249,8 +249,7 @@ func TestShutDownHandsOutWhatIsHeldBack(t *testing.T) {
 	})
 }
 
-// Against a model: with limits, each key is still handed out once per add, each limit holds, and no key stays that
-// could go.
+// With limits, each key is still handed out once per add, no limit is exceeded, and no key is held back without need.
 func TestFairOrderModel(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -309,15 +308,15 @@ func TestFairOrderModel(t *testing.T) {
 	}
 }
 
-// What a user wrote is called without the lock: a Group that asks the queue gets its answer.
-func TestGroupIsAskedWithoutALock(t *testing.T) {
+// A user's Group is called without the lock, so it can call the queue.
+func TestGroupIsCalledWithoutTheLock(t *testing.T) {
 	var q *workqueue.Queue[string]
-	asked := 0
+	calls := 0
 	q = workqueue.New(workqueue.Options[string]{Order: workqueue.NewFairOrder(workqueue.FairOptions[string]{
 		GroupLimit: 1,
 		Group: func(key string) string {
-			asked++
-			q.Len() // waits for ever if the lock is held
+			calls++
+			q.Len() // deadlocks if the lock is held
 			return namespace(key)
 		},
 	})})
@@ -328,12 +327,12 @@ func TestGroupIsAskedWithoutALock(t *testing.T) {
 	}
 	wantKeys(t, q, "a/0", "b/0", "a/1")
 	q.CancelDelays(q.Delayed()...)
-	if q.Len() != 0 || asked != 7 {
-		t.Errorf("%d keys are left, and the group was asked for %d times", q.Len(), asked)
+	if q.Len() != 0 || calls != 7 {
+		t.Errorf("%d keys are left after %d calls of Group", q.Len(), calls)
 	}
 }
 
-// A key that runs while an add of it is scheduled is of its group when that add comes.
+// A key that runs while a scheduled add is pending still has its group when the delay expires.
 func TestScheduledAddKeepsItsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := fairly(workqueue.FairOptions[string]{GroupLimit: 1})

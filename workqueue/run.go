@@ -7,9 +7,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
-// run describes a run of a key that is wanted or goes on: what becomes an [Item] when the key is handed out. Records of
-// runs are reused. The entry owns the record until the key is handed out, then the worker does, which reads
-// Item.Causes, until Done.
+// run describes a run of a key: it becomes an [Item] when the key is handed out. Records of runs are reused. The entry
+// owns the record until the key is handed out; then the worker does until Done, because it may read Item.Causes.
 type run[K comparable] struct {
 	// Run is what an [Order] sees of it. Invariant: Key and ID are those of the entry.
 	order.Run[K]
@@ -49,7 +48,7 @@ func (q *Queue[K]) recordLocked(e handle[K], a *add[K]) {
 	if e.ready() {
 		q.ready.touch(next, before)
 	}
-	if a.caused && len(next.causes) < q.maxCauses { // The oldest are kept: they tell what began it.
+	if a.caused && len(next.causes) < q.maxCauses { // The oldest are kept: they show how it began.
 		next.causes = append(next.causes, a.cause)
 	} else if a.caused {
 		next.dropped++
@@ -69,7 +68,7 @@ func (q *Queue[K]) beginLocked(e handle[K], item *Item[K]) work[K] {
 	}
 	e.run = nil
 	if q.group != nil && e.delays[scheduledAdd] != none {
-		q.runLocked(e).Group = w.run.Group // The delay expires under the lock, when the group cannot be asked for.
+		q.runLocked(e).Group = w.run.Group // When the delay expires, the lock is held, and group must not be called.
 	}
 	return w
 }
@@ -101,14 +100,14 @@ func (q *Queue[K]) runLocked(e handle[K]) *run[K] {
 	return e.run
 }
 
-// recycleLocked takes back the record of a run that is over or will not be.
-func (q *Queue[K]) recycleLocked(over *run[K]) {
-	if over == nil || len(q.spare) == keepSpare {
+// recycleLocked takes back the record of a run that is done or was cancelled.
+func (q *Queue[K]) recycleLocked(r *run[K]) {
+	if r == nil || len(q.spare) == keepSpare {
 		return
 	}
-	clear(over.causes)
-	*over = run[K]{causes: over.causes[:0]}
-	q.spare = append(q.spare, over)
+	clear(r.causes)
+	*r = run[K]{causes: r.causes[:0]}
+	q.spare = append(q.spare, r)
 }
 
 // reclaimLocked takes back what an entry no longer needs: the record of the next run if no run is wanted, and the entry

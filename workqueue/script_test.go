@@ -40,7 +40,7 @@ type script struct {
 	drained chan error
 }
 
-// run does one directive for each line of its input, or for its arguments, and prints what there is to see.
+// run executes a directive, for each of its arguments if it has any, and returns its outcome.
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "new":
@@ -79,7 +79,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	return s.state()
 }
 
-// each does a directive for one key.
+// each executes a directive for one key.
 func (s *script) each(t *testing.T, d *datadriven.TestData, key string) {
 	switch d.Cmd {
 	case "add":

@@ -60,7 +60,7 @@ func (q *Queue[K]) observeWork(worked time.Duration) {
 //
 // Counters and gauges are pulled: when a provider is scraped, it calls stats for depth, adds, retries and unfinished
 // work. It may call stats at any time, from any goroutine. So a stuck worker is visible while it is stuck, and no
-// goroutine refreshes gauges that nobody reads. Only the two durations are pushed, to the returned [Metrics].
+// goroutine refreshes gauges between scrapes. Only the two durations are pushed, to the returned [Metrics].
 type MetricsProvider interface {
 	NewQueueMetrics(name string, stats func() Stats) Metrics
 }

@@ -27,7 +27,7 @@ type table[K comparable] struct {
 
 	// blocks hold the entries: id i is blocks[i/blockSize][i%blockSize]. Entries never move.
 	blocks []*[blockSize]entry[K]
-	// next is one more than the highest id that was ever used; free holds the lower ids that are not in use.
+	// next is one more than the highest id that was ever used. free holds the lower ids that are not in use.
 	next uint32
 	free []uint32
 

@@ -70,7 +70,7 @@ func (q *Typed[T]) Get() (key T, shutdown bool) {
 	return item.Key, err != nil
 }
 
-// Done marks the processing of a key as finished.
+// Done marks the processing of a key as finished. It does nothing for a key that is not being processed.
 func (q *Typed[T]) Done(key T) {
 	q.core.Done(key)
 	q.gauges.sync()
@@ -116,7 +116,7 @@ func NewTypedDelayingQueueWithConfig[T comparable](config TypedDelayingQueueConf
 	}
 }
 
-// delaying exposes the delays that a queue of this package has anyway.
+// delaying adds AddAfter to a queue of this package.
 type delaying[T comparable] struct {
 	*Typed[T]
 	retries peer.CounterMetric

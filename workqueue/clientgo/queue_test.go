@@ -14,7 +14,7 @@ import (
 	workqueue "github.com/flyball-dev/flyball/workqueue/clientgo"
 )
 
-// Queues from here are client-go's interfaces, and configured by client-go's structs.
+// The queues of this package implement client-go's interfaces and take client-go's configurations.
 var (
 	_ peer.TypedInterface[string]             = workqueue.NewTyped[string]()
 	_ peer.TypedDelayingInterface[string]     = workqueue.NewTypedDelayingQueue[string]()
@@ -22,7 +22,7 @@ var (
 		workqueue.DefaultTypedControllerRateLimiter[string](), peer.TypedRateLimitingQueueConfig[string]{})
 )
 
-// Of client-go v0.37.2's faults, these are mended on purpose.
+// Both differ from client-go v0.37.2 on purpose; docs/divergence.md has the reasons.
 func TestDrainWaitsForQueuedKeysAndReleasesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.NewTyped[string]()

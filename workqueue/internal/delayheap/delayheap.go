@@ -21,7 +21,7 @@ type Delay struct {
 	Deadline time.Duration
 	// sequence orders delays with equal deadlines: first in, first out. It is compared modulo 2³².
 	sequence uint32
-	// Target is what is delayed. Only the queue knows its meaning.
+	// Target identifies what is delayed; its meaning is the queue's.
 	Target uint32
 }
 
@@ -37,7 +37,7 @@ type Heap struct {
 	delays []Delay
 	// sequence is the sequence number of the newest delay.
 	sequence uint32
-	// moved is told the place in delays of each target whenever it changes; None when its delay was removed.
+	// moved is called with a target and its new place in delays whenever that changes; None means removed.
 	moved func(target uint32, place int32)
 }
 
@@ -61,7 +61,7 @@ func (h *Heap) Push(target uint32, deadline time.Duration) {
 	h.Set(len(h.delays)-1, deadline)
 }
 
-// Set gives the delay at a place another deadline. Of delays with that deadline it is the last.
+// Set changes the deadline of the delay at a place. Among delays with the same deadline it becomes the last.
 func (h *Heap) Set(place int, deadline time.Duration) {
 	h.sequence++
 	h.delays[place].Deadline, h.delays[place].sequence = deadline, h.sequence

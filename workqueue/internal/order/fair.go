@@ -7,12 +7,12 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/ring"
 )
 
-// Limits are the most keys that are processed at once. Zero means no limit.
+// Limits bound how many keys are processed at once. Zero means no limit.
 type Limits struct {
-	// PerGroup is for the keys of one group. Further keys of the group are held back; other groups do not wait for
+	// PerGroup bounds the keys of one group. Further keys of the group are held back; other groups do not wait for
 	// them.
 	PerGroup int
-	// All is for all keys. Runs whose slot was released do not count.
+	// All bounds the keys of all groups together. Runs whose slot was released do not count.
 	All int
 }
 
@@ -31,6 +31,7 @@ type Fair[K comparable] struct {
 	held []*lane[K]
 	// spare holds lanes for reuse.
 	spare []*lane[K]
+	// count is the number of ready keys.
 	count int
 	// running is how many slots of the limit for all keys are taken.
 	running int
@@ -42,10 +43,10 @@ type lane[K comparable] struct {
 	order Order[K]
 	// running is the number of keys of the group in processing. It is not maintained if there are no limits.
 	running int
-	// waits reports whether the lane is in turns. held is its place in Fair.held, counted from 1, or 0 if it is not
-	// there.
-	waits bool
-	held  int
+	// inTurns reports whether the lane is in Fair.turns. held is its place in Fair.held, counted from 1, or 0 if it is
+	// not there.
+	inTurns bool
+	held    int
 }
 
 // keepLanes is how many unused lanes a Fair keeps.
@@ -66,7 +67,7 @@ func NewFair[K comparable](group func(key K) string, within func() Order[K], l L
 // GroupOf implements [Grouper].
 func (f *Fair[K]) GroupOf() func(key K) string { return f.group }
 
-// Push takes in a run at the end of its group. A group that had no keys has its turn after those that have.
+// Push adds a run at the end of its group. A group that had no keys gets its turn after those that had.
 func (f *Fair[K]) Push(run *Run[K]) {
 	l := f.lanes[run.Group]
 	if l == nil {
@@ -81,7 +82,7 @@ func (f *Fair[K]) Push(run *Run[K]) {
 // Pop returns the first run of the group whose turn it is.
 func (f *Fair[K]) Pop() *Run[K] {
 	l := f.turns.Pop()
-	l.waits = false
+	l.inTurns = false
 	run := l.order.Pop()
 	f.count--
 	if f.limited() {
@@ -142,16 +143,15 @@ func (f *Fair[K]) All() iter.Seq[*Run[K]] {
 
 func (f *Fair[K]) limited() bool { return f.limits.PerGroup > 0 || f.limits.All > 0 }
 
-// place puts a lane where it belongs now: into the row of those that wait for their turn, among those held back, or
-// away.
+// place puts a lane where it belongs now: into turns or into held, or out of lanes if its group has no keys left.
 func (f *Fair[K]) place(l *lane[K]) {
 	ready, full := l.order.Len() > 0, f.limits.PerGroup > 0 && l.running >= f.limits.PerGroup
 	if hold := ready && full; hold != (l.held > 0) {
 		f.hold(l, hold)
 	}
 	switch {
-	case ready && !full && !l.waits:
-		l.waits = true
+	case ready && !full && !l.inTurns:
+		l.inTurns = true
 		f.turns.Push(l)
 	case !ready && l.running == 0:
 		delete(f.lanes, l.group)
@@ -161,7 +161,7 @@ func (f *Fair[K]) place(l *lane[K]) {
 	}
 }
 
-// hold puts a lane among those held back, or takes it from them.
+// hold adds a lane to held, or removes it.
 func (f *Fair[K]) hold(l *lane[K], hold bool) {
 	if hold {
 		f.held = append(f.held, l)

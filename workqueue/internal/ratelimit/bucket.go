@@ -19,10 +19,10 @@ type Bucket[K comparable] struct {
 // When reserves a token and returns how long to wait for it.
 func (l *Bucket[K]) When(K) time.Duration {
 	now := time.Now()
-	booking := l.Limiter.ReserveN(now, 1)
-	delay := booking.DelayFrom(now)
+	reservation := l.Limiter.ReserveN(now, 1)
+	delay := reservation.DelayFrom(now)
 	if delay > l.MaxDelay {
-		booking.CancelAt(now)
+		reservation.CancelAt(now)
 		return l.MaxDelay
 	}
 	return delay

@@ -12,7 +12,7 @@ type Limiter[K comparable] interface {
 // MaxOf counts a failure with every limiter and waits for the longest of their waits.
 type MaxOf[K comparable] []Limiter[K]
 
-// When asks every limiter and returns the longest wait.
+// When counts a failure with every limiter and returns the longest wait.
 func (l MaxOf[K]) When(key K) time.Duration {
 	var longest time.Duration
 	for _, limiter := range l {
@@ -21,7 +21,7 @@ func (l MaxOf[K]) When(key K) time.Duration {
 	return longest
 }
 
-// Forget forgets the key in every limiter.
+// Forget resets the key's failure count in every limiter.
 func (l MaxOf[K]) Forget(key K) {
 	for _, limiter := range l {
 		limiter.Forget(key)

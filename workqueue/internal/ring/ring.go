@@ -11,7 +11,7 @@ type Ring[T any] struct {
 	head, tail uint
 }
 
-// Keep is the length of the largest buffer that an empty ring keeps. Other parts of a queue keep as much.
+// Keep is the length of the largest buffer that an empty ring keeps. A delayheap keeps as much.
 const Keep = 1024
 
 // Len returns the number of elements.
@@ -27,7 +27,7 @@ func (r *Ring[T]) Push(element T) (place uint) {
 	return r.tail - 1
 }
 
-// Clear replaces an element that was not popped yet by the zero value.
+// Clear replaces the element at a place by the zero value. It must not have been popped.
 func (r *Ring[T]) Clear(place uint) { r.slots[place&uint(len(r.slots)-1)] = *new(T) }
 
 // Pop returns the oldest element. The ring must not be empty.
