@@ -62,7 +62,7 @@ func (c *Cluster) unreached(ctx context.Context, cache *cached.Cache, q *cached.
 	start := time.Now()
 	deadline := start.Add(c.o.StaleAfter)
 	for waited := false; ; waited = true {
-		entries, more, err := c.wait(ctx, cache, q, deadline)
+		entries, more, err := waitForFirst(ctx, cache, q, deadline)
 		if more && err == nil {
 			continue
 		}
@@ -75,9 +75,9 @@ func (c *Cluster) unreached(ctx context.Context, cache *cached.Cache, q *cached.
 	}
 }
 
-// wait waits for the first write that concerns q and that has no entry to show. more reports whether there was one:
+// waitForFirst waits for the first write that concerns q and has no entry to show. more reports whether there was one:
 // then there may be others.
-func (c *Cluster) wait(ctx context.Context, cache *cached.Cache, q *cached.Query, deadline time.Time,
+func waitForFirst(ctx context.Context, cache *cached.Cache, q *cached.Query, deadline time.Time,
 ) (entries []*writes.Entry, more bool, err error) {
 	entries, inDoubt, minimum := cache.Writes.Unreached(cache, q.Key)
 	if minimum != "" {

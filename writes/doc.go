@@ -1,42 +1,39 @@
-// Package writes has the record of what this process wrote to a server and its caches may not show yet. It lies between
-// the cache that a watch fills and the client that reads it:
+// Package writes records what this process wrote to a server and its caches may not show yet. It lies between the
+// informer, whose caches a watch fills, and the client, which reads them:
 //
-//	              API server
-//	  list, watch │       ▲ every write of the process: of the client, a clientset, a dynamic client
-//	              ▼       │
-//	       ┌─ informer    transport ───before: a Write in doubt ──▶ Record, one Resource for each resource
-//	batches│      │                 ───after: an Entry ──────────▶    │         ▲
-//	       │      │                                                   ▼         │
-//	       │      └──────────objects──────────────────────────────▶ client: a read shows the later of both
-//	       └──────────has a cache passed an Entry, and never shown it? ─────────┘
+//	API server ──list, watch──▶ informer ─────objects, watermark─────▶ client: a cached read
+//	    ▲                          │                                         ▲
+//	    │                          │ batches                                 │ entries, writes in doubt
+//	    │                          ▼                                         │
+//	transport ──Write, Entry──▶ Record, with a Resource for each resource ───┘
+//	    ▲
+//	    └─ every write of the process: of the client, a clientset, a dynamic client
 //
 // A write in doubt is a request whose effect is unknown: it is under way, its answer was lost, or the answer does not
-// tell what became of the object. An entry is the answer of the server to the last write of an object. A minimum
-// version is a version that a cache has to reach before it can be read, where there is no entry to show instead.
+// tell what became of the object. An entry is the answer of the server to the last write of an object. A read shows it
+// in place of what the cache has, until the cache has reached its version. A minimum version is a version that a cache
+// has to reach before it can be read, because the record no longer has the entry.
 //
-// The arrows go one way. Package writes uses what package informer offers in [informer.Cache]: the objects of a cache,
-// its batches, and a new list. Package client asks the record at each read. Package reconcile only puts an owner and a
-// [Waker] into the context of its requests.
+// The arrows go one way. The informer offers [informer.Cache], and does not import this package. The client asks the
+// record at each read. Package reconcile only puts an owner and a [Waker] into the context of its requests.
 //
-// # The way of a write
+// # Reading order
 //
-//  1. transport.go: every request of the process passes here
-//  2. write.go: the write in doubt, until its effect is known
-//  3. entry.go: the effect, as the answer tells it
-//  4. resource.go: all writes of one resource, until the caches show them
-//  5. stale.go: what a read waits for where no entry can be shown
+// First a write, from the request to the read that shows it: transport.go, through which every request of the process
+// passes; write.go, the write in doubt; entry.go, its effect, once it is known; resource.go, the writes of one resource,
+// until the caches show them; stale.go, what a read waits for where there is no entry to show. The package comment of
+// client lists the files of both packages in the order in which a call enters them.
 //
-// Around them: record.go, the record of one server; context.go, what the context of a request carries; readers.go, the
-// readers that run again if a cache never showed what they read; contradiction.go, a cache that holds what the server
-// does not have; ask.go, the question to the server what became of a write; awaited.go, waiting until the caches show
-// all writes.
+// Then the rest: record.go, the record of one server; context.go, what the context of a request carries; readers.go, the
+// readers that run again if no cache ever shows a state; contradiction.go, caches that hold what the server does not have;
+// ask.go, the question to the server what became of a write; awaited.go, waiting until the caches show all writes.
 //
-// Two packages can be read last: internal/caches compares the caches with what was written, and internal/wire, of the
-// whole module, reads requests and answers.
+// Two packages can be read last: internal/caches compares the caches with what was written, and internal/wire, below
+// the root of the module, reads requests and answers.
 //
 // # Locks
 //
-// The lock of a Resource comes before those of the indexers. It is never held during a request, nor while
-// internal/caches or contradiction.go take their own locks. With it held, the record asks [informer.Factory.Caches],
-// which takes no lock.
+// The lock of a Resource is not held during a request, and no user code runs under it. With it held, the record reads
+// caches, which take locks of their own, and calls [informer.Factory.Caches], which takes none. The locks of
+// internal/caches and of contradiction.go are never taken with it held.
 package writes
