@@ -7,8 +7,8 @@ import (
 )
 
 // LowPriority is the priority of keys that can wait, such as those of objects that have not changed. In a queue without
-// an Order all negative priorities are alike. With the usual Age, a [NewPriorityOrder] lets a key of this priority wait
-// for up to ten minutes longer than other keys.
+// an Order all negative priorities are alike. With the default Age, a [NewPriorityOrder] lets a key of this priority
+// wait for up to ten minutes longer than other keys.
 const LowPriority = -6000
 
 // lanes holds the ready keys of a queue without an Order: first in, first out, but keys of negative priority wait in a
@@ -25,7 +25,7 @@ type lanes[K comparable] struct {
 	// Invariant: the Place of a run in low is its place there.
 	low   ring.Ring[*run[K]]
 	inLow int
-	// passed is how many keys were handed out since the last turn of low while there was a run in it.
+	// passed is how many keys of the normal lane were handed out since the last turn of low, while low had a run.
 	passed int
 }
 
@@ -54,7 +54,7 @@ func (l *lanes[K]) raise(next *run[K]) {
 	l.normal.Push(next.ID)
 }
 
-// pop returns the id of the next entry. There must be one.
+// pop removes the next key and returns the id of its entry. There must be one.
 func (l *lanes[K]) pop() uint32 {
 	if l.inLow == 0 {
 		return l.normal.Pop()

@@ -2,8 +2,9 @@
 //
 // The obvious design wakes one waiter for each key that becomes ready. With many workers and short work, that limits
 // the throughput of the queue: a wake-up costs more than the work. Here at most one waiter is being woken at a time.
-// When it runs, it takes a key; if there are more keys and more waiters, it wakes the next. So workers are woken no
-// faster than they start running, a burst is handled by the few that are awake, and no key is left behind.
+// When it runs, it takes a key, or finds the queue shut down, and wakes the next if that need not wait either. So
+// workers are woken no faster than they start running, a burst is handled by the few that are awake, and no key is left
+// behind.
 package waitlist
 
 import "slices"
