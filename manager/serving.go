@@ -178,7 +178,8 @@ func (m *Manager) addWebhooks() (err error) {
 		return err
 	}
 	m.certificates = rotation.NewCertificateStore(o.Certificates)
-	o.TLSOpts = append(slices.Clone(o.TLSOpts), func(c *tls.Config) { c.GetCertificate = m.certificates.GetCertificate })
+	o.TLSOpts = append(slices.Clone(o.TLSOpts),
+		func(c *tls.Config) { c.GetCertificate = m.certificates.GetCertificate })
 	m.hooks = webhook.NewServer(o)
 	in := rotation.Cluster{
 		Informers: m.informers, Client: m.cluster, Reader: m.GetAPIReader(), Metrics: m.QueueMetrics(),

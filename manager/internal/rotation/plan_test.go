@@ -149,7 +149,9 @@ func TestClients(t *testing.T) {
 		return map[string]any{"service": map[string]any{"namespace": namespace, "name": name}}
 	}
 	url := func(text string) map[string]any { return map[string]any{"url": text} }
-	with := NewCertificateStore(webhook.Certificates{Namespace: "shop", Service: "hooks", DNSNames: []string{"a.example", "::1"}})
+	with := NewCertificateStore(webhook.Certificates{
+		Namespace: "shop", Service: "hooks", DNSNames: []string{"a.example", "::1"},
+	})
 	without := NewCertificateStore(webhook.Certificates{Namespace: "shop", DNSNames: []string{"a.example"}})
 	for _, c := range []struct {
 		config        map[string]any
