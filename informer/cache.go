@@ -32,7 +32,7 @@ type Cache interface {
 
 	// Observe calls f after each batch that the cache has applied, until stop is called. shown yields the states that
 	// the batch added to the cache: none if it only moved the watermark. The goroutine that applies batches calls f
-	// and waits for it, without a lock. No batch that is applied after Observe has returned escapes f.
+	// without a lock, and waits for it. f sees every batch that is applied after Observe has returned.
 	Observe(f func(shown iter.Seq[Object])) (stop func())
 	// Relist lists the objects of a namespace anew, and checks whether another server has taken the place of this one.
 	// Health returns the error of why until that is nil.
@@ -89,7 +89,7 @@ func (s *SharedInformer[T]) rebuilds() (n int64) {
 
 func (s *SharedInformer[T]) relist(namespace string, why func() error) {
 	s.inconsistent.Store(&why)
-	s.server.Lost() // The next list checks who the server is.
+	s.server.Lost() // The next list checks the identity of the server.
 	for _, src := range s.sources {
 		if src.namespace == "" || src.namespace == namespace {
 			src.status.Interrupt()

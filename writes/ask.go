@@ -19,22 +19,22 @@ import (
 )
 
 var (
-	// errSilent: the server did not answer in time, or may not be asked.
+	// errSilent means that the server did not answer in time, or forbids the list.
 	errSilent   = errors.New("the server does not answer in time")
-	errNoServer = errors.New("no client of the server is known")
+	errNoServer = errors.New("the record has no client of the server")
 )
 
 // askAgainAfter is how long a server that did not answer is left alone about that write.
 const askAgainAfter = 2 * time.Second
 
 // ask asks the server what became of the write. If the object's name is known, the answer has the object or shows that
-// there is none, and the doubt ends, unless the write is a deletion that may still be to come. Otherwise a list bounds
-// the effect, and that of all other writes without a name that are due by now: reads have to wait for a cache that has
-// reached its version.
+// there is none. That ends the doubt, unless the server may still apply a deletion later. If the name is not known, the
+// version of a list takes the place of an answer: reads have to wait until the cache has reached it. The same list
+// serves all other writes without a name that are due by now.
 func (w *Write) ask(ctx context.Context) error {
 	l, start := w.resource, time.Now()
 	history, known := l.record.caches().History(), slices.Concat(w.known, l.identities(w.Key()))
-	list, err := l.record.ask(ctx, w)
+	list, err := l.record.fetch(ctx, w)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.askAt(time.Now().Add(askAgainAfter))
@@ -70,8 +70,9 @@ type listing struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// now returns the entry for what the server has under the name of w. It is nil if there is no such object, and none was
-// known before the server was asked. An object that this process has made since is not the one that is missing.
+// now returns the entry for what the server has under the name of w. If the server has nothing, that is the end of the
+// last known object; nil if none was known before the server was asked. An object that this process has made since is
+// not the one that is missing.
 func (w *Write) now(list listing, known []identity) *Entry {
 	if len(list.Items) == 0 {
 		return w.lastGone(known)
@@ -95,8 +96,8 @@ func (w *Write) deletesLater(list listing, known []identity) bool {
 	case len(list.Items) > 0:
 		return !wire.Identify(runtime.ContentTypeJSON, list.Items[0]).Deleting
 	}
-	wasThere := slices.ContainsFunc(known, func(i identity) bool { return i.uid != "" })
-	return !wasThere // If it was, it is gone.
+	existed := slices.ContainsFunc(known, func(i identity) bool { return i.uid != "" })
+	return !existed // If it did, the deletion is over.
 }
 
 // askAt sets when the server may be asked about w again.
@@ -132,10 +133,10 @@ func (w *Write) found(items []json.RawMessage) {
 	w.outcome.objects = objects
 }
 
-// ask lists the objects that w may have changed: the object of that name, or the metadata of those that a deletion of
+// fetch lists the objects that w may have changed: the object of that name, or the metadata of those that a deletion of
 // many has left. For a generated name it needs only the version of the list. It lists rather than gets, because caches
 // need the permission to list anyway.
-func (r *Record) ask(ctx context.Context, w *Write) (list listing, err error) {
+func (r *Record) fetch(ctx context.Context, w *Write) (list listing, err error) {
 	peer := r.peer.Load()
 	if peer.server == nil {
 		return list, errNoServer

@@ -110,14 +110,14 @@ func (r *Record) behind(ctx context.Context) (behind bool) {
 	if r.peer.Load().unreachable() {
 		return false
 	}
-	for _, l := range r.list() {
+	for _, l := range r.allResources() {
 		behind = l.behind(ctx) || behind
 	}
 	return behind
 }
 
 func (r *Record) giveUp() (abandoned []caches.Written) {
-	for _, l := range r.list() {
+	for _, l := range r.allResources() {
 		abandoned = append(abandoned, l.giveUp()...)
 	}
 	return abandoned

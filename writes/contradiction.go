@@ -1,8 +1,10 @@
 package writes
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -65,6 +67,31 @@ func (r *Record) compare(ctx context.Context, to wire.Place, response *http.Resp
 	if report, ok := ctx.Value(ContradictionKey).(func(*ContradictionError)); ok && last != nil {
 		report(last)
 	}
+}
+
+// preconditionUID is in the server's message when it refuses a write because another object has the name.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go, Preconditions.Check.
+const preconditionUID = "UID in precondition"
+
+// maxRefusal bounds how much of a refusing answer is read.
+const maxRefusal = 64 << 10
+
+// refusesAbsent reports whether the server refused a request because it has no such object, or another one under the
+// name. The caller can still read the body.
+func refusesAbsent(response *http.Response) bool {
+	switch response.StatusCode {
+	case http.StatusNotFound:
+		return true
+	case http.StatusConflict:
+		head, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(head), response.Body), response.Body}
+		return err == nil && bytes.Contains(head, []byte(preconditionUID))
+	}
+	return false
 }
 
 // contradictions are the objects that caches hold, but that the server does not have according to its answers.

@@ -131,9 +131,9 @@ func (r *Record) Resource(name schema.GroupResource) *Resource {
 	return l
 }
 
-// list returns all resources that were written or read, in the order of their first use. The caller must not change the
+// allResources returns the resources that were written or read, in the order of their first use. The caller must not change the
 // slice.
-func (r *Record) list() []*Resource {
+func (r *Record) allResources() []*Resource {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all
@@ -142,7 +142,7 @@ func (r *Record) list() []*Resource {
 // Sizes returns how many own writes some cache has not reached, and how many are in doubt. expected is the number of
 // states that the caches still have to show or to pass.
 func (r *Record) Sizes() (unseen, inDoubt, expected int) {
-	for _, l := range r.list() {
+	for _, l := range r.allResources() {
 		unseenOf, inDoubtOf := l.sizes()
 		unseen, inDoubt = unseen+unseenOf, inDoubt+inDoubtOf
 	}

@@ -32,7 +32,7 @@ func (behindAll) WaitForVersion(context.Context, string, string) error { return 
 
 // noted returns the entries of the record that a cache does not show: "resource namespace/name version".
 func noted(r *Record) (all []string) {
-	for _, l := range r.list() {
+	for _, l := range r.allResources() {
 		for _, e := range l.order {
 			all = append(all, l.Name.String()+" "+e.Key.String()+" "+e.Version)
 		}

@@ -123,7 +123,7 @@ func (w *Write) Wait(ctx context.Context, c Cache, key types.NamespacedName, dea
 //
 // Errors: a [StaleError].
 func (r *Record) Ready(ctx context.Context, owner any) error {
-	for _, l := range r.list() {
+	for _, l := range r.allResources() {
 		if w := l.dueOf(owner); w != nil {
 			_ = w.ask(ctx) // If it fails, the write stays in doubt, and the server is asked again later.
 		}
@@ -135,7 +135,7 @@ func (r *Record) Ready(ctx context.Context, owner any) error {
 func (r *Record) Seen(owner any) error { return r.firstStale(owner, false) }
 
 func (r *Record) firstStale(owner any, inDoubt bool) error {
-	for _, l := range r.list() {
+	for _, l := range r.allResources() {
 		if err := l.staleOf(owner, inDoubt); err != nil {
 			return err
 		}

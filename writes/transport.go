@@ -205,34 +205,9 @@ func asWrite(r *http.Request, to wire.Place, a wire.Answer) trail.Write {
 	return w
 }
 
-// placeOf returns what a URL names. ours is false if that is no object, or belongs to another server.
+// placeOf returns the target of a request. ours is false if it is no object, or is on another server.
 func (r *Record) placeOf(u *url.URL) (to wire.Place, ours bool) {
 	path, below := strings.CutPrefix(u.Path, r.base.Path)
 	to, isObject := wire.PlaceAt(path)
 	return to, isObject && below && u.Host == r.base.Host
-}
-
-// preconditionUID is in the server's message when it refuses a write because another object has the name.
-//
-// Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go, Preconditions.Check.
-const preconditionUID = "UID in precondition"
-
-// maxRefusal bounds how much of a refusing answer is read.
-const maxRefusal = 64 << 10
-
-// refusesAbsent reports whether the server refused a request because it has no such object, or another one under the
-// name. The caller can still read the body.
-func refusesAbsent(response *http.Response) bool {
-	switch response.StatusCode {
-	case http.StatusNotFound:
-		return true
-	case http.StatusConflict:
-		head, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
-		response.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(head), response.Body), response.Body}
-		return err == nil && bytes.Contains(head, []byte(preconditionUID))
-	}
-	return false
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Answer is what an answer says about the object in it, or about the object that a Status names.
+// Answer is the identity and the state of the object in an answer, or of the object that a Status names.
 type Answer struct {
 	APIVersion, Kind string
 	Namespace, Name  string
@@ -109,9 +109,9 @@ func ReasonOf(contentType string, body []byte) metav1.StatusReason {
 	return status.Reason
 }
 
-// Conditional reports whether the server refuses the write that sends body if the object is no longer in the state, or
-// no longer the one, that the write was made for. body is an object or a patch. An apply is as good: it sets the same
-// fields to the same values again. A JSON patch has to name the version: it may add or remove an element a second time.
+// Conditional reports whether the server refuses a write with that body after the object has changed, or after another
+// one has taken its place. body is an object or a patch. An apply counts as well: it only sets the same fields to the
+// same values again. A JSON patch has to test the version: without that, it may add or remove an element a second time.
 func Conditional(contentType string, body []byte) bool {
 	switch contentType {
 	case string(types.ApplyYAMLPatchType), string(types.ApplyCBORPatchType):

@@ -1,4 +1,4 @@
-// Package wire reads what requests and answers say about an object. It decodes no more than it must.
+// Package wire finds out from requests and answers which object they are about. It decodes no more than it must.
 //
 // Reading order: place.go, the path of a request; answers.go, an answer; protobuf.go, the same for protobuf;
 // selects.go, whether selectors select an object.

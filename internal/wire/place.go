@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Place is what the path of a request says about its object.
+// Place is the target of a request, as the path names it.
 type Place struct {
 	Resource schema.GroupResource
 	// Key names the object; its name is empty for a collection.
@@ -17,7 +17,8 @@ type Place struct {
 	Collection string
 }
 
-// PlaceAt reads a path. A path below a subresource (a proxy, another server's API) names no object of this server.
+// PlaceAt parses a path. isObject is false for a path that is not in the API, and for one below a subresource: behind a
+// proxy, it belongs to another server.
 func PlaceAt(path string) (p Place, isObject bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	at := 2

@@ -33,9 +33,9 @@ func (c *fakeCache) show(watermark string, states ...*metav1.PartialObjectMetada
 	}
 }
 
-// What a cache shows is not missed: by a watch, whatever comes later in the same batch, or by a list. What it comes
-// past is missed, once: a state that nothing shows, one that another took the place of, and all when the history goes
-// back.
+// A state that a cache shows is not missed, even if a later one is in the same batch. A state that the cache passes is
+// missed, once: because no batch shows it, because another object has taken the place of its object, or because the
+// history went back.
 func TestExpected(t *testing.T) {
 	c := &fakeCache{objects: map[string]*metav1.PartialObjectMetadata{}}
 	s := newSet(fakeFactory{c})
@@ -58,7 +58,7 @@ func TestExpected(t *testing.T) {
 		if fmt.Sprint(missed) != fmt.Sprint(names) {
 			t.Errorf("%s: missed %v, want %v", what, missed, names)
 		}
-		if observed := c.observer != nil; observed != (s.Expected() > 0) {
+		if observed := c.observer != nil; observed != (s.Expected() > 0) { // No longer than a state is expected.
 			t.Errorf("%s: the cache is observed: %v, and %d states are expected", what, observed, s.Expected())
 		}
 		missed = nil
