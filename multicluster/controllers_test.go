@@ -373,6 +373,7 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		{"WithClusterFilter: the filter is nil", begin().For(maps).WithClusterFilter(nil)},
 		{"WithOptions was called twice", begin().For(maps).WithOptions(options{}).WithOptions(options{})},
 		{"-1 Workers; 0 means 8", begin().For(maps).WithOptions(options{Workers: -1})},
+		{"ReleaseAfter from its own Options", begin().For(maps).WithOptions(options{ReleaseAfter: time.Second})},
 		{
 			"has lanes of clusters",
 			begin().For(maps).WithOptions(
