@@ -113,7 +113,7 @@ func (r *Request) path(resource Resource) (string, error) {
 		return "", fmt.Errorf("%s %s: %s are namespaced, and the namespace is empty", r.GVK.Kind, r.Key.Name,
 			resource.Resource)
 	}
-	// A deletion of all objects of a namespace must not become one of all objects: the server refuses this path.
+	// A deletion of the objects of a namespace must not become one of all objects. The server refuses the path with it.
 	if deletesAll := r.Verb == http.MethodDelete && name == ""; !resource.Namespaced && !deletesAll {
 		namespace = ""
 	}

@@ -85,3 +85,29 @@ func TestErrorsAndPathsAreThoseOfClientGo(t *testing.T) {
 		}
 	}
 }
+
+// TestPaths: the name of an object to create is in its body alone. A cluster-scoped kind has no namespace in its paths,
+// except where the request would then delete the objects of all namespaces.
+func TestPaths(t *testing.T) {
+	pods := Resource{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
+	nodes := Resource{schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, false}
+	key := types.NamespacedName{Namespace: "n", Name: "a"}
+	for _, c := range []struct {
+		resource Resource
+		request  Request
+		want     string
+	}{
+		{pods, Request{Verb: "GET", Key: key}, "/api/v1/namespaces/n/pods/a"},
+		{pods, Request{Verb: "GET"}, "/api/v1/pods"},
+		{pods, Request{Verb: "POST", Key: key}, "/api/v1/namespaces/n/pods"},
+		{pods, Request{Verb: "POST", Key: key, Subresource: "eviction"}, "/api/v1/namespaces/n/pods/a/eviction"},
+		{nodes, Request{Verb: "GET", Key: key}, "/api/v1/nodes/a"},
+		{nodes, Request{Verb: "DELETE", Key: key}, "/api/v1/nodes/a"},
+		{nodes, Request{Verb: "DELETE"}, "/api/v1/nodes"},
+		{nodes, Request{Verb: "DELETE", Key: types.NamespacedName{Namespace: "n"}}, "/api/v1/namespaces/n/nodes"},
+	} {
+		if got, err := c.request.path(c.resource); got != c.want || err != nil {
+			t.Errorf("%s %v: %q, %v, want %q", c.request.Verb, c.request.Key, got, err, c.want)
+		}
+	}
+}
