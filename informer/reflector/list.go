@@ -9,6 +9,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
+	"github.com/flyball-dev/flyball/informer/internal/identity"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/versions"
@@ -120,6 +121,28 @@ func (r *Reflector[T]) page(ctx context.Context, o listwatch.ListOptions,
 		return page, connection.ErrSilent
 	}
 	return page, err
+}
+
+// keep returns what to keep for an object of a list.
+func (r *Reflector[T]) keep(how effect, obj T) (T, error) {
+	if identity.Missing(obj) {
+		return obj, connection.ErrNil
+	}
+	if r.position != "" { // Before the first list the cache is empty.
+		if held, found := r.held(how, identity.State(obj)); found {
+			return held, nil
+		}
+	}
+	return r.transform(obj)
+}
+
+// held returns the cached object if it is in the state s. It finds nothing for a list of the newest state, which may
+// follow a restore from backup: the server may then have given the same version to two different states.
+func (r *Reflector[T]) held(how effect, s objects.State) (obj T, found bool) {
+	if r.o.Cache == nil || how.has(newest) {
+		return obj, false
+	}
+	return r.o.Cache.Held(s)
 }
 
 // replace appends a complete list.

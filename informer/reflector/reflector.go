@@ -2,15 +2,12 @@ package reflector
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
-	"github.com/flyball-dev/flyball/informer/internal/identity"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/internal/misuse"
@@ -235,45 +232,4 @@ func (r *Reflector[T]) wait(ctx context.Context, d time.Duration) {
 		r.status.Interrupt() // Put it back: Run takes it.
 	case <-ctx.Done():
 	}
-}
-
-// keep returns what to keep for an object of a list.
-func (r *Reflector[T]) keep(how effect, obj T) (T, error) {
-	if identity.Missing(obj) {
-		return obj, connection.ErrNil
-	}
-	if r.position != "" { // Before the first list the cache is empty.
-		if held, found := r.held(how, identity.State(obj)); found {
-			return held, nil
-		}
-	}
-	return r.transform(obj)
-}
-
-// held returns the cached object if it is in the state s. It finds nothing for a list of the newest state, which may
-// follow a restore from backup: the server may then have given the same version to two different states.
-func (r *Reflector[T]) held(how effect, s objects.State) (obj T, found bool) {
-	if r.o.Cache == nil || how.has(newest) {
-		return obj, false
-	}
-	return r.o.Cache.Held(s)
-}
-
-// transform calls Options.Transform.
-func (r *Reflector[T]) transform(obj T) (kept T, err error) {
-	if r.o.Transform == nil {
-		return obj, nil
-	}
-	name := identity.Describe(obj)
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		} else if err == nil && identity.Missing(kept) {
-			err = errors.New("it returned nil")
-		}
-		if err != nil {
-			err = &connection.TransformError{Object: name, Err: err}
-		}
-	}()
-	return r.o.Transform(obj)
 }

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -183,6 +184,25 @@ func (r *Reflector[T]) delta(ctx context.Context, ev listwatch.Event[T]) (deltaf
 	var err error
 	d.Object, err = r.transform(ev.Object)
 	return d, err
+}
+
+// transform calls Options.Transform.
+func (r *Reflector[T]) transform(obj T) (kept T, err error) {
+	if r.o.Transform == nil {
+		return obj, nil
+	}
+	name := identity.Describe(obj)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		} else if err == nil && identity.Missing(kept) {
+			err = errors.New("it returned nil")
+		}
+		if err != nil {
+			err = &connection.TransformError{Object: name, Err: err}
+		}
+	}()
+	return r.o.Transform(obj)
 }
 
 // unverifiable reports whether the cache could not decide what to do with an event from before the position. If it

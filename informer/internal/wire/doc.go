@@ -1,6 +1,7 @@
-// Package wire decodes what an API server sends, object by object and as it comes in. It is a side room: a reader
-// of the pipeline may skip it.
+// Package wire decodes what an API server sends, one object at a time, while it arrives. A first reading of the
+// pipeline can skip it.
 //
-// Read decode.go; decode_json.go and jsonstream.go for lists in JSON; decode_protobuf.go and protostream.go for
-// lists in protobuf; frames.go for watches in either.
+// Read decode.go, one object; frames.go, the events of a watch; list.go with list_json.go and list_protobuf.go, the
+// items of a list; state.go, which reads the identity of an object without decoding it. jsonstream.go, protostream.go
+// and protobuf.go read the two encodings.
 package wire

@@ -7,26 +7,34 @@ import (
 	"fmt"
 	"io"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+
 	"github.com/flyball-dev/flyball/informer/internal/lean"
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// Frame is one event of a watch, not decoded.
+// watchBuffer is how many bytes of a watch are read at once.
+const watchBuffer = 4 << 10
+
+// Frame is one event of a watch, before its object is decoded.
 type Frame struct {
 	Kind   string
 	Object []byte
-	// json is the object when it came as JSON.
+	// json is the object, if it is JSON.
 	json lean.Value
 }
 
-// FrameReader cuts the body of a watch into frames. What it returned is valid until the next call.
+// FrameReader splits the body of a watch into frames. A frame is valid until the next call.
 type FrameReader interface {
-	// Errors: io.EOF at the end of a frame; io.ErrUnexpectedEOF within one; a [*objects.DecodeError]; the connection's.
+	// Errors: io.EOF between two frames; io.ErrUnexpectedEOF within one; a [*objects.DecodeError]; those of the
+	// connection.
 	Next() (Frame, error)
 }
 
-// NewFrameReader returns the reader for a body that begins with first. A protobuf frame begins with its length in
-// four bytes, big end first, of which the first is 0 for any frame below 16 MiB.
+// NewFrameReader returns the reader for a body whose first byte is first. A protobuf frame begins with its length, four
+// bytes in big-endian order, so its first byte is 0 if the frame is smaller than 16 MiB.
 func NewFrameReader(first byte, in io.Reader) FrameReader {
 	if first == 0 {
 		return &protobufFrames{in: in}
@@ -34,7 +42,7 @@ func NewFrameReader(first byte, in io.Reader) FrameReader {
 	return &jsonFrames{in: newJSONStream(in, watchBuffer)}
 }
 
-// jsonFrames reads JSON objects one after the other.
+// jsonFrames reads a sequence of JSON objects.
 type jsonFrames struct{ in *jsonStream }
 
 func (r *jsonFrames) Next() (f Frame, err error) {
@@ -61,7 +69,7 @@ func (r *jsonFrames) Next() (f Frame, err error) {
 	return f, nil
 }
 
-// protobufFrames reads messages WatchEvent, each behind its length.
+// protobufFrames reads a sequence of WatchEvent messages, each preceded by its length.
 type protobufFrames struct {
 	in   io.Reader
 	buf  []byte
@@ -70,7 +78,7 @@ type protobufFrames struct {
 
 func (r *protobufFrames) Next() (Frame, error) {
 	if _, err := io.ReadFull(r.in, r.head[:]); err != nil {
-		return Frame{}, err // io.EOF when not even one byte came.
+		return Frame{}, err // io.EOF if the body ended before the first byte.
 	}
 	size := binary.BigEndian.Uint32(r.head[:])
 	if size > maxFrame {
@@ -89,7 +97,8 @@ func (r *protobufFrames) Next() (Frame, error) {
 	return openEvent(r.buf)
 }
 
-// openEvent reads a message WatchEvent: 1 type, 2 a RawExtension, whose 1 is the object.
+// openEvent reads a WatchEvent message. Its field 1 is the type; field 2 is a RawExtension, whose field 1 is the
+// object.
 func openEvent(data []byte) (f Frame, err error) {
 	// Some servers wrap the event itself in an envelope.
 	if bytes.HasPrefix(data, protobufMagic) {
@@ -120,4 +129,25 @@ func openEvent(data []byte) (f Frame, err error) {
 		return f, &objects.DecodeError{What: "watch event", Err: err}
 	}
 	return f, nil
+}
+
+// Status returns the object of an ERROR event as an error.
+func (d *Decoder[T]) Status(data []byte) error {
+	var s metav1.Status
+	var err error
+	if bytes.HasPrefix(data, protobufMagic) {
+		var e envelope
+		if e, err = openEnvelope(data); err == nil {
+			err = s.Unmarshal(e.raw)
+		}
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &s)
+	}
+	if err != nil {
+		return &objects.DecodeError{What: "error response", Err: err}
+	}
+	if s.Code == 0 && s.Message == "" && s.Reason == "" {
+		return &objects.DecodeError{What: "error response", Err: errors.New("it is empty")}
+	}
+	return apierrors.FromObject(&s)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// jsonStream cuts a body into JSON values as it comes in, and keeps one at a time, of at most maxFrame bytes.
+// jsonStream splits a body into JSON values while it arrives. It holds one value at a time, of at most maxFrame bytes.
 type jsonStream struct {
 	in io.Reader
-	// buf[begin:end] has been read and not been used.
+	// buf[begin:end] was read but not consumed yet.
 	buf        []byte
 	begin, end int
 	index      lean.Index
@@ -22,9 +22,9 @@ func newJSONStream(in io.Reader, size int) *jsonStream {
 	return &jsonStream{in: in, buf: make([]byte, size)}
 }
 
-// fill reads more.
+// fill reads more bytes.
 //
-// Errors: the connection's; io.EOF only when nothing more was read.
+// Errors: those of the connection; io.EOF only if nothing more was read.
 func (s *jsonStream) fill() error {
 	switch {
 	case s.begin == s.end:
@@ -44,7 +44,7 @@ func (s *jsonStream) fill() error {
 		n, err := s.in.Read(s.buf[s.end:])
 		s.end += n
 		if n > 0 {
-			return nil // An error comes again.
+			return nil // The next Read returns the error again.
 		}
 		if err != nil {
 			return err
@@ -52,9 +52,9 @@ func (s *jsonStream) fill() error {
 	}
 }
 
-// peek returns the next character that is not space, and goes there.
+// peek skips white space and returns the next character without consuming it.
 //
-// Errors: io.EOF where the body ended in good order; the connection's.
+// Errors: io.EOF at the end of the body; those of the connection.
 func (s *jsonStream) peek() (byte, error) {
 	for {
 		for ; s.begin < s.end; s.begin++ {
@@ -70,7 +70,7 @@ func (s *jsonStream) peek() (byte, error) {
 
 // value returns the next value, valid until the next call of any method.
 //
-// Errors: io.EOF before the value; io.ErrUnexpectedEOF within it; a [*objects.DecodeError]; the connection's.
+// Errors: io.EOF before the value; io.ErrUnexpectedEOF within it; a [*objects.DecodeError]; those of the connection.
 func (s *jsonStream) value() (lean.Value, error) {
 	if _, err := s.peek(); err != nil {
 		return lean.Value{}, err
@@ -95,7 +95,7 @@ func (s *jsonStream) value() (lean.Value, error) {
 	}
 }
 
-// expect reads one of the characters, and returns which.
+// expect consumes the next character, which must be one of these, and returns it.
 func (s *jsonStream) expect(these string) (byte, error) {
 	c, err := s.peek()
 	if err != nil {

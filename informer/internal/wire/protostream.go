@@ -7,18 +7,19 @@ import (
 	"io"
 )
 
-// protoStream reads the fields of a message as they come in, and keeps one at a time.
+// protoStream reads the fields of a message while it arrives. It holds one field at a time.
 //
-// Errors of all methods: errTruncated where the body ended too early, but in good order; a brokenError where the
-// connection did.
+// Errors of all methods: errTruncated if the body ended in good order, but too early; a brokenError if the connection
+// broke.
 type protoStream struct {
 	in *bufio.Reader
-	// left is how much of the message has not been read; negative when the body ends where the message does.
+	// left is the number of unread bytes of the message; negative if the message ends where the body ends.
 	left int64
 	buf  []byte
 }
 
-// content reads what is behind a tag: if it is wanted, and of bytes, it is returned, and valid until the next call.
+// content reads the content of a field. It returns the content of a length-delimited field if wanted is true, and skips
+// all others. The bytes are valid until the next call.
 func (s *protoStream) content(wire uint8, wanted bool) ([]byte, error) {
 	switch wire {
 	case 0:
@@ -41,7 +42,7 @@ func (s *protoStream) content(wire uint8, wanted bool) ([]byte, error) {
 	return nil, fmt.Errorf("protobuf wire type %d", wire)
 }
 
-// tag reads what a field begins with; number 0 is the end of the message.
+// tag reads the tag of a field. Number 0 means the end of the message.
 func (s *protoStream) tag() (number uint64, wire uint8, err error) {
 	if s.left == 0 {
 		return 0, 0, nil
@@ -95,7 +96,7 @@ func (s *protoStream) skip(size int64) error {
 	return truncated(err)
 }
 
-// bytes reads the content of a field. A length that is a lie is believed only as far as there is content.
+// bytes reads size bytes. Its buffer grows as they arrive, so a false length does not make it allocate too much.
 func (s *protoStream) bytes(size int64) ([]byte, error) {
 	if size > maxFrame {
 		return nil, errLarge
@@ -122,22 +123,21 @@ func (s *protoStream) bytes(size int64) ([]byte, error) {
 	return s.buf, nil
 }
 
-// truncated tells a message that is too short from a connection that broke.
+// truncated returns errTruncated for the end of the body, and a brokenError for all other errors.
 func truncated(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case err == io.EOF: //nolint:errorlint // As readers return it; wrapped it is the connection's.
+	case err == io.EOF: //nolint:errorlint // Readers return it unwrapped; wrapped, it comes from the connection.
 		return errTruncated
 	}
 	return &brokenError{err}
 }
 
-// brokenError is an error of the connection, not of what came over it.
+// brokenError is an error of the connection, not of its content.
 type brokenError struct{ error }
 
-// into goes into the field whose tag was just read: what is read from now on are the fields of its message. It
-// returns how to come back.
+// into enters the message in the field whose tag was just read: the next reads return its fields. back leaves it again.
 func (s *protoStream) into() (back func(), err error) {
 	size, err := s.length()
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *protoStream) into() (back func(), err error) {
 	return func() { s.left = outer }, nil
 }
 
-// magic reads what every object that Kubernetes encodes as protobuf begins with.
+// magic skips protobufMagic.
 func (s *protoStream) magic() error {
 	_, err := s.in.Discard(len(protobufMagic))
 	return truncated(err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
@@ -13,14 +12,14 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// listJSON decodes a page item by item, as it comes in, so that nothing keeps the items of a page together in
-// memory, and one that cannot be decoded can be named.
+// listJSON decodes a page item by item, while it arrives. So the items of a page need not be in memory together, and
+// the error for an item that cannot be decoded can name it.
 func (d *Decoder[T]) listJSON(body io.Reader, o Options, each func(T, error) error) (m metav1.ListMeta, err error) {
 	in := newJSONStream(body, listBuffer)
 	if _, err := in.expect("{"); err != nil {
 		return m, readFailed(err)
 	}
-	isList := false // Whatever else a proxy says with a 200 must not pass for a list of nothing.
+	isList := false // Otherwise any JSON object that a proxy sends with status 200 would be an empty list.
 	for sep := byte('{'); ; {
 		if sep, err = in.member(sep, func(name string) error {
 			if name == "items" {
@@ -55,8 +54,8 @@ func (d *Decoder[T]) listJSON(body io.Reader, o Options, each func(T, error) err
 	}
 }
 
-// member reads a member of the object under way, whose value is read by f, and returns what stands behind it;
-// before is what stood before it.
+// member reads one member of a JSON object. f reads its value. before is the character in front of the member; member
+// returns the one behind it.
 func (s *jsonStream) member(before byte, f func(name string) error) (after byte, err error) {
 	if c, err := s.peek(); err != nil {
 		return 0, readFailed(err)
@@ -90,7 +89,7 @@ func fromJSON(v lean.Value, into any) error {
 	return nil
 }
 
-// itemsJSON decodes the items of a page. Some servers send null for none.
+// itemsJSON decodes the items of a page. Some servers send null for an empty list.
 func (d *Decoder[T]) itemsJSON(in *jsonStream, o Options, each func(T, error) error) error {
 	if c, err := in.expect("[n"); err != nil {
 		return readFailed(err)
@@ -127,31 +126,7 @@ func (d *Decoder[T]) itemsJSON(in *jsonStream, o Options, each func(T, error) er
 	}
 }
 
-// stateJSON reads which state of which object it is, without decoding it.
-func stateJSON(item lean.Value) (s objects.State) {
-	item.Members(func(key []byte, v lean.Value) bool {
-		if string(key) != "metadata" {
-			return true
-		}
-		v.Members(func(key []byte, v lean.Value) bool {
-			switch string(key) {
-			case "namespace":
-				s.Namespace = v.Text()
-			case "name":
-				s.Name = v.Text()
-			case "uid":
-				s.UID = v.Text()
-			case "resourceVersion":
-				s.ResourceVersion = v.Text()
-			}
-			return true
-		})
-		return false
-	})
-	return s
-}
-
-// readFailed tells a list that makes no sense from one that did not come to its end.
+// readFailed returns a [*objects.DecodeError] as it is, and any other error as one of a list that was cut off.
 func readFailed(err error) error {
 	var malformed *objects.DecodeError
 	switch {
@@ -163,16 +138,4 @@ func readFailed(err error) error {
 		err = io.ErrUnexpectedEOF
 	}
 	return fmt.Errorf("read the list: %w", err)
-}
-
-// expectList is expect for the kind of a list.
-func (d *Decoder[T]) expectList(kind string) error {
-	item, isList := strings.CutSuffix(kind, "List")
-	if !isList && kind != "" {
-		return &objects.DecodeError{What: "list", Err: fmt.Errorf("the server sent a %s", kind)}
-	}
-	if item == "" {
-		return nil // "List" or nothing: says nothing about the items.
-	}
-	return d.expect(item)
 }
