@@ -1,8 +1,8 @@
-// Package informer keeps a local, indexed copy of the objects of an API resource, and tells handlers what changes
-// in it.
+// Package informer keeps a local, indexed copy of the objects of an API resource, and calls handlers when the copy
+// changes.
 //
-// It is the first half of a controller: what the cluster looks like. The second half, which key to work on next, is the
-// workqueue; the two meet in an event handler that turns a change into a key.
+// It is the first half of a controller: what the cluster looks like. The second half is the workqueue: which key to
+// work on next. The two meet in an event handler that turns a change into a key.
 //
 // # The pipeline
 //
@@ -14,70 +14,76 @@
 //	                                                                            ▲                             Handler
 //	                                                             Get, List, ByIndex, All, AllByIndex
 //
-// Each stage is a folder; read them in that order. A ListerWatcher speaks to the server. The Reflector is a state
-// machine that keeps listing and watching whatever the server does. It appends what it learns to the DeltaFIFO, an
-// ordered log. One goroutine takes everything queued in one step and applies it to the Indexer as one transaction.
-// What really changed comes out as an immutable batch, which every [Handler] reads with a cursor of its own.
+// Each stage is a folder; read them in that order. A ListerWatcher talks to the server. The Reflector is a state
+// machine that keeps listing and watching, whatever the server does. It appends what it receives to the DeltaFIFO, an
+// ordered log. One goroutine takes everything queued in one step and applies it to the Indexer as one transaction. The
+// real changes come out as an immutable batch, which every [Handler] reads with a cursor of its own.
 //
 // This folder joins the stages. Read it in this order:
 //
-//   - informer.go: what a user of a cache can do with it.
-//   - sharedinformer.go: the stages joined, and the one loop that applies batches.
-//   - sync.go: waiting for the first list; health.go: how an informer stands with its server, and what it did.
-//   - factory.go and start.go: one informer for all that ask for the same objects.
+//   - informer.go: what users can do with a cache.
+//   - sharedinformer.go: the stages joined, and the loop that applies batches.
+//   - sync.go: waiting for the first list; health.go: the state of an informer, and its counters.
+//   - factory.go and start.go: one informer for all callers that ask for the same objects.
 //   - identity.go: which informers hold the same objects.
-//   - view.go: the cache of a factory by Go type.
-//   - names.go: the names of other packages that users meet.
+//   - view.go: a factory's cache by Go type.
+//   - names.go: second names for types of other packages.
 //   - cache.go: what a factory offers to package writes: its caches, their batches, and a new list.
 //
-// Beside the path lie internal/mutation, which names the handler that changes a cached object, and internal/lean, which
-// decodes with little memory.
+// A first reading can skip internal/mutation, which finds handlers that modify cached objects, and internal/lean, which
+// decodes objects into little memory.
 //
 // # The way of an object
 //
-// From a watch frame to the handler that queues the object's key, the files that are entered:
+// An object passes these files from a watch frame to syncHandler, which calls the reconciler:
 //
-//  1. informer/listwatch/rest.go: the body of the response
-//  2. informer/internal/wire/frames.go: one frame of it
-//  3. informer/internal/wire/decode.go: the object in the frame
-//  4. informer/internal/wire/decode_protobuf.go or decode_json.go, which hand over to informer/internal/lean
-//  5. informer/reflector/watch.go: the event becomes a delta
-//  6. informer/deltafifo/deltafifo.go: the delta waits in the log
-//  7. informer/sharedinformer.go: the consumer takes the batch
-//  8. informer/indexer/apply.go: the batch becomes changes of the cache
-//  9. informer/indexer/index.go: the object is put into its buckets
-//  10. informer/internal/fanout/fanout.go: the changes join the log of the handlers
-//  11. informer/internal/fanout/listener.go: the handler is called
+//  1. informer/listwatch/rest.go: the body of the response is read
+//  2. informer/internal/wire/frames.go: the body is split into frames
+//  3. informer/internal/wire/decode.go: the object in a frame is decoded (by internal/lean, unless that is turned off)
+//  4. informer/reflector/watch.go: the event becomes a delta
+//  5. informer/deltafifo/deltafifo.go: the delta waits in the log
+//  6. informer/sharedinformer.go: the consumer takes the batch
+//  7. informer/indexer/apply.go: the batch becomes changes of the cache
+//  8. informer/indexer/index.go: the object is put into its buckets
+//  9. informer/view.go: index functions and handlers of a Go type are called
+//  10. informer/internal/fanout/fanout.go: the changes wait in the log of the handlers
+//  11. reconcile/source/kind.go: the handler of a controller gets the event
+//  12. reconcile/handler/handler.go: the event becomes keys
+//  13. reconcile/internal/feed/intake.go: the keys get the event as their cause
+//  14. reconcile/engine.go: the controller counts the keys
+//  15. workqueue/add.go: the options of an add
+//  16. workqueue/queue.go: a key waits until a worker takes it
+//  17. reconcile/worker.go: processNextWorkItem calls syncHandler
 //
-// From there on: package reconcile, whose handler adds the key to the workqueue, and whose worker calls the reconciler.
+// TestWayOfAnObject in package reconcile compares this list with real call stacks.
 //
 // # What is promised
 //
-//   - Per object, a handler sees states in the order the server had them. States may be left out (a cut watch hides
-//     what happened meanwhile), never reordered, never repeated.
-//   - The cache holds a state before any handler hears of it.
-//   - A handler is called by one goroutine at a time. Handlers never wait for one another, nor does the cache for them.
-//   - An object deleted and created again under its name is a delete and an add, also when a relist shows only the
-//     result: identity is the UID.
+//   - A handler sees the states of one object in the server's order. States may be left out, because a watch that was
+//     cut off hides what happened meanwhile. They are never reordered or repeated.
+//   - The cache holds a state before any handler is called for it.
+//   - One goroutine at a time calls a handler. Handlers never wait for one another, nor does the cache for them.
+//   - An object that is deleted and created again under its name is a delete and an add, even if only a relist shows
+//     the result: the UID identifies an object.
 //   - The watermark ([Informer].ResourceVersion) is the resource version up to which the cache is complete. It never
-//     moves backwards, except when the server's own history went back, or another server took its place; that is a
-//     rebuild of all caches of a factory, and it is logged and counted.
-//   - Nothing is dropped unnoticed. An object that cannot be decoded stays in the cache in its last readable state,
-//     and shows in Health, Stats and the log for as long as that is so; all others go on. One that cannot be
-//     transformed, or an answer that makes no sense at all, stops the watermark and shows in Health until a list
+//     moves backwards, unless the server's own history went back or another server took its place. All caches of a
+//     factory are then rebuilt, which is logged and counted.
+//   - Nothing is dropped silently. An object that cannot be decoded stays in the cache in its last readable state,
+//     and Health, Stats and the log show it until it is readable again; all other objects go on. An object that
+//     cannot be transformed, or an answer that is not valid, stops the watermark, and Health shows it until a list
 //     succeeds.
 //
 // # What is not promised
 //
 //   - An order between different objects.
-//   - That every state is seen: a handler too slow for the rate of changes gets the newest state of each object, not
-//     all states in between. See [HandlerOptions].
-//   - That an object read from the cache may be changed: it is shared with everybody. Copy it first. With the
-//     environment variable KUBE_CACHE_MUTATION_DETECTOR=true, as with client-go, informers log who did not.
+//   - That a handler sees every state. A handler that is too slow gets the newest state of each object, not all
+//     states in between; see [HandlerOptions].
+//   - That a program may modify an object from the cache. It is shared, so copy it first. With the environment
+//     variable KUBE_CACHE_MUTATION_DETECTOR=true, as with client-go, informers log which handler did not.
 //
 // # Concurrency
 //
-// An idle informer runs two goroutines: the reflector's, blocked on the response body, and the consumer's of the
-// DeltaFIFO. A handler has a goroutine only while it has something to deliver. Constructors start nothing; Run
-// blocks until all that it started has ended.
+// An idle informer runs two goroutines: the reflector's, blocked on the response body, and the consumer of the
+// DeltaFIFO. A handler has a goroutine only while it has something to deliver. Constructors start nothing. Run blocks
+// until everything that it started has ended.
 package informer
