@@ -52,7 +52,7 @@ type write struct {
 	patch Patch
 }
 
-// write sends w: it encodes the body, and the server's answer replaces it.
+// write encodes and sends w. The server's answer replaces the body.
 func (c *Cluster) write(ctx context.Context, w write, o WriteOptions) error {
 	k, err := kinds.Of(c.o.Scheme, w.obj)
 	if err != nil {
@@ -80,7 +80,8 @@ func (c *Cluster) write(ctx context.Context, w write, o WriteOptions) error {
 	return c.server.Exchange(ctx, r, bodyKind, w.body)
 }
 
-// check refuses what would go to another path than meant, or would leave less of the object than there was.
+// check refuses a write without a name, which would go to the path of the collection, and a write of metadata, which
+// would remove the rest of the object.
 func (w write) check(k kinds.Kind) error {
 	if w.verb == http.MethodPatch && misuse.IsNil(w.patch) {
 		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom returns one", k.GVK.Kind,
