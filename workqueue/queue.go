@@ -19,7 +19,17 @@ import (
 //
 // Source: the algorithm is that of client-go v0.37.2 util/workqueue/queue.go; docs/divergence.md lists the differences.
 type Queue[K comparable] struct {
-	// mu guards the fields down to retries.
+	limiter   RateLimiter[K]
+	metrics   Metrics
+	keepsTime bool
+	maxCauses int
+	// group names the group of a key; nil if the Order has no groups. It is the user's code, so it is called without
+	// the lock.
+	group func(key K) string
+	// start is the origin of the queue's clock; see now.
+	start time.Time
+
+	// mu guards everything below.
 	mu combining.Mutex[add[K]]
 
 	// The algorithm is three sets of keys: ready, dirty and processing.
@@ -46,18 +56,6 @@ type Queue[K comparable] struct {
 	spare []*run[K]
 	// adds and retries are counted for Stats.
 	adds, retries uint64
-
-	// The fields below do not change after New.
-
-	limiter   RateLimiter[K]
-	metrics   Metrics
-	keepsTime bool
-	maxCauses int
-	// group names the group of a key; nil if the Order has no groups. It is the user's code, so it is called without
-	// the lock.
-	group func(key K) string
-	// start is the origin of the queue's clock; see now.
-	start time.Time
 }
 
 // Add makes the key ready. If the key is being processed, it becomes ready again as soon as it is done. Add cancels the
@@ -176,7 +174,6 @@ func (q *Queue[K]) doneLocked(key K) (worked time.Duration) {
 // New returns an empty queue. It starts no goroutine.
 func New[K comparable](o Options[K]) *Queue[K] {
 	q := &Queue[K]{
-		ready:     newReady(o.Order),
 		entries:   newTable[K](),
 		limiter:   o.RateLimiter,
 		keepsTime: o.QueueingTime || o.Metrics != nil || o.Order != nil,
@@ -185,6 +182,10 @@ func New[K comparable](o Options[K]) *Queue[K] {
 	}
 	q.mu.Do = q.addLocked
 	q.delayed = delays{heap: delayheap.New(q.placeDelay), fires: never}
+	if o.Order != nil {
+		q.ready.order = o.Order.ready
+	}
+	q.ready.limits, _ = q.ready.order.(order.Limiter[K])
 	if groups, ok := q.ready.order.(order.Grouper[K]); ok {
 		q.group = groups.GroupOf()
 	}

@@ -6,22 +6,13 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
-// ready is the set of keys that wait for a worker. The queue's Order decides which of them is handed out next; without
-// one, they are in lanes.
+// ready is the set of keys that wait for a worker.
 type ready[K comparable] struct {
-	lanes lanes[K]
+	// order is the queue's Order, which holds the keys; nil if the queue has none. Then they are in lanes.
 	order order.Order[K]
+	lanes lanes[K]
 	// limits is order if that has concurrency limits; otherwise nil.
 	limits order.Limiter[K]
-}
-
-func newReady[K comparable](o *Order[K]) ready[K] {
-	r := ready[K]{}
-	if o != nil {
-		r.order = o.ready
-	}
-	r.limits, _ = r.order.(order.Limiter[K])
-	return r
 }
 
 func (r *ready[K]) push(e handle[K]) {
