@@ -51,8 +51,8 @@ type Stats struct {
 	Duplicates, Outdated int64
 	// Errors counts failed lists and watches.
 	Errors int64
-	// RelistReasons splits Relists by the failure that led to them: "expired", "ahead", "server error", "refused",
-	// "malformed", "unverifiable" and others. A failed list can itself be the reason. The sum is Relists.
+	// RelistReasons splits Relists by the failure that led to them: "expired", "version ahead", "server error",
+	// "refused", "malformed", "unverifiable" and others. A failed list can itself be the reason. The sum is Relists.
 	RelistReasons map[string]int64
 	// Bytes counts the decompressed bytes read from the server; 0 if the ListerWatcher does not count them.
 	Bytes int64

@@ -8,18 +8,18 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// collector describes and collects all metrics of a set of informers.
+// collector collects the metrics of a set of informers.
 type collector struct {
 	source func() map[string]informer.Stats
 }
 
-// NewCollector returns a collector of what source returns at the time: the statistics of informers by the name of
-// what they hold. [informer.Factory].Stats is a source.
+// NewCollector returns a collector that calls source at each scrape. source returns the statistics of informers by the
+// name of their resource, as [informer.Factory].Stats does.
 //
-// Everything is labelled by resource, handlers' metrics by handler too. informer_queued_items,
+// All metrics have the label resource, and those of handlers also the label handler. informer_queued_items,
 // informer_processing_latency_seconds and informer_store_resource_version have the names and meanings of client-go's.
 //
-// Concurrency: source is called by each collection, perhaps several at once.
+// Concurrency: source may be called by several scrapes at the same time.
 func NewCollector(source func() map[string]informer.Stats) prometheus.Collector {
 	return collector{source}
 }
@@ -29,44 +29,48 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	lists      = desc("informer_lists_total", "Lists begun.")
-	watches    = desc("informer_watches_total", "Watches begun.")
-	events     = desc("informer_events_total", "Watch events of objects.")
-	bookmarks  = desc("informer_bookmarks_total", "Bookmarks.")
-	failures   = desc("informer_errors_total", "Lists and watches that failed.")
-	read       = desc("informer_read_bytes_total", "Bytes read from the server, decompressed.")
-	heard      = desc("informer_last_event_timestamp_seconds", "When the server was last heard of.")
-	rebuilds   = desc("informer_rebuilds_total", "Caches taken back because the server's history went back.")
-	duplicates = desc("informer_duplicate_events_total", "Events that told nothing new.")
-	outdated   = desc("informer_outdated_events_total", "Events from before what the cache held.")
-	queued     = desc("informer_queued_items", "Deltas that were learnt and that the cache does not show yet.")
-	batches    = desc("informer_batches_total", "Transactions of the cache.")
-	objects    = desc("informer_objects", "Objects in the cache.")
+	lists     = desc("informer_lists_total", "Total number of lists that were started.")
+	watches   = desc("informer_watches_total", "Total number of watches that were started.")
+	events    = desc("informer_events_total", "Total number of watch events, without bookmarks.")
+	bookmarks = desc("informer_bookmarks_total", "Total number of bookmarks.")
+	failures  = desc("informer_errors_total", "Total number of lists and watches that failed.")
+	read      = desc("informer_read_bytes_total", "Total number of bytes read from the server, decompressed.")
+	lastEvent = desc("informer_last_event_timestamp_seconds", "Unix time of the last data from the server.")
+	rebuilds  = desc("informer_rebuilds_total",
+		"Total number of times that the cache was rebuilt because the server's history went back.")
+	duplicates = desc("informer_duplicate_events_total", "Total number of events that changed nothing.")
+	outdated   = desc("informer_outdated_events_total",
+		"Total number of events with an earlier resource version than the cached one.")
+	queued     = desc("informer_queued_items", "Current number of deltas that the cache does not have yet.")
+	batches    = desc("informer_batches_total", "Total number of batches of deltas that were applied to the cache.")
+	objects    = desc("informer_objects", "Current number of objects in the cache.")
 	unreadable = desc("informer_unreadable_objects",
-		"Objects that could not be decoded: the cache keeps their last readable state.")
-	unindexed = desc("informer_unindexed_objects", "Objects that an index function failed on.")
+		"Current number of objects that could not be decoded; the cache has their last readable state.")
+	unindexed = desc("informer_unindexed_objects", "Current number of objects for which an index function fails.")
 	versions  = desc("informer_store_resource_version",
-		"The last 15 digits of the resource version up to which the cache is complete.")
-	delivered = desc("informer_handler_notifications_total", "Calls of a handler.", "handler")
-	pending   = desc("informer_handler_pending", "Notifications a handler has not been given yet.", "handler")
-	merged    = desc("informer_handler_merged_total", "Notifications that later ones took the place of.", "handler")
-	panics    = desc("informer_handler_panics_total", "Calls of a handler that panicked.", "handler")
-	busy      = desc("informer_handler_busy_seconds_total", "Time spent in calls of a handler.", "handler")
-	running   = desc("informer_handler_running_seconds",
-		"How long the run of calls that is under way has lasted; a handler that is stuck shows here.", "handler")
-	relists    = desc("informer_relists_total", "Lists after the first complete one, by what led to them.", "reason")
+		"Last 15 digits of the resource version up to which the cache is complete.")
+	delivered = desc("informer_handler_notifications_total", "Total number of calls of a handler.", "handler")
+	pending   = desc("informer_handler_pending", "Current number of notifications that wait for a handler.", "handler")
+	merged    = desc("informer_handler_merged_total",
+		"Total number of notifications that were merged into later ones because the handler was behind.", "handler")
+	panics  = desc("informer_handler_panics_total", "Total number of calls of a handler that panicked.", "handler")
+	busy    = desc("informer_handler_busy_seconds_total", "Total time spent in calls of a handler.", "handler")
+	running = desc("informer_handler_running_seconds",
+		"Duration of the calls of a handler that are in progress; it grows while a handler is stuck.", "handler")
+	relists = desc("informer_relists_total", "Total number of lists after the first complete one, by reason.",
+		"reason")
 	processing = desc("informer_processing_latency_seconds",
-		"How long transactions of the cache took, the hand-over to handlers included.")
+		"Duration of applying a batch to the cache and passing it to handlers.")
 )
 
-func lastEvent(s *informer.Stats) float64 {
+func lastEventTime(s *informer.Stats) float64 {
 	if s.LastEvent.IsZero() {
 		return 0
 	}
 	return float64(s.LastEvent.UnixMilli()) / 1000
 }
 
-// version is what fits of a resource version into a float without loss.
+// version returns the last digits of the resource version, as many as a float can hold exactly.
 //
 // Source: storeResourceVersion in k8s.io/client-go/tools/cache v0.37.2.
 func version(s *informer.Stats) float64 {
@@ -81,10 +85,10 @@ func version(s *informer.Stats) float64 {
 	return float64(n)
 }
 
-// Describe is described at [prometheus.Collector].
+// Describe implements [prometheus.Collector].
 func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
-// Collect is described at [prometheus.Collector].
+// Collect implements [prometheus.Collector].
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
@@ -99,7 +103,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		counter(bookmarks, float64(s.Bookmarks), name)
 		counter(failures, float64(s.Errors), name)
 		counter(read, float64(s.Bytes), name)
-		gauge(heard, lastEvent(&s), name)
+		gauge(lastEvent, lastEventTime(&s), name)
 		counter(rebuilds, float64(s.Rebuilds), name)
 		counter(duplicates, float64(s.Duplicates), name)
 		counter(outdated, float64(s.Outdated), name)

@@ -43,10 +43,10 @@ func TestCollectorFollowsTheInformers(t *testing.T) {
 	}
 	c := metrics.NewCollector(func() map[string]informer.Stats { return stats })
 	want := `
-# HELP informer_handler_pending Notifications a handler has not been given yet.
+# HELP informer_handler_pending Current number of notifications that wait for a handler.
 # TYPE informer_handler_pending gauge
 informer_handler_pending{handler="h",resource="pods"} 5
-# HELP informer_relists_total Lists after the first complete one, by what led to them.
+# HELP informer_relists_total Total number of lists after the first complete one, by reason.
 # TYPE informer_relists_total counter
 informer_relists_total{reason="expired",resource="pods"} 2
 `

@@ -94,13 +94,13 @@ var (
 	activeWorkers = newFamily("controller_runtime_active_workers", "Number of currently used workers per controller",
 		"controller")
 	sourceEvents = newFamily("controller_source_events_total",
-		"Total number of changes that sources turned into keys", "controller")
+		"Total number of events that sources turned into keys", "controller")
 	reconcileHung = newFamily("controller_reconcile_hung_total",
-		"Total number of reconciliations that took longer than they may", "controller")
+		"Total number of reconciliations that took longer than HungAfter", "controller")
 	reconcileStale = newFamily("controller_reconcile_stale_total",
-		"Total number of reconciliations put off because the cache was behind a write of this process", "controller")
+		"Total number of reconciliations postponed because the cache was behind a write of this process", "controller")
 	reconcileDrops = newFamily("controller_reconcile_dropped_total",
-		"Total number of keys given up until they are added again", "controller")
+		"Total number of keys that were given up until they are added again", "controller")
 	reconcileTimes = newFamily("controller_runtime_reconcile_time_seconds",
 		"Length of time per reconciliation per controller", "controller")
 	heldKeys = newFamily("controller_held_keys", "Current number of keys that wait for this process to lead",
@@ -132,13 +132,13 @@ func collectController(out chan<- prometheus.Metric, name string, s reconcile.St
 // The metrics of the read-your-own-writes client.
 var (
 	clientWaits = newFamily("client_own_write_waits_total",
-		"Total number of cached reads that waited for an own write to show")
+		"Total number of cached reads that waited for an own write to appear in the cache")
 	clientWaited = newFamily("client_own_write_wait_seconds_total",
-		"Total time that cached reads waited for own writes to show")
+		"Total time that cached reads waited for own writes to appear in the cache")
 	clientStale = newFamily("client_stale_reads_total",
-		"Total number of cached reads that gave up waiting for an own write")
+		"Total number of cached reads that failed because an own write did not appear in time")
 	clientPending = newFamily("client_own_writes_pending",
-		"Current number of own writes that a cache has not shown, by whether their outcome is known", "outcome")
+		"Current number of own writes that are not in the cache yet, by whether their outcome is known", "outcome")
 )
 
 func collectClient(out chan<- prometheus.Metric, s client.Stats) {
@@ -163,7 +163,7 @@ var (
 
 // The metrics of the event sender.
 var (
-	eventsTotal  = newFamily("events_total", "Total number of recorded events by what became of them", "result")
+	eventsTotal  = newFamily("events_total", "Total number of recorded events by outcome", "result")
 	eventsQueued = newFamily("events_queued", "Current number of events that wait to be sent")
 )
 
@@ -172,7 +172,7 @@ func collectEvents(out chan<- prometheus.Metric, s events.Stats) {
 	for result, n := range map[string]int{
 		"sent": s.Sent, "filtered": s.Filtered, "rejected": s.Rejected, "givenUp": s.GivenUp,
 		"overflowed": s.Overflowed,
-		"invalid":    s.Invalid, "late": s.Late, "undelivered": s.Undelivered,
+		"invalid":    s.Invalid, "afterStop": s.Late, "undelivered": s.Undelivered,
 	} {
 		eventsTotal.counter(out, float64(n), result)
 	}

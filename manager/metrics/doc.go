@@ -8,8 +8,8 @@
 //
 //	workqueue_*           name        depth, adds, retries, durations, unfinished work
 //	informer_*            resource    objects in the cache, events, lists, watches, errors, handlers that are behind
-//	controller_runtime_*  controller  reconciles by result, errors, panics, workers at work
+//	controller_runtime_*  controller  reconciles by result, errors, panics, busy workers
 //	leader_election_*     name        1 while this process leads
 //	client_*              outcome     reads that waited for own writes, and own writes not in the cache yet
-//	events_*              result      what became of recorded events
+//	events_*              result      recorded events by outcome
 package metrics

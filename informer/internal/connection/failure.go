@@ -57,8 +57,8 @@ const (
 
 func (f Failure) String() string {
 	return [...]string{
-		"closed", "closed early", "silent", "broken", "expired", "ahead", "server error", "busy", "refused", "past",
-		"unverifiable", "endless", "history", "malformed",
+		"closed", "closed early", "silent", "broken", "expired", "version ahead", "server error", "busy", "refused",
+		"earlier version", "unverifiable", "incomplete list", "history ended", "malformed",
 	}[f]
 }
 
