@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
@@ -64,7 +63,7 @@ func New(config *rest.Config, o Options) (manager.Runnable, error) {
 		c.parts = append(c.parts, part{"events", broadcaster.Run}, part{"garbage collector", gc.Run})
 	}
 	if !o.NoNamespaces {
-		controller, err := newNamespaces(namespaces.Config{Client: live, Server: config}, factory)
+		controller, err := namespaces.New(live, config, factory)
 		if err != nil {
 			return nil, err
 		}
@@ -83,23 +82,11 @@ func New(config *rest.Config, o Options) (manager.Runnable, error) {
 
 // AddNamespaces adds the controller of namespaces to a manager.
 func AddNamespaces(m *manager.Manager) error {
-	controller, err := newNamespaces(namespaces.Config{Client: m.GetClient(), Server: m.GetConfig()}, m.Informers())
+	controller, err := namespaces.New(m.GetClient(), m.GetConfig(), m.Informers())
 	if err != nil {
 		return err
 	}
 	return m.Add(controller)
-}
-
-// newNamespaces completes config with informers of factory.
-func newNamespaces(config namespaces.Config, factory *informer.Factory) (*namespaces.Controller, error) {
-	var errs [3]error
-	config.Namespaces, errs[0] = informer.For[*corev1.Namespace](factory)
-	config.ServiceAccounts, errs[1] = informer.For[*corev1.ServiceAccount](factory)
-	config.Pods, errs[2] = informer.For[*corev1.Pod](factory)
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, err
-	}
-	return namespaces.New(config, namespaces.Options{})
 }
 
 // Run implements [manager.Runnable].

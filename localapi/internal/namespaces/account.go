@@ -2,7 +2,6 @@ package namespaces
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,27 +29,25 @@ func deletedAccounts() handler.EventHandler[*corev1.ServiceAccount, reconcile.Re
 	}
 }
 
-// reconcileAccounts creates the service accounts that an active namespace lacks.
+// defaultAccount is the service account that every namespace has.
+const defaultAccount = "default"
+
+// reconcileAccounts creates the service account of an active namespace that lacks it.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/serviceaccount/serviceaccounts_controller.go, syncNamespace.
 func (c *Controller) reconcileAccounts(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
-	ns, found := c.config.Namespaces.Get("", key.Name)
+	ns, found := c.namespaces.Get("", key.Name)
 	if !found || ns.Status.Phase != corev1.NamespaceActive {
 		return reconcile.Result{}, nil
 	}
-	var errs []error
-	for _, name := range c.options.ServiceAccounts {
-		if _, found := c.config.ServiceAccounts.Get(ns.Name, name); found {
-			continue
-		}
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns.Name}}
-		err := c.config.Client.Create(ctx, account)
-		if apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			continue // the cache is behind
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("create service account %q: %w", name, err))
-		}
+	if _, found := c.accounts.Get(ns.Name, defaultAccount); found {
+		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, errors.Join(errs...)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: defaultAccount, Namespace: ns.Name}}
+	err := c.client.Create(ctx, account)
+	if err != nil && !apierrors.IsAlreadyExists(err) && // the cache may be behind
+		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return reconcile.Result{}, fmt.Errorf("create service account %q: %w", defaultAccount, err)
+	}
+	return reconcile.Result{}, nil
 }

@@ -240,7 +240,7 @@ func countFinalizers(items []metav1.PartialObjectMetadata) map[string]int {
 // estimateGracefulTerminationForPods.
 func (c *Controller) podsGrace(ctx context.Context, namespace string) (time.Duration, error) {
 	var list corev1.PodList
-	if err := c.config.Client.List(ctx, &list, client.InNamespace(namespace), client.Live); err != nil {
+	if err := c.client.List(ctx, &list, client.InNamespace(namespace), client.Live); err != nil {
 		return 0, err
 	}
 	var longest int64

@@ -42,8 +42,8 @@ func (c *Controller) lastPods() handler.EventHandler[*corev1.Pod, reconcile.Requ
 	return handler.EventHandler[*corev1.Pod, reconcile.Request]{
 		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.Pod], q reconcile.Enqueuer[reconcile.Request]) {
 			name := d.Object.Namespace
-			ns, found := c.config.Namespaces.Get("", name)
-			if found && ns.DeletionTimestamp != nil && len(c.config.Pods.List(name, nil)) == 0 {
+			ns, found := c.namespaces.Get("", name)
+			if found && ns.DeletionTimestamp != nil && len(c.pods.List(name, nil)) == 0 {
 				q.Add(requestFor(name))
 			}
 		},
@@ -51,14 +51,15 @@ func (c *Controller) lastPods() handler.EventHandler[*corev1.Pod, reconcile.Requ
 }
 
 // reconcileDeletion makes one pass over a namespace's deletion. It deletes the content, reports what is left, and
-// removes the finalizer if nothing is left.
+// removes the finalizer if nothing is left. kube-controller-manager first waits 5 s, because another API server that
+// shares the store may accept new content for a moment after the deletion. Here no server shares a tenant's objects.
 //
 // A conflict ends the pass: the event of the conflicting change will start another.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, Delete.
 func (c *Controller) reconcileDeletion(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	ns := &corev1.Namespace{}
-	err := c.config.Client.Get(ctx, key.NamespacedName, ns, client.Live)
+	err := c.client.Get(ctx, key.NamespacedName, ns, client.Live)
 	if apierrors.IsNotFound(err) {
 		return reconcile.Result{}, nil
 	}
@@ -67,9 +68,6 @@ func (c *Controller) reconcileDeletion(ctx context.Context, key reconcile.Reques
 	}
 	if ns.DeletionTimestamp == nil || len(ns.Spec.Finalizers) == 0 {
 		return reconcile.Result{}, nil
-	}
-	if wait := c.options.DeletionDelay - time.Since(ns.DeletionTimestamp.Time); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if marked, err := c.markTerminating(ctx, ns); !marked {
 		return reconcile.Result{}, err
@@ -95,7 +93,7 @@ func (c *Controller) markTerminating(ctx context.Context, ns *corev1.Namespace) 
 		return true, nil
 	}
 	ns.Status.Phase = corev1.NamespaceTerminating
-	err := c.config.Client.Status().Update(ctx, ns)
+	err := c.client.Status().Update(ctx, ns)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return false, nil
@@ -110,7 +108,7 @@ func (c *Controller) report(ctx context.Context, ns *corev1.Namespace, found con
 	if !setConditions(&ns.Status, found.conditions(), metav1.Now()) {
 		return
 	}
-	if err := c.config.Client.Status().Update(ctx, ns); err != nil {
+	if err := c.client.Status().Update(ctx, ns); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot update the conditions of the namespace", "namespace", ns.Name)
 	}
 }
@@ -120,7 +118,7 @@ func (c *Controller) report(ctx context.Context, ns *corev1.Namespace, found con
 func (c *Controller) finalize(ctx context.Context, ns *corev1.Namespace) error {
 	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers,
 		func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
-	err := c.config.Client.SubResource("finalize").Update(ctx, ns)
+	err := c.client.SubResource("finalize").Update(ctx, ns)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil

@@ -2,14 +2,14 @@
 // service account, and a deleted one is emptied before it goes. An API server alone does neither: there, a deleted
 // namespace stays Terminating for ever.
 //
-//	Namespaces, ServiceAccounts ─▶ account loop:  active     ─▶ create the accounts that are missing
+//	Namespaces, ServiceAccounts ─▶ account loop:  active     ─▶ create the account if it is missing
 //	Namespaces, Pods            ─▶ deletion loop: terminating ─▶ delete all pods, wait for them
 //	                                                          ─▶ delete the rest, resource by resource
 //	                                                          ─▶ report in the conditions what is left, come back
 //	                                                          ─▶ nothing left: remove the finalizer "kubernetes"
 //
 // The loops do the work of kube-controller-manager's namespace-controller and serviceaccount-controller, on this
-// module's framework, and work on any API server. Each can be switched off.
+// module's framework, and work on any API server.
 //
 // Files: account.go and deletion.go are the loops. content.go deletes the objects of one resource in a namespace.
 // condition.go is the pure part, the conditions that report progress.

@@ -33,11 +33,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	config := namespaces.Config{Client: c, Server: server.RESTConfig()}
-	config.Namespaces, _ = informer.For[*corev1.Namespace](factory)
-	config.ServiceAccounts, _ = informer.For[*corev1.ServiceAccount](factory)
-	config.Pods, _ = informer.For[*corev1.Pod](factory)
-	controller, err := namespaces.New(config, namespaces.Options{})
+	controller, err := namespaces.New(c, server.RESTConfig(), factory)
 	if err != nil {
 		fmt.Println(err)
 		return

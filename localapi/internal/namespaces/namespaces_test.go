@@ -34,7 +34,7 @@ type cluster struct {
 }
 
 // inCluster runs f in a bubble with a server that g disturbs.
-func inCluster(t *testing.T, o namespaces.Options, g gate.Gate, f func(c *cluster)) {
+func inCluster(t *testing.T, g gate.Gate, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &audit.Log{}
 		server, err := localapi.New(localapi.Options{Audit: log, Gate: g})
@@ -49,14 +49,7 @@ func inCluster(t *testing.T, o namespaces.Options, g gate.Gate, f func(c *cluste
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := namespaces.Config{
-			Client:          writer,
-			Server:          server.RESTConfig(),
-			Namespaces:      informerFor[*corev1.Namespace](t, factory),
-			ServiceAccounts: informerFor[*corev1.ServiceAccount](t, factory),
-			Pods:            informerFor[*corev1.Pod](t, factory),
-		}
-		controller, err := namespaces.New(config, o)
+		controller, err := namespaces.New(writer, server.RESTConfig(), factory)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,15 +72,6 @@ func inCluster(t *testing.T, o namespaces.Options, g gate.Gate, f func(c *cluste
 			t.Errorf("close: %v", err)
 		}
 	})
-}
-
-func informerFor[T informer.Object](t *testing.T, f *informer.Factory) informer.Informer[T] {
-	t.Helper()
-	inf, err := informer.For[T](f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inf
 }
 
 func (c *cluster) must(err error) {
@@ -174,7 +158,7 @@ func (c *cluster) remove(namespace, name string) {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/serviceaccount/serviceaccounts_controller.go.
 func TestServiceAccounts(t *testing.T) {
-	inCluster(t, namespaces.Options{ServiceAccounts: []string{"default", "build"}}, nil, func(c *cluster) {
+	inCluster(t, nil, func(c *cluster) {
 		accounts := func() (names []string) {
 			list, err := c.client.CoreV1().ServiceAccounts("").List(c.ctx, metav1.ListOptions{})
 			c.must(err)
@@ -184,29 +168,29 @@ func TestServiceAccounts(t *testing.T) {
 			slices.Sort(names)
 			return names
 		}
-		if got := accounts(); len(got) != 8 || got[0] != "default/build" || got[1] != "default/default" {
+		if got := accounts(); len(got) != 4 || got[0] != "default/default" {
 			t.Errorf("at the start: %v", got)
 		}
 		c.namespace("shop")
 		c.must(c.client.CoreV1().ServiceAccounts("shop").Delete(c.ctx, "default", metav1.DeleteOptions{}))
 		synctest.Wait()
-		if got := accounts(); !slices.Equal(got[8:], []string{"shop/build", "shop/default"}) {
-			t.Errorf("a new namespace has %v", got[8:])
+		if got := accounts(); !slices.Equal(got[4:], []string{"shop/default"}) {
+			t.Errorf("a new namespace has %v", got[4:])
 		}
-		if n := c.accepted("create", "serviceaccounts", ""); n != 11 {
+		if n := c.accepted("create", "serviceaccounts", ""); n != 6 {
 			t.Errorf("created %d", n)
 		}
 		c.configMap("shop", "held", "example.com/hold")
 		c.delete("shop")
-		if got := accounts(); len(got) != 8 {
-			t.Errorf("a namespace being deleted has %v", got[8:])
+		if got := accounts(); len(got) != 4 {
+			t.Errorf("a namespace being deleted has %v", got[4:])
 		}
 	})
 }
 
 // What a namespace holds goes with it, and nothing else.
 func TestDeletion(t *testing.T) {
-	inCluster(t, namespaces.Options{}, nil, func(c *cluster) {
+	inCluster(t, nil, func(c *cluster) {
 		c.namespace("shop")
 		c.namespace("other")
 		c.configMap("shop", "a")
@@ -240,7 +224,7 @@ func TestDeletion(t *testing.T) {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go deleteAllContent.
 func TestPodsFirst(t *testing.T) {
-	inCluster(t, namespaces.Options{}, nil, func(c *cluster) {
+	inCluster(t, nil, func(c *cluster) {
 		c.namespace("shop")
 		c.configMap("shop", "a")
 		c.pod("shop", "p", 30)
@@ -271,7 +255,7 @@ func TestPodsFirst(t *testing.T) {
 
 // A pod that outstays its grace period is an error that the conditions name.
 func TestPodOverdue(t *testing.T) {
-	inCluster(t, namespaces.Options{}, nil, func(c *cluster) {
+	inCluster(t, nil, func(c *cluster) {
 		c.namespace("shop")
 		c.pod("shop", "p", 5)
 		c.delete("shop")
@@ -290,7 +274,7 @@ func TestPodOverdue(t *testing.T) {
 
 // Finalizers hold the namespace; it is looked at again every eight seconds.
 func TestFinalizers(t *testing.T) {
-	inCluster(t, namespaces.Options{}, nil, func(c *cluster) {
+	inCluster(t, nil, func(c *cluster) {
 		c.namespace("shop")
 		c.configMap("shop", "a", "example.com/hold")
 		c.configMap("shop", "b", "example.com/hold", "example.com/other")
@@ -328,7 +312,7 @@ func TestFinalizers(t *testing.T) {
 
 // A second finalizer of the namespace itself stays: ours alone is taken away.
 func TestForeignFinalizer(t *testing.T) {
-	inCluster(t, namespaces.Options{}, nil, func(c *cluster) {
+	inCluster(t, nil, func(c *cluster) {
 		_, err := c.client.CoreV1().Namespaces().Create(c.ctx, &corev1.Namespace{
 			ObjectMeta: metav1.ObjectMeta{Name: "shop"},
 			Spec:       corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/hold"}},
@@ -353,7 +337,7 @@ func TestFailingServer(t *testing.T) {
 		}
 		return gate.Verdict{}
 	}}
-	inCluster(t, namespaces.Options{}, g, func(c *cluster) {
+	inCluster(t, g, func(c *cluster) {
 		c.namespace("shop")
 		c.configMap("shop", "a")
 		c.delete("shop")
@@ -383,7 +367,7 @@ func TestEachByName(t *testing.T) {
 		}
 		return gate.Verdict{}
 	}}
-	inCluster(t, namespaces.Options{}, g, func(c *cluster) {
+	inCluster(t, g, func(c *cluster) {
 		c.namespace("shop")
 		c.configMap("shop", "a")
 		c.configMap("shop", "b")
@@ -392,46 +376,4 @@ func TestEachByName(t *testing.T) {
 			t.Errorf("still there: %s", c.conditions("shop"))
 		}
 	})
-}
-
-func TestDeletionDelay(t *testing.T) {
-	inCluster(t, namespaces.Options{DeletionDelay: 5 * time.Second}, nil, func(c *cluster) {
-		c.namespace("shop")
-		c.delete("shop")
-		time.Sleep(3 * time.Second)
-		if !c.exists("shop") {
-			t.Error("gone before its time")
-		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if c.exists("shop") {
-			t.Error("still there")
-		}
-	})
-}
-
-func TestSwitchedOff(t *testing.T) {
-	inCluster(t, namespaces.Options{KeepContent: true, NoServiceAccounts: true}, nil, func(c *cluster) {
-		c.namespace("shop")
-		c.delete("shop")
-		time.Sleep(time.Minute)
-		if !c.exists("shop") {
-			t.Error("the namespace is gone")
-		}
-		list, err := c.client.CoreV1().ServiceAccounts("").List(c.ctx, metav1.ListOptions{})
-		if err != nil || len(list.Items) != 0 {
-			t.Errorf("service accounts %v, %v", list, err)
-		}
-	})
-}
-
-func TestNewNeedsItsConfig(t *testing.T) {
-	for name, o := range map[string]namespaces.Options{
-		"all": {}, "accounts": {KeepContent: true},
-		"deletion": {NoServiceAccounts: true},
-	} {
-		if _, err := namespaces.New(namespaces.Config{}, o); err == nil {
-			t.Errorf("%s: an empty config is no error", name)
-		}
-	}
 }
