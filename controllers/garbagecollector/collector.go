@@ -38,9 +38,6 @@ type Options struct {
 	Workers int
 	// DiscoveryPeriod is how often the server is asked for its resources. Zero means 30 s.
 	DiscoveryPeriod time.Duration
-	// SyncTimeout is how long Run waits until all objects are known. The workers then start anyway, which is safe
-	// because they verify each object before they delete it. Zero means 30 s.
-	SyncTimeout time.Duration
 	// Ignored are resources that are not watched. Their objects are not collected; as owners, they are read from the
 	// server. Nil means events.
 	Ignored []schema.GroupResource
@@ -92,7 +89,6 @@ func New(config *rest.Config, recorder events.Recorder, o Options) (manager.Runn
 	}
 	o.Workers = orDefault(o.Workers, 20)
 	o.DiscoveryPeriod = orDefault(o.DiscoveryPeriod, 30*time.Second)
-	o.SyncTimeout = orDefault(o.SyncTimeout, 30*time.Second)
 	gc := &collector{
 		options:   o,
 		discovery: resources,
@@ -156,9 +152,13 @@ func (c *collector) Run(ctx context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-// waitForSync waits until the graph is complete, but at most for [Options].SyncTimeout.
+// syncTimeout is how long the start waits until all objects are known.
+const syncTimeout = 30 * time.Second
+
+// waitForSync waits until the graph is complete, but at most for syncTimeout. Then the workers start anyway, which is
+// safe: they verify before they delete.
 func (c *collector) waitForSync(ctx context.Context, found <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(ctx, c.options.SyncTimeout)
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	logger := klog.FromContext(ctx)
 	select {

@@ -46,13 +46,11 @@ type Options struct {
 	// Concurrency is how many pods are worked on at once. Zero means 8. With 1, and pods created one by one, each pod
 	// gets the same node and address in every run.
 	Concurrency int
-	// Pullable reports whether an image can be pulled. Nil means [DefaultPullable].
-	Pullable func(image string) bool
 }
 
-// DefaultPullable returns false for images that are meant to fail: those with the tag "bad" or "broken", or with
+// pullable returns false for images that are meant to fail: those with the tag "bad" or "broken", or with
 // "does-not-exist" anywhere in the name.
-func DefaultPullable(image string) bool {
+func pullable(image string) bool {
 	return !strings.HasSuffix(image, ":bad") && !strings.HasSuffix(image, ":broken") &&
 		!strings.Contains(image, "does-not-exist")
 }
@@ -85,9 +83,6 @@ func New(c client.Client, informers *informer.Factory, o Options) (manager.Runna
 		orDefault(o.Concurrency, 8)
 	if len(o.PodCIDRs) == 0 {
 		o.PodCIDRs = []string{"10.244.0.0/16"}
-	}
-	if o.Pullable == nil {
-		o.Pullable = DefaultPullable
 	}
 	records, err3 := newPodRecords(o.PodCIDRs)
 	if err := errors.Join(err1, err2, err3); err != nil {

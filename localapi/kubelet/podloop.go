@@ -124,7 +124,7 @@ func (k *fake) reportUnschedulable(ctx context.Context, pod *corev1.Pod, reason 
 // report brings a bound pod's status up to date.
 func (k *fake) report(ctx context.Context, pod *corev1.Pod, hostIP string) (reconcile.Result, error) {
 	s := situation{
-		stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(), pullable: k.options.Pullable,
+		stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(),
 		message: k.options.Message,
 	}
 	wait := k.advance(pod, &s.stage)

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-func TestDefaultPullable(t *testing.T) {
+func TestPullable(t *testing.T) {
 	for image, want := range map[string]bool{
 		"nginx": true, "nginx:1.27": true, "badger:2": true, "registry:5000/a/b:v1": true,
 		"nginx:bad": false, "nginx:broken": false, "does-not-exist:1": false, "x/does-not-exist": false,
 	} {
-		if DefaultPullable(image) != want {
+		if pullable(image) != want {
 			t.Errorf("%s: %v", image, !want)
 		}
 	}

@@ -54,12 +54,11 @@ func pullFailureOf(pod *corev1.Pod) string {
 
 // situation is what a pod's status is computed from, besides the pod itself.
 type situation struct {
-	stage    stage
-	hostIP   string
-	podIPs   []string // empty while creating
-	now      metav1.Time
-	pullable func(image string) bool
-	message  string // empty keeps the pod's present message
+	stage   stage
+	hostIP  string
+	podIPs  []string // empty while creating
+	now     metav1.Time
+	message string // empty keeps the pod's present message
 }
 
 // wantedStatus returns the status that a kubelet reports for a pod. It keeps what the kubelet does not own: fields and
@@ -134,13 +133,13 @@ func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.Containe
 		cs.Ready, cs.Started, cs.ContainerID, cs.ImageID = false, &no, "", ""
 	}
 	switch {
-	case cs.State.Running != nil && s.pullable(c.Image): // goes on running
+	case cs.State.Running != nil && pullable(c.Image): // goes on running
 	case isInit && cs.State.Terminated != nil: // has finished
 	case (!mayStart || s.stage == creating) && len(pod.Spec.InitContainers) > 0:
 		waits("PodInitializing", "")
 	case s.stage == creating:
 		waits("ContainerCreating", "")
-	case !s.pullable(c.Image):
+	case !pullable(c.Image):
 		waits(pullFailure(c.Image, s.stage))
 	default:
 		run(pod, c, &cs, s.now, isInit)

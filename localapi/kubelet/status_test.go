@@ -39,7 +39,7 @@ func with(p *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 // live takes the pod through stages of one second each, as if each status had been written.
 func live(p *corev1.Pod, stages ...stage) *corev1.Pod {
 	for i, s := range stages {
-		sit := situation{stage: s, hostIP: "172.18.0.2", now: at(i + 1), pullable: DefaultPullable}
+		sit := situation{stage: s, hostIP: "172.18.0.2", now: at(i + 1)}
 		if s != creating {
 			sit.podIPs = []string{"10.244.0.1", "fd00::1"}
 		}
