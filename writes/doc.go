@@ -20,13 +20,14 @@
 // # Reading order
 //
 // First a write, from the request to the read that shows it: transport.go, through which every request of the process
-// passes; write.go, the write in doubt; entry.go, its effect, once it is known; resource.go, the writes of one resource,
-// until the caches show them; stale.go, what a read waits for where there is no entry to show. The package comment of
-// client lists the files of both packages in the order in which a call enters them.
+// passes; write.go, the write in doubt; entry.go, its effect, once it is known; resource.go, the writes of one
+// resource, until the caches show them; stale.go, what a read waits for where there is no entry to show. The package
+// comment of client lists the files of both packages in the order in which a call enters them.
 //
-// Then the rest: record.go, the record of one server; context.go, what the context of a request carries; readers.go, the
-// readers that run again if no cache ever shows a state; contradiction.go, caches that hold what the server does not have;
-// ask.go, the question to the server what became of a write; awaited.go, waiting until the caches show all writes.
+// Then the rest: record.go, the record of one server; context.go, what the context of a request carries; readers.go,
+// the readers that run again if no cache ever shows a state; contradiction.go, caches that hold what the server does
+// not have; ask.go, the question to the server what became of a write; awaited.go, waiting until the caches show all
+// writes.
 //
 // Two packages can be read last: internal/caches compares the caches with what was written, and internal/wire, below
 // the root of the module, reads requests and answers.

@@ -131,8 +131,8 @@ func (r *Record) Resource(name schema.GroupResource) *Resource {
 	return l
 }
 
-// allResources returns the resources that were written or read, in the order of their first use. The caller must not change the
-// slice.
+// allResources returns the resources that were written or read, in the order of their first use. The caller must not
+// change the slice.
 func (r *Record) allResources() []*Resource {
 	r.mu.Lock()
 	defer r.mu.Unlock()
