@@ -19,8 +19,8 @@ type Set struct {
 	factory factory
 
 	mu sync.Mutex
-	// awaiting has only the caches that a state is expected of, so that the Set does not keep those in memory that the
-	// factory has dropped.
+	// awaiting has the caches that are observed: those that a state is expected of, or was when the last batch came.
+	// The Set does not keep other caches in memory, which the factory may have dropped.
 	awaiting map[informer.Cache]*awaiting
 }
 

@@ -72,7 +72,6 @@ func (s *Set) expect(c informer.Cache, e *Expected) (missed bool) {
 		a.stop = c.Observe(func(shown iter.Seq[informer.Object]) { s.applied(c, shown) })
 		s.awaiting[c] = a
 	}
-	defer s.forgetLocked(c, a)
 	mark := c.NamespaceResourceVersion(e.Key.Namespace)
 	switch {
 	case e.passedAt(mark): // The batch that passed it may have been applied before the cache was observed.
@@ -92,9 +91,8 @@ func (s *Set) Unexpect(e *Expected) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c, a := range s.awaiting {
+	for _, a := range s.awaiting {
 		delete(a.states, e)
-		s.forgetLocked(c, a)
 	}
 }
 
@@ -110,14 +108,6 @@ func (s *Set) Expected() (n int) {
 		n += len(a.states)
 	}
 	return n
-}
-
-// forgetLocked stops observing a cache that no state is expected of.
-func (s *Set) forgetLocked(c informer.Cache, a *awaiting) {
-	if len(a.states) == 0 && s.awaiting[c] == a {
-		a.stop()
-		delete(s.awaiting, c)
-	}
 }
 
 // pruneLocked drops the caches that the factory has dropped. They will not apply another batch.
@@ -158,7 +148,11 @@ func (s *Set) passed(c informer.Cache) map[state][]*Expected {
 	if a == nil {
 		return nil
 	}
-	defer s.forgetLocked(c, a)
+	if len(a.states) == 0 { // Not as soon as the last state is shown: a process often writes again soon.
+		a.stop()
+		delete(s.awaiting, c)
+		return nil
+	}
 	var passed map[state][]*Expected
 	for e, before := range a.states {
 		mark := c.NamespaceResourceVersion(e.Key.Namespace)
