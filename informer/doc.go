@@ -35,7 +35,7 @@
 //
 // # The way of an object
 //
-// An object passes these files from a watch frame to syncHandler, which calls the reconciler:
+// An object passes these files from a watch frame to the worker that calls the reconciler:
 //
 //  1. informer/listwatch/rest.go: the body of the response is read
 //  2. informer/internal/wire/frames.go: the body is split into frames
@@ -53,7 +53,7 @@
 //  14. reconcile/engine.go: the controller counts the keys
 //  15. workqueue/add.go: the options of an add
 //  16. workqueue/queue.go: a key waits until a worker takes it
-//  17. reconcile/worker.go: processNextWorkItem calls syncHandler
+//  17. reconcile/worker.go: a worker calls the reconciler
 //
 // TestWayOfAnObject in package reconcile compares this list with real call stacks.
 //

@@ -131,7 +131,7 @@ func TestWayOfAnObject(t *testing.T) {
 // way is the server, and has the files of the call stacks.
 type way struct {
 	t *testing.T
-	// reconciled is closed when the first pod was reconciled, held when the consumer is held at the second, and goOn when
+	// reconciled is closed when the first pod was reconciled, held when the consumer is held at the second, goOn when
 	// it may go on.
 	reconciled, held, goOn chan struct{}
 
@@ -156,7 +156,8 @@ func (p *followedPod) Unmarshal(data []byte) error {
 	return p.Pod.Unmarshal(data)
 }
 
-// record records the call stack, up to the function loop. The deepest stack counts: the first read of a body only peeks.
+// record records the call stack, up to the function loop. The deepest stack counts, because the first read of a body
+// only peeks.
 func (w *way) record(stack, loop string) {
 	pcs := make([]uintptr, 100)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

@@ -1,38 +1,38 @@
-// Package clientgo is Flyball's informer and cache under the names of k8s.io/client-go/tools/cache. A controller that
-// imports this package instead behaves as before, less the faults. It compiles as before unless it uses one of the
-// names that docs/swap-in.md lists as absent: such a program imports client-go's package, too.
+// Package clientgo offers Flyball's informer and cache under the names of k8s.io/client-go/tools/cache. A controller
+// that imports this package instead behaves as before, without the faults. It compiles as before unless it uses one of
+// the names that docs/swap-in.md lists as absent. Such a program imports client-go's package, too.
 //
 //	generated factory ──InformerFor──▶ NewSharedIndexInformer ──▶ informer.SharedInformer
 //	NewReflector ─────ReflectorStore────▶ reflector.Reflector
 //	generated lister  ──cache.Indexer────────────────────────▶ indexer.Indexer
 //
-// The interfaces are client-go's own, so what comes from here fits wherever one of client-go's is asked for: in
-// generated factories (InformerFor), generated listers, controller-runtime's cache.Options.NewInformer. What only
-// computes, keys and handler adapters, is client-go's as well; informers, indexers and stores are Flyball's.
+// The interfaces are client-go's own, so the values of this package fit wherever client-go's do: in generated factories
+// (InformerFor), generated listers, controller-runtime's cache.Options.NewInformer. Keys and handler adapters are
+// client-go's as well, since they only compute. Informers, indexers and stores are Flyball's.
 //
 // # What is kept
 //
-// The contract of client-go's SharedInformer, also where that of package informer is another:
+// The contract of client-go's SharedInformer is kept even where package informer has another:
 //
-//   - Every update is delivered: nothing is merged, and the backlog of a slow handler is bounded by memory alone.
-//   - A UID has no part in saying which object it is: an object deleted and created again while no watch was open is
-//     one OnUpdate between two UIDs.
-//   - States count in the order they come, whatever their resource versions: clients made for tests have none, or do
-//     not change them.
-//   - An informer made without a resync period does not resync, whatever its handlers ask for.
-//   - A panic in a handler ends the process, unless k8s.io/apimachinery/pkg/util/runtime.ReallyCrash says otherwise.
+//   - Every update is delivered. Nothing is merged, so only memory limits the backlog of a slow handler.
+//   - The UID does not identify an object. An object that was deleted and created again while no watch was open is one
+//     OnUpdate from one UID to the other.
+//   - States count in the order of their arrival, whatever their resource versions: fake clients have none, or do not
+//     change them.
+//   - An informer without a resync period does not resync, whatever its handlers ask for.
+//   - A panic in a handler ends the process, unless k8s.io/apimachinery/pkg/util/runtime.ReallyCrash is false.
 //
 // # What differs
 //
-//   - A relist tells nobody of objects that did not change. (client-go: OnUpdate with the same resource version,
-//     sometimes.)
-//   - A deletion of an object that the cache never held is no OnDelete.
+//   - A relist does not call handlers for objects that did not change. (client-go sometimes calls OnUpdate with the
+//     same resource version.)
+//   - The deletion of an object that the cache never held does not call OnDelete.
 //   - The resource version of a store is the highest, not that of the last write, and moves with deletions and
 //     bookmarks.
-//   - What a program writes into the store of an informer does not move the store's resource version.
-//   - An index function that fails leaves its object out of that index. (client-go: panic under the lock.)
-//   - A transform runs once per state; if it fails the object is retried, not lost.
-//   - An object of a wrong type in a watch is reported and leads to a list, not skipped.
-//   - Objects of informers must have metadata, as all API objects have. (Stores hold anything.)
+//   - Writing into the store of an informer does not move the store's resource version.
+//   - If an index function fails, its object is missing from that index. (client-go panics, with the lock held.)
+//   - A transform runs once per state. If it fails the object is retried, not lost.
+//   - An object of the wrong type in a watch is reported and leads to a list. It is not skipped.
+//   - Objects of informers must have metadata, as all API objects do. Stores hold anything.
 //   - The metrics of InformerMetricsProvider are not kept: see package informer/metrics.
 package clientgo

@@ -13,12 +13,13 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// The functions of this file only compute or wait: they are client-go's, so that one import is enough.
+// The functions of this file only compute or wait. They are client-go's, so that one import is enough.
 
 // MetaNamespaceKeyFunc is client-go's: "namespace/name".
 func MetaNamespaceKeyFunc(obj any) (string, error) { return peer.MetaNamespaceKeyFunc(obj) }
 
-// DeletionHandlingMetaNamespaceKeyFunc is client-go's: MetaNamespaceKeyFunc that knows [DeletedFinalStateUnknown].
+// DeletionHandlingMetaNamespaceKeyFunc is client-go's: MetaNamespaceKeyFunc that also accepts
+// [DeletedFinalStateUnknown].
 func DeletionHandlingMetaNamespaceKeyFunc(obj any) (string, error) {
 	return peer.DeletionHandlingMetaNamespaceKeyFunc(obj)
 }
@@ -75,7 +76,7 @@ func NewFilteredListWatchFromClient(c peer.Getter, resource, namespace string,
 	return peer.NewFilteredListWatchFromClient(c, resource, namespace, modify)
 }
 
-// WaitForCacheSync is client-go's. Prefer [WaitFor]: it does not poll, and names what it waits for.
+// WaitForCacheSync is client-go's. Prefer [WaitFor]: it does not poll, and it names what it waits for.
 func WaitForCacheSync(stop <-chan struct{}, synced ...InformerSynced) bool {
 	return peer.WaitForCacheSync(stop, synced...)
 }
@@ -108,7 +109,8 @@ func NamespacedNameAsObjectName(name types.NamespacedName) ObjectName {
 	return peer.NamespacedNameAsObjectName(name)
 }
 
-// ToListWatcherWithWatchListSemantics is client-go's: lw, and whether client can stream lists.
+// ToListWatcherWithWatchListSemantics is client-go's: it returns lw with the information whether client can stream
+// lists.
 func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatcher {
 	return peer.ToListWatcherWithWatchListSemantics(lw, client)
 }
@@ -129,7 +131,7 @@ type (
 	DoneChecker                      = peer.DoneChecker
 )
 
-// The types of client-go that go into them and come out.
+// The types of client-go in the signatures of those interfaces.
 type (
 	Indexers                   = peer.Indexers
 	IndexFunc                  = peer.IndexFunc
@@ -146,16 +148,17 @@ type (
 	GenericNamespaceLister     = peer.GenericNamespaceLister
 )
 
-// What lists and watches.
+// Types for listing and watching.
 type (
 	ListerWatcher    = peer.ListerWatcher
 	ListWatch        = peer.ListWatch
 	ReflectorOptions = peer.ReflectorOptions
-	// Reflector is what watch error handlers are given. Those of this package never run: see [StoreReflector].
+	// Reflector is the type that watch error handlers get. The reflectors of this package are [StoreReflector]; a
+	// Reflector never runs here.
 	Reflector = peer.Reflector
 )
 
-// The handlers of client-go.
+// The handler types of client-go.
 type (
 	ResourceEventHandler              = peer.ResourceEventHandler
 	ResourceEventHandlerFuncs         = peer.ResourceEventHandlerFuncs
@@ -166,10 +169,10 @@ type (
 // NamespaceIndex is the name of the index by namespace.
 const NamespaceIndex = peer.NamespaceIndex
 
-// held is an object in the cache of an informer, as client-go sees it: its key alone says which object it is, and of
-// its states the one that came last is the newest. The core tells objects by UID and states by resource version; held
-// has none to show, so the core takes each state as it comes, and a change of the UID is an update. Only what a list
-// brought shows its version: a later list then leaves alone what did not change.
+// held is an object in an informer's cache as client-go sees it: its key alone identifies it, and the state that
+// arrived last is the newest. The core identifies objects by UID and states by resource version. held hides both, so
+// the core accepts each state as it arrives, and treats a change of the UID as an update. Only objects from a list show
+// their version, so a later list leaves those alone that did not change.
 //
 // Source: the comment of SharedInformer in k8s.io/client-go/tools/cache v0.37.2: "the ObjectMeta.UID is not part of an
 // object's ID".
@@ -184,9 +187,9 @@ type origin uint8
 const (
 	fromList origin = iota
 	fromWatch
-	// fromAdded is for what a watch brought as new.
+	// fromAdded marks an object from an ADDED event.
 	fromAdded
-	// fromWrite is for what a program wrote into the informer's store itself.
+	// fromWrite marks an object that a program wrote into the informer's store itself.
 	fromWrite
 )
 
@@ -201,9 +204,8 @@ func (h held) GetResourceVersion() string {
 	return ""
 }
 
-// listedAgain says that obj repeats old: a list brought a state that had come by a watch. A server has one state for
-// each resource version; whoever sends another under the same version in a watch is a client made for tests, and
-// means it.
+// listedAgain reports whether obj repeats old: a list contained a state that had come by a watch. A server never uses a
+// resource version for two states. Only fake clients do, and they mean the second state.
 func listedAgain(old, obj held) bool {
 	if obj.from != fromList || obj.Object == old.Object { // The same pointer is a resync.
 		return false
@@ -212,7 +214,7 @@ func listedAgain(old, obj held) bool {
 	return version != "" && version == old.Object.GetResourceVersion() && obj.Object.GetUID() == old.Object.GetUID()
 }
 
-// keyed is an object in a store that is no informer's: anything, under a key that was asked for once.
+// keyed is an object in a store without an informer: any value, with its key, which was computed once.
 type keyed struct {
 	key string
 	obj any

@@ -24,7 +24,7 @@ func (s *sharedInformer) AddEventHandlerWithResyncPeriod(h ResourceEventHandler,
 	return s.AddEventHandlerWithOptions(h, HandlerOptions{ResyncPeriod: &resync})
 }
 
-// AddEventHandlerWithOptions adds a handler that is given every update. The Logger is used when the handler panics.
+// AddEventHandlerWithOptions adds a handler that gets every update. The Logger is used if the handler panics.
 func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler,
 	o HandlerOptions,
 ) (ResourceEventHandlerRegistration, error) {
@@ -51,16 +51,17 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler,
 		informer.Handler[held]{OnAdd: d.add, OnUpdate: d.update, OnDelete: d.delete},
 		informer.HandlerOptions{Name: name, Resync: resync, MaxLag: -1},
 	)
-	if err != nil { // It is the only one: the informer has stopped.
+	if err != nil { // The only error is that the informer has stopped.
 		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already", h)
 	}
 	return &registration{r, s}, nil
 }
 
-// delivery tells one of client-go's handlers what one of ours is told.
+// delivery calls a handler of client-go's type.
 //
-// A panic is client-go's affair: utilruntime.HandleCrash calls the program's panic handlers, and panics again, which
-// ends the process, unless ReallyCrash is false. Then delivery goes on with the next notification, after a second.
+// A panic is handled as in client-go: utilruntime.HandleCrash calls the program's panic handlers and panics again,
+// which ends the process, unless ReallyCrash is false. Then delivery goes on with the next notification, after a
+// second.
 //
 // Concurrency: the core makes one call at a time.
 //
@@ -68,10 +69,10 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler,
 type delivery struct {
 	to  ResourceEventHandler
 	log klog.Logger
-	// early says that the handler was added before the informer ran. What a program wrote into the store before that,
-	// as tests of controllers do, the handler is not told.
+	// early is true if the handler was added before the informer ran. It is not called for what a program wrote into
+	// the store before that, as tests of controllers do.
 	early bool
-	// crashed reports whether the last call panicked.
+	// crashed is true if the last call panicked.
 	crashed bool
 }
 
@@ -108,8 +109,8 @@ func (d *delivery) delete(gone informer.Deleted[held]) {
 	d.call(func() { d.to.OnDelete(obj) })
 }
 
-// RemoveEventHandler removes at once, as client-go does: what is pending is dropped, the call that runs is not waited
-// for. See [ShutDownEventHandler]. A handle of another informer is of no effect.
+// RemoveEventHandler removes the handler at once, as in client-go: it drops pending notifications, and does not wait
+// for a running call. See [ShutDownEventHandler]. It ignores a handle of another informer.
 func (s *sharedInformer) RemoveEventHandler(handle ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {
@@ -127,7 +128,7 @@ func (s *sharedInformer) RemoveEventHandler(handle ResourceEventHandlerRegistrat
 	return err
 }
 
-// registration is client-go's handle of a handler.
+// registration is client-go's handle for a handler.
 type registration struct {
 	informer.Registration
 	of *sharedInformer
@@ -137,7 +138,7 @@ func (r *registration) HasSyncedChecker() DoneChecker {
 	return checker{r.of.String() + " handler " + r.Name(), r.Synced()}
 }
 
-// ShutdownChan is what ShutDownEventHandler waits for.
+// ShutdownChan returns the channel that ShutDownEventHandler waits for.
 func (r *registration) ShutdownChan() <-chan struct{} { return r.Done() }
 
 var _ peer.ResourceEventHandlerRegistration = (*registration)(nil)

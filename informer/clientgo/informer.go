@@ -17,23 +17,23 @@ import (
 	"github.com/flyball-dev/flyball/informer/handler"
 )
 
-// sharedInformer is client-go's SharedIndexInformer over one of ours.
+// sharedInformer implements client-go's SharedIndexInformer with an informer of this module.
 type sharedInformer struct {
 	inf     *informer.SharedInformer[held]
 	store   *store[held]
 	o       SharedIndexInformerOptions
 	example runtime.Object
-	// mutations is client-go's: it does nothing unless KUBE_CACHE_MUTATION_DETECTOR is set.
+	// mutations is client-go's detector. It does nothing unless KUBE_CACHE_MUTATION_DETECTOR is set.
 	mutations peer.MutationDetector
-	// reflector is one that never runs: watch error handlers ask theirs for its name.
+	// reflector never runs: watch error handlers only ask it for its name.
 	reflector *peer.Reflector
-	// stopped is closed when the run has ended; by the run, which is one.
+	// stopped is closed by the run when it ends.
 	stopped chan struct{}
 
 	mu sync.Mutex
-	// handlers counts all that were ever added, for their names.
+	// handlers counts all handlers that were ever added, for their names.
 	handlers int
-	// started says that the fields below do not change any more: the run reads them without the lock.
+	// started means that the fields below are frozen. The run reads them without the lock.
 	started   bool
 	transform TransformFunc
 	onError   peer.WatchErrorHandlerWithContext
@@ -44,7 +44,8 @@ func NewSharedInformer(lw ListerWatcher, example runtime.Object, resync time.Dur
 	return NewSharedIndexInformer(lw, example, resync, Indexers{})
 }
 
-// NewSharedIndexInformer is what generated factories pass to InformerFor; see [NewSharedIndexInformerWithOptions].
+// NewSharedIndexInformer is the function that generated factories pass to InformerFor; see
+// [NewSharedIndexInformerWithOptions].
 func NewSharedIndexInformer(lw ListerWatcher, example runtime.Object, resync time.Duration,
 	indexers Indexers,
 ) SharedIndexInformer {
@@ -52,19 +53,19 @@ func NewSharedIndexInformer(lw ListerWatcher, example runtime.Object, resync tim
 		SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
-// NewSharedIndexInformerWithOptions returns an informer of what lw lists. example has the type of the objects; nil
-// does not say. Identifier and InformerMetricsProvider are not used: package informer/metrics reads the statistics
-// instead, which the returned informer has as Stats(). It has Health(), too.
+// NewSharedIndexInformerWithOptions returns an informer of the objects that lw lists. example has their type; nil means
+// any type. Identifier and InformerMetricsProvider are not used. Package informer/metrics reads the statistics instead,
+// which the informer returns from Stats(). It has Health(), too.
 //
-// Like client-go's it asks for streamed lists, unless lw says that it cannot (IsWatchListSemanticsUnSupported) or
-// client-go's feature gate WatchListClient is off.
+// Like client-go's informer it asks for streamed lists, unless lw cannot stream them (IsWatchListSemanticsUnSupported)
+// or client-go's feature gate WatchListClient is off.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, example runtime.Object,
 	o SharedIndexInformerOptions,
 ) SharedIndexInformer {
 	return newInformer(lw, example, o, 0)
 }
 
-// newInformer is NewSharedIndexInformerWithOptions, with the shortest time to ask for in watches; 0 means 5 min.
+// newInformer is NewSharedIndexInformerWithOptions with the shortest timeout for watches; 0 means 5 min.
 func newInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions,
 	minWatch time.Duration,
 ) *sharedInformer {
@@ -102,7 +103,7 @@ func (s *sharedInformer) AddIndexers(indexers Indexers) error {
 // Run is RunWithContext with a channel instead of a context.
 func (s *sharedInformer) Run(stop <-chan struct{}) { runUntil(stop, s.RunWithContext) }
 
-// runUntil calls run with a context that ends when stop is closed, and returns when run has.
+// runUntil calls run with a context that ends when stop is closed, and returns when run does.
 func runUntil(stop <-chan struct{}, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -119,13 +120,14 @@ func runUntil(stop <-chan struct{}, run func(context.Context)) {
 	waiter.Wait()
 }
 
-// streamsLists reports whether to ask lw for streamed lists, as client-go does.
+// streamsLists reports whether to ask lw for streamed lists, by client-go's rule.
 func streamsLists(lw any) bool {
 	return features.FeatureGates().Enabled(features.WatchListClient) &&
 		!watchlist.DoesClientNotSupportWatchListSemantics(lw)
 }
 
-// RunWithContext runs until ctx is done, and returns when all has ended. A second call warns and returns at once.
+// RunWithContext runs until ctx is done, and returns when everything has ended. A second call logs a warning and
+// returns at once.
 func (s *sharedInformer) RunWithContext(ctx context.Context) {
 	if s.set(func() { s.started = true }) != nil {
 		klog.FromContext(ctx).Info("Warning: the sharedIndexInformer has started, run more than once is not allowed")
@@ -134,7 +136,7 @@ func (s *sharedInformer) RunWithContext(ctx context.Context) {
 	defer close(s.stopped)
 	var detector sync.WaitGroup
 	detector.Go(func() { s.mutations.Run(ctx.Done()) })
-	_ = s.inf.Run(ctx) // It fails only when it was run before.
+	_ = s.inf.Run(ctx) // It fails only if it ran before.
 	detector.Wait()
 }
 
@@ -144,16 +146,16 @@ func (s *sharedInformer) HasSynced() bool { return s.inf.HasSynced() }
 
 func (s *sharedInformer) HasSyncedChecker() DoneChecker { return checker{s.String(), s.inf.Synced()} }
 
-// String names the informer.
+// String returns the informer's name.
 func (s *sharedInformer) String() string { return fmt.Sprintf("SharedIndexInformer %T", s.example) }
 
-// LastSyncResourceVersion is that of the store: what has been applied, not what has been read.
+// LastSyncResourceVersion returns the version of the store: what was applied, not what was read.
 func (s *sharedInformer) LastSyncResourceVersion() string { return s.inf.ResourceVersion() }
 
-// Stats is what package informer/metrics reads.
+// Stats returns the statistics for package informer/metrics.
 func (s *sharedInformer) Stats() informer.Stats { return s.inf.Stats() }
 
-// Health says why the informer has not synced, when it has not.
+// Health returns why the informer has not synced.
 func (s *sharedInformer) Health() informer.Health { return s.inf.Health() }
 
 // set calls f unless the informer has started.
@@ -179,7 +181,7 @@ func (s *sharedInformer) SetWatchErrorHandlerWithContext(f peer.WatchErrorHandle
 	return s.set(func() { s.onError = f })
 }
 
-// transformed applies what SetTransform set.
+// transformed calls the function given to SetTransform.
 func (s *sharedInformer) transformed(h held) (held, error) {
 	if s.transform != nil {
 		kept, err := s.transform(h.Object)
@@ -196,10 +198,10 @@ func (s *sharedInformer) transformed(h held) (held, error) {
 	return h, nil
 }
 
-// failed calls what SetWatchErrorHandler set, with the error that client-go would pass.
+// failed calls the function given to SetWatchErrorHandler, with the error that client-go would pass.
 func (s *sharedInformer) failed(ctx context.Context, err error) {
 	if s.onError == nil {
-		return // Health, and a line in the log, are the core's.
+		return // The core reports the failure in Health and the log.
 	}
 	var request *informer.RequestError
 	if errors.As(err, &request) {
@@ -208,7 +210,7 @@ func (s *sharedInformer) failed(ctx context.Context, err error) {
 	s.onError(ctx, s.reflector, err)
 }
 
-// checker is client-go's DoneChecker.
+// checker implements client-go's DoneChecker.
 type checker struct {
 	name string
 	done <-chan struct{}
@@ -228,7 +230,7 @@ func closed(done <-chan struct{}) bool {
 
 var _ peer.SharedIndexInformer = (*sharedInformer)(nil)
 
-// dummyController is what a shared informer has as its controller: it tells, and does nothing.
+// dummyController is the controller of a shared informer. It reports the state, and Run does nothing.
 type dummyController struct{ inf *sharedInformer }
 
 func (dummyController) RunWithContext(context.Context)    {}
@@ -237,14 +239,14 @@ func (c dummyController) HasSynced() bool                 { return c.inf.HasSync
 func (c dummyController) HasSyncedChecker() DoneChecker   { return c.inf.HasSyncedChecker() }
 func (c dummyController) LastSyncResourceVersion() string { return c.inf.LastSyncResourceVersion() }
 
-// controller is that of an informer with one handler.
+// controller is the controller of an informer with one handler.
 type controller struct {
 	*sharedInformer
-	// handler is nil when none was given.
+	// handler is nil if none was given.
 	handler ResourceEventHandlerRegistration
 }
 
-// HasSynced says that the store is filled and the handler was told everything.
+// HasSynced reports whether the store is filled and the handler was called for everything in it.
 func (c controller) HasSynced() bool { return IsDone(c.HasSyncedChecker()) }
 
 func (c controller) HasSyncedChecker() DoneChecker {
@@ -254,9 +256,9 @@ func (c controller) HasSyncedChecker() DoneChecker {
 	return c.sharedInformer.HasSyncedChecker()
 }
 
-// NewInformerWithOptions returns a store that is kept up to date while the controller runs, and tells one handler.
-// The store is an Indexer. Unlike client-go's the handler is not called by the goroutine that writes the store: a
-// slow handler does not hold it up.
+// NewInformerWithOptions returns a store that is kept up to date while the controller runs, and that has one handler.
+// The store is an Indexer. Unlike in client-go, the goroutine that writes the store does not call the handler, so a
+// slow handler does not delay it.
 func NewInformerWithOptions(o InformerOptions) (Store, Controller) {
 	inf := newInformer(o.ListerWatcher, o.ObjectType, SharedIndexInformerOptions{
 		ResyncPeriod: o.ResyncPeriod, Indexers: o.Indexers,

@@ -23,10 +23,10 @@ import (
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
-// listerWatcher is a ListerWatcher of ours over one of client-go's.
+// listerWatcher adapts client-go's ListerWatcher to the one of package listwatch.
 type listerWatcher struct {
 	peer peer.ListerWatcherWithContext
-	// example has the type that objects of a watch must have; nil does not say. Those of lists are not checked, as in
+	// example has the type that objects of a watch must have; nil means any. Objects of lists are not checked, as in
 	// client-go.
 	example runtime.Object
 }
@@ -44,7 +44,7 @@ func (lw listerWatcher) List(ctx context.Context, o listwatch.ListOptions,
 	if err != nil {
 		return listwatch.ListResult{}, &objects.DecodeError{What: "list", Err: fmt.Errorf("a %T: %w", list, err)}
 	}
-	// Alloc: else one object that is kept would keep the array of all.
+	// A shallow slice would keep the whole array alive as long as one object of it.
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
 		obj, err := withMetadata(item)
 		if err != nil {
@@ -55,13 +55,13 @@ func (lw listerWatcher) List(ctx context.Context, o listwatch.ListOptions,
 	return listwatch.ListResult{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}, err
 }
 
-// fetch calls the user's list function, which may know nothing of contexts: then it is left behind when ctx ends.
+// fetch calls the user's list function. The function may not take a context, so the call is abandoned when ctx ends.
 func (lw listerWatcher) fetch(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	type answer struct {
 		list runtime.Object
 		err  error
 	}
-	answered := make(chan answer, 1) // Sent to once, by the goroutine, which may have nobody to receive any more.
+	answered := make(chan answer, 1) // Sent to once, by the goroutine. It is buffered in case ctx ends first.
 	go func() {
 		list, err := lw.peer.ListWithContext(ctx, o)
 		answered <- answer{list, err}
@@ -89,15 +89,14 @@ func (lw listerWatcher) Watch(ctx context.Context, o listwatch.WatchOptions) (li
 	case err == nil:
 		return &stream{lw: lw, peer: w, position: o.ResourceVersion, listing: o.SendInitialEvents}, nil
 	case o.SendInitialEvents && ofNoServer(err):
-		// A client made for tests, which does not stream lists and does not say so. Source: client-go v0.37.2 lists
-		// then.
+		// The client is a fake that does not stream lists, and does not say so. Source: client-go v0.37.2 then lists.
 		return nil, fmt.Errorf("%w: %w", io.EOF, err)
 	default:
 		return nil, err
 	}
 }
 
-// ofNoServer reports whether err came neither from a server nor from a connection to one.
+// ofNoServer reports whether err came neither from a server nor from the connection to one.
 func ofNoServer(err error) bool {
 	var (
 		status     apierrors.APIStatus
@@ -114,7 +113,7 @@ func withMetadata(item runtime.Object) (informer.Object, error) {
 	return obj, nil
 }
 
-// checked is withMetadata for objects of a watch: with the type checked.
+// checked is withMetadata for objects of a watch: it also checks the type.
 func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
 	obj, err := withMetadata(item)
 	if err != nil || lw.example == nil {
@@ -138,15 +137,15 @@ func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
 	return obj, nil
 }
 
-// stream is a Watch of ours over one of client-go's.
+// stream adapts client-go's watch to the one of package listwatch.
 type stream struct {
 	lw   listerWatcher
 	peer watch.Interface
-	// listing says that what comes is the list with which a streamed one begins. It is in no order.
+	// listing is true while the initial events of a streamed list arrive. They come in any order.
 	listing bool
 	// position is the highest resource version so far.
 	position string
-	// outOfOrder says that an event was older than that.
+	// outOfOrder is true if an event was older than position.
 	outOfOrder bool
 }
 
@@ -201,9 +200,9 @@ func (s *stream) event(got watch.Event) (ev listwatch.Event[held], err error) {
 	return ev, nil
 }
 
-// advance returns the resource version that an event moves the watch to: "" when it is from the past. Servers do not
-// send such events, but clients made for tests do, and client-go takes them. If it was a server after all, its
-// history has gone back: the end of the watch then leads to a list.
+// advance returns the resource version that an event moves the watch to; "" if the event is older than position.
+// Servers do not send such events, but fake clients do, and client-go accepts them. If it was a server after all, its
+// history has gone back, and the end of the watch leads to a list.
 func (s *stream) advance(version string) string {
 	if versions.Earlier(version, s.position) {
 		s.outOfOrder = true

@@ -16,29 +16,30 @@ import (
 	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
-// StoreReflector keeps a store as the server's objects are, while it runs. It stands for client-go's Reflector, whose
-// type cannot be implemented from outside:
+// StoreReflector keeps a store in line with the server while it runs. It replaces client-go's Reflector, a struct type
+// that cannot be implemented outside client-go:
 //
 //	reflector.Reflector ──▶ deltafifo.DeltaFIFO ──▶ Replace, Add, Update, Delete, Resync of the store
 //
-// It has no ListAndWatch, which in client-go returns at the first failure: Run goes on until it is told to stop.
+// It has no ListAndWatch, which in client-go returns at the first failure. Run goes on until it is stopped.
 //
-// Concurrency: only the goroutine that Run is called in calls the store. LastSyncResourceVersion, Name and
-// TypeDescription may be called at any time.
+// Concurrency: only the goroutine that called Run calls the store. LastSyncResourceVersion, Name and TypeDescription
+// may be called at any time.
 type StoreReflector struct {
-	// WatchListPageSize is the number of objects to list at once; 0 means 500. Set it before Run.
+	// WatchListPageSize is the number of objects in a page of a list; 0 means 500. Set it before Run.
 	WatchListPageSize int64
-	// ShouldResync is asked at every resync period whether to resync; nil means yes. Set it before Run.
+	// ShouldResync is called at every resync period, and reports whether to resync; nil means always. Set it before
+	// Run.
 	ShouldResync func() bool
 
 	lw    listerWatcher
 	store peer.ReflectorStore
 	o     ReflectorOptions
-	// stream reports whether to ask for streamed lists.
+	// stream is true if lists should be streamed.
 	stream bool
 
 	mu sync.Mutex
-	// version is the resource version that the store is at.
+	// version is the resource version of the store.
 	version string
 }
 
@@ -54,7 +55,7 @@ func NewNamedReflector(name string, lw ListerWatcher, example any, store peer.Re
 	return NewReflectorWithOptions(lw, example, store, ReflectorOptions{Name: name, ResyncPeriod: resync})
 }
 
-// NewNamespaceKeyedIndexerAndReflector returns a store with an index by namespace, and what keeps it up to date.
+// NewNamespaceKeyedIndexerAndReflector returns a store with an index by namespace, and the reflector that fills it.
 func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, example any,
 	resync time.Duration,
 ) (Indexer, *StoreReflector) {
@@ -62,10 +63,10 @@ func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, example any,
 	return indexer, NewReflector(lw, example, indexer, resync)
 }
 
-// NewReflectorWithOptions returns a reflector that keeps store up to date with what lw lists. example has the type of
-// the objects; nil allows any. Logger, Name, TypeDescription, ResyncPeriod and MinWatchTimeout are used; pauses after
-// failures are those of package informer. It panics when o has a Clock that is not the real one, or a Backoff:
-// ignoring them would let a test wait for ever.
+// NewReflectorWithOptions returns a reflector that fills store with what lw lists. example has the type of the objects;
+// nil means any. It uses Logger, Name, TypeDescription, ResyncPeriod and MinWatchTimeout; pauses after failures are
+// those of package informer. It panics if o has a Backoff, or a Clock other than the real one: if it ignored them a
+// test could wait for ever.
 func NewReflectorWithOptions(lw ListerWatcher, example any, store peer.ReflectorStore,
 	o ReflectorOptions,
 ) *StoreReflector {
@@ -89,13 +90,13 @@ func NewReflectorWithOptions(lw ListerWatcher, example any, store peer.Reflector
 	}
 }
 
-// Name returns the name given; it stands in logs.
+// Name returns the name for logs.
 func (r *StoreReflector) Name() string { return r.o.Name }
 
 // TypeDescription returns the type of the objects, for display.
 func (r *StoreReflector) TypeDescription() string { return r.o.TypeDescription }
 
-// LastSyncResourceVersion returns the resource version that the store is at; "" before the first list.
+// LastSyncResourceVersion returns the resource version of the store; "" before the first list.
 func (r *StoreReflector) LastSyncResourceVersion() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +106,8 @@ func (r *StoreReflector) LastSyncResourceVersion() string {
 // Run is RunWithContext with a channel instead of a context.
 func (r *StoreReflector) Run(stop <-chan struct{}) { runUntil(stop, r.RunWithContext) }
 
-// RunWithContext runs until ctx is done, and returns when all has ended. It may be called again after that: it lists
-// anew.
+// RunWithContext runs until ctx is done, and returns when everything has ended. It may be called again after that, and
+// then lists anew.
 func (r *StoreReflector) RunWithContext(ctx context.Context) {
 	if r.o.Logger != nil {
 		ctx = klog.NewContext(ctx, *r.o.Logger)
@@ -118,14 +119,14 @@ func (r *StoreReflector) RunWithContext(ctx context.Context) {
 		WatchTimeout: max(r.o.MinWatchTimeout, 5*time.Minute),
 	})
 	var following sync.WaitGroup
-	following.Go(func() { _ = reflector.Run(ctx) }) // It ends with ctx, and returns nil then.
+	following.Go(func() { _ = reflector.Run(ctx) }) // It ends with ctx and returns nil.
 	r.fill(ctx, fifo)
 	following.Wait()
 }
 
-// fill writes what the reflector learns into the store until ctx is done.
+// fill writes the reflector's deltas into the store until ctx is done.
 func (r *StoreReflector) fill(ctx context.Context, fifo *deltafifo.DeltaFIFO[held]) {
-	var resync <-chan time.Time // Never ready without a period.
+	var resync <-chan time.Time // Blocks for ever if there is no period.
 	if r.o.ResyncPeriod > 0 {
 		ticker := time.NewTicker(r.o.ResyncPeriod)
 		defer ticker.Stop()
@@ -149,7 +150,7 @@ func (r *StoreReflector) fill(ctx context.Context, fifo *deltafifo.DeltaFIFO[hel
 	}
 }
 
-// apply writes one delta. What the store refuses is reported and the rest goes on, as in client-go.
+// apply writes one delta. Errors of the store are reported, and the rest goes on, as in client-go.
 func (r *StoreReflector) apply(ctx context.Context, d *deltafifo.Delta[held]) {
 	obj := any(d.Object.Object)
 	switch {
@@ -159,7 +160,7 @@ func (r *StoreReflector) apply(ctx context.Context, d *deltafifo.Delta[held]) {
 			objs[i] = o.Object
 		}
 		r.report(ctx, "replace", r.store.Replace(objs, d.ResourceVersion))
-	case len(d.Unreadable) > 0: // The informer's reflector has logged it.
+	case len(d.Unreadable) > 0: // The reflector has logged it.
 	case d.Type == deltafifo.Upsert && d.Object.from == fromAdded:
 		r.report(ctx, "add", r.store.Add(obj))
 	case d.Type == deltafifo.Upsert:
@@ -177,7 +178,7 @@ func (r *StoreReflector) apply(ctx context.Context, d *deltafifo.Delta[held]) {
 		r.mu.Unlock()
 	}
 	if s, ok := r.store.(peer.ResourceVersionUpdater); ok && d.ResourceVersion != "" && d.Type != deltafifo.Replace {
-		s.UpdateResourceVersion(d.ResourceVersion) // Replace was told it.
+		s.UpdateResourceVersion(d.ResourceVersion) // Replace was given it.
 	}
 }
 

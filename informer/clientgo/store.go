@@ -14,28 +14,28 @@ import (
 	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
-// store is client-go's Indexer over an indexer.Indexer: of keyed for a store that a program makes itself, of held
-// for that of an informer. First what reads it, then what writes.
+// store implements client-go's Indexer with an indexer.Indexer. The elements are keyed in a store that a program makes,
+// and held in the store of an informer. Reading methods come first, then writing ones.
 type store[T any] struct {
 	indexer *indexer.Indexer[T]
 	key     KeyFunc
-	// wrap makes of an object what the indexer holds, and unwrap the object of that.
+	// wrap converts an object to an element of the indexer; unwrap converts it back.
 	wrap   func(key string, obj any) (T, error)
 	unwrap func(T) any
 	keyOf  func(T) string
-	// followed says that a reflector writes to the indexer: its resource version is then the reflector's alone, since
-	// a list that is older than it would not be taken.
+	// followed is true if a reflector writes to the indexer. Only the reflector then moves the resource version,
+	// because the indexer would reject a list that is older than it.
 	followed bool
 
 	mu sync.Mutex
-	// indexers is what GetIndexers returns.
+	// indexers is the result of GetIndexers.
 	indexers Indexers
 }
 
-// NewStore returns a cache of objects of any type, named by key.
+// NewStore returns a cache for objects of any type. key returns their names.
 func NewStore(key KeyFunc) Store { return NewIndexer(key, nil) }
 
-// NewIndexer returns a cache with indexes of objects of any type, named by key.
+// NewIndexer returns a cache with indexes for objects of any type. key returns their names.
 func NewIndexer(key KeyFunc, indexers Indexers) Indexer {
 	s := &store[keyed]{
 		indexer:  indexer.New(keyOfKeyed, indexer.Options{}),
@@ -49,7 +49,7 @@ func NewIndexer(key KeyFunc, indexers Indexers) Indexer {
 	return s
 }
 
-// newFollowedStore is the store of an informer.
+// newFollowedStore returns the store of an informer.
 func newFollowedStore(x *indexer.Indexer[held], indexers Indexers) *store[held] {
 	s := &store[held]{
 		indexer: x,
@@ -72,11 +72,12 @@ func newFollowedStore(x *indexer.Indexer[held], indexers Indexers) *store[held] 
 
 func (s *store[T]) mustAdd(indexers Indexers) {
 	if err := s.AddIndexers(indexers); err != nil {
-		panic(err) // The indexer is empty, and names in a map are distinct.
+		panic(err) // Cannot happen: the indexer is empty, and names in a map are distinct.
 	}
 }
 
-// LastStoreSyncResourceVersion is the highest resource version written, deletions and bookmarks included.
+// LastStoreSyncResourceVersion returns the highest resource version written, including those of deletions and
+// bookmarks.
 func (s *store[T]) LastStoreSyncResourceVersion() string { return s.indexer.ScopeResourceVersion(0) }
 
 // Resync does nothing, as in client-go's store.
@@ -107,7 +108,7 @@ func (s *store[T]) GetByKey(key string) (item any, exists bool, err error) {
 	return nil, false, nil
 }
 
-// Index returns the objects that share a value of that index with obj, each once.
+// Index returns the objects that share a value of that index with obj, without duplicates.
 func (s *store[T]) Index(name string, obj any) ([]any, error) {
 	f := s.indexFunc(name)
 	if f == nil {
@@ -120,7 +121,7 @@ func (s *store[T]) Index(name string, obj any) ([]any, error) {
 	if len(values) == 1 {
 		return s.ByIndex(name, values[0])
 	}
-	now := s.indexer.Snapshot() // One state of the cache for all values.
+	now := s.indexer.Snapshot() // All values are read from one state of the cache.
 	defer now.Close()
 	seen := map[string]bool{}
 	all := []any{}
@@ -182,7 +183,7 @@ func (s *store[T]) indexFunc(name string) IndexFunc {
 	return s.indexers[name]
 }
 
-// AddIndexers adds all or, when a name is taken, none.
+// AddIndexers adds all indexes, or none if a name is taken.
 func (s *store[T]) AddIndexers(indexers Indexers) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +202,7 @@ func (s *store[T]) AddIndexers(indexers Indexers) error {
 	return nil
 }
 
-// noIndex is worded as in client-go.
+// noIndex returns an error worded as in client-go.
 func noIndex(name string) error {
 	return fmt.Errorf("Index with name %s does not exist", name)
 } //nolint:staticcheck // See above.
@@ -211,8 +212,8 @@ var (
 	_ peer.TransactionStore = (*store[held])(nil)
 )
 
-// What is written through a store is taken as it is, whatever the versions: deltafifo.AcceptAll. Who writes into the
-// store of an informer tells no handler.
+// A store accepts whatever is written, whatever the versions: deltafifo.AcceptAll. Writing into the store of an
+// informer calls no handler.
 
 func (s *store[T]) Add(obj any) error { return s.upsert(obj) }
 
@@ -226,7 +227,7 @@ func (s *store[T]) upsert(obj any) error {
 	return s.apply(deltafifo.Delta[T]{Type: deltafifo.Upsert, Object: t, ResourceVersion: version})
 }
 
-// incoming makes of an object what the indexer is to hold.
+// incoming converts an object to an element of the indexer.
 func (s *store[T]) incoming(obj any) (t T, version string, err error) {
 	key, err := s.key(obj)
 	if err != nil {
@@ -239,7 +240,7 @@ func (s *store[T]) incoming(obj any) (t T, version string, err error) {
 	return t, s.versionOf(obj), nil
 }
 
-// versionOf is the resource version that a write of obj moves the store to; "" does not move it.
+// versionOf returns the resource version that a write of obj moves the store to; "" if it does not move it.
 func (s *store[T]) versionOf(obj any) string {
 	if m, ok := obj.(metav1.Object); ok && !s.followed {
 		return m.GetResourceVersion()
@@ -255,7 +256,7 @@ func (s *store[T]) apply(deltas ...deltafifo.Delta[T]) error {
 	return err
 }
 
-// Delete removes what has obj's key; obj may be a DeletedFinalStateUnknown.
+// Delete removes the object with obj's key. obj may be a DeletedFinalStateUnknown.
 func (s *store[T]) Delete(obj any) error {
 	key, err := s.key(obj)
 	if err != nil {
@@ -264,7 +265,8 @@ func (s *store[T]) Delete(obj any) error {
 	return s.apply(s.removal(key, obj))
 }
 
-// removal is the delta that deletes key: with the state obj if that is one, else with the state that is held.
+// removal returns the delta that deletes key. If obj is a DeletedFinalStateUnknown, the last known state is the one in
+// the store.
 func (s *store[T]) removal(key string, obj any) deltafifo.Delta[T] {
 	if _, unknown := obj.(DeletedFinalStateUnknown); !unknown {
 		if t, err := s.wrap(key, obj); err == nil {
@@ -274,10 +276,10 @@ func (s *store[T]) removal(key string, obj any) deltafifo.Delta[T] {
 	if t, found := s.indexer.Get(key); found {
 		return deltafifo.Delta[T]{Type: deltafifo.Delete, Object: t}
 	}
-	return deltafifo.Delta[T]{Type: deltafifo.Bookmark} // Nothing to delete, nothing to do.
+	return deltafifo.Delta[T]{Type: deltafifo.Bookmark} // Nothing to delete: this does nothing.
 }
 
-// Replace makes the store hold list and nothing else.
+// Replace makes the store hold exactly the objects of list.
 func (s *store[T]) Replace(list []any, version string) error {
 	objs := make([]T, 0, len(list))
 	for _, obj := range list {
@@ -293,8 +295,8 @@ func (s *store[T]) Replace(list []any, version string) error {
 	return s.apply(deltafifo.Delta[T]{Type: deltafifo.Replace, Objects: objs, ResourceVersion: version})
 }
 
-// exchange is Replace in the store of an informer. It uses no [deltafifo.Replace]: the cache would take that for the
-// informer's first list, which would then never sync.
+// exchange is Replace in the store of an informer. It does not use [deltafifo.Replace], which the cache would take for
+// the informer's first list, and then never sync.
 func (s *store[T]) exchange(objs []T) error {
 	var deltas []deltafifo.Delta[T]
 	for t := range s.indexer.All() {
@@ -306,12 +308,12 @@ func (s *store[T]) exchange(objs []T) error {
 	return s.apply(deltas...)
 }
 
-// Bookmark moves the resource version, never back.
+// Bookmark moves the resource version, but never backwards.
 func (s *store[T]) Bookmark(version string) {
-	_ = s.apply(deltafifo.Delta[T]{Type: deltafifo.Bookmark, ResourceVersion: version}) // Only keys fail.
+	_ = s.apply(deltafifo.Delta[T]{Type: deltafifo.Bookmark, ResourceVersion: version}) // Only keys can fail.
 }
 
-// Transaction writes all that has a key, and makes it visible in one step.
+// Transaction writes all objects that have a key, and makes them visible in one step.
 //
 // Source: cache.Transaction in k8s.io/client-go/tools/cache v0.37.2.
 func (s *store[T]) Transaction(txns ...peer.Transaction) *peer.TransactionError {
@@ -335,7 +337,7 @@ func (s *store[T]) Transaction(txns ...peer.Transaction) *peer.TransactionError 
 	return nil
 }
 
-// delta is one write of a transaction.
+// delta converts one write of a transaction.
 func (s *store[T]) delta(txn peer.Transaction) (d deltafifo.Delta[T], err error) {
 	key, err := s.key(txn.Object)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package metrics shows the [informer.Stats] of running informers to Prometheus.
+// Package metrics exposes the [informer.Stats] of running informers to Prometheus.
 //
-// The pipeline counts for itself, in a few atomics; this package reads them when Prometheus asks. Events therefore
-// cost the same with metrics as without, and what belongs to an informer that is gone is gone with it.
+// The pipeline counts in a few atomic variables, and this package reads them when Prometheus asks. So events cost the
+// same with and without metrics, and the metrics of an informer disappear with it.
 package metrics

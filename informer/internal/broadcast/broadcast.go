@@ -1,18 +1,18 @@
-// Package broadcast wakes everybody who waits for something to change.
+// Package broadcast wakes all goroutines that wait for something to change.
 package broadcast
 
 import "sync"
 
-// Broadcast wakes everybody who waits for something to change. The zero value works.
+// Broadcast wakes all waiting goroutines. The zero value works.
 //
-// Concurrency: both methods at any time. No other lock is taken while mu is held.
+// Concurrency: all methods may be called at any time. They take no other lock.
 type Broadcast struct {
 	mu sync.Mutex
-	// next is nil unless somebody waits. It is closed by announce; nothing is sent.
+	// next is nil unless a goroutine waits. Announce closes it; nothing is sent.
 	next chan struct{}
 }
 
-// Wait returns a channel that the next announce closes. Call it before looking at what may change: an announcement in
+// Wait returns a channel that the next Announce closes. Call it before you check the condition: an announcement in
 // between is then not missed.
 func (b *Broadcast) Wait() <-chan struct{} {
 	b.mu.Lock()
@@ -23,7 +23,7 @@ func (b *Broadcast) Wait() <-chan struct{} {
 	return b.next
 }
 
-// Announce wakes everybody who waits.
+// Announce wakes all waiting goroutines.
 func (b *Broadcast) Announce() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

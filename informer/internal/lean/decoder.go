@@ -6,34 +6,35 @@ import (
 	"unsafe"
 )
 
-// Decoder decodes objects so that they take little memory: equal strings are one, and so are equal parts of objects.
+// Decoder decodes objects so that they share equal strings and equal parts.
 type Decoder struct {
 	mu sync.Mutex
-	// share reports whether the object under way may refer to parts of others.
+	// share is true if the current object may refer to parts of others.
 	share bool
 	words words
 
-	// parts has what recurs in messages, sites what is known of their fields.
+	// parts has the shared parts of messages. sites has statistics about their fields.
 	parts table[*part]
 	sites sites
 
-	// The same for objects of maps. Their fields are not known beforehand: keys that have one hash have one site.
+	// These are the same for objects of maps. Their fields are not known in advance, so keys with the
+	// same hash share a site.
 	boxes           boxes
 	trees           table[*tree]
 	keys            site
 	texts, subtrees sites
 }
 
-// part is a value that several messages hold.
+// part is a value that several messages share.
 type part struct {
-	// kind is that of the field that it was decoded for.
+	// kind is the kind of the field that it was decoded for.
 	kind uint64
-	// value points to what the field points to, or to a copy of the struct that the field is.
+	// value points to what the field points to, or to a copy of the struct in the field.
 	value unsafe.Pointer
 	wire  string
 }
 
-// tree is a part of an object of maps that several objects hold.
+// tree is a part that several objects of maps share.
 type tree struct {
 	text  []byte
 	value any
@@ -53,15 +54,15 @@ func (t *tree) size() int {
 	return len(t.text)
 }
 
-// The numbers of places that a decoder may come to have, and of bytes that its parts, and its trees, may have together.
-// In a cache of that many objects they take a few hundred kilobytes. Tables begin small.
+// These limit the number of places in each table, and the bytes of all parts and of all trees. In a cache of that many
+// objects the tables take a few hundred kilobytes. They begin small.
 const (
 	mostWords = 1 << 14
 	mostParts = 1 << 16
 	mostBytes = 16 << 20
 )
 
-// NewDecoder returns a decoder that knows nothing yet.
+// NewDecoder returns a decoder with empty tables.
 func NewDecoder() *Decoder {
 	seed := maphash.MakeSeed()
 	return &Decoder{

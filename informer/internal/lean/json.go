@@ -8,12 +8,12 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Tree decodes an object into maps, as the standard decoder does, which keeps integers. share lets it refer to parts
-// that other objects have, too.
+// Tree decodes an object into maps, like the standard decoder that keeps integers. If share is true the object may
+// refer to parts of other objects.
 //
 // Concurrency: safe.
 //
-// Errors: the text is written in an unusual way, or wrong. The standard decoder knows which.
+// Errors: the text is invalid, or not written the way Kubernetes writes it. The standard decoder knows which.
 func (d *Decoder) Tree(v Value, share bool) (map[string]any, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -32,36 +32,36 @@ func (d *Decoder) Tree(v Value, share bool) (map[string]any, error) {
 	return object, err
 }
 
-// reader takes one text apart.
+// reader decodes one text.
 type reader struct {
 	*Decoder
 	text  []byte
 	spans []span
-	// at is the position in text, span the next one's index.
+	// at is the position in text; span is the index of the next span.
 	at, span int
 }
 
-// level says where in the object a value stands.
+// level is the place of a value in the object.
 type level struct {
 	depth int
-	// key is the last key on the way to it.
+	// key is the last key on the path to the value.
 	key string
-	// number is what the site of the key is found by.
+	// number is the hash by which the site of the key is found.
 	number int
 }
 
-// managedFieldsKey is the key in an object's metadata under which they stand.
+// managedFieldsKey is the key of the managed fields in an object's metadata.
 const (
 	managedFieldsKey = "managedFields"
 	metadataKey      = "metadata"
 )
 
-// indexed reports whether the next span begins at the position, as it does in whatever is JSON.
+// indexed reports whether the next span begins at the position, as it does in valid JSON.
 func (r *reader) indexed() bool {
 	return r.span < len(r.spans) && int(r.spans[r.span].start) == r.at
 }
 
-// leap goes behind the span that begins at the position.
+// leap moves behind the span that begins at the position.
 func (r *reader) leap() {
 	r.at, r.span = int(r.spans[r.span].end), int(r.spans[r.span].next)
 }
@@ -73,7 +73,7 @@ func (r *reader) space() {
 	}
 }
 
-// peek is the next character that is not space; 0 at the end.
+// peek returns the next character that is not white space; 0 at the end.
 func (r *reader) peek() byte {
 	if r.at < len(r.text) && r.text[r.at] > ' ' {
 		return r.text[r.at]
@@ -104,13 +104,13 @@ func (r *reader) value(at level) (any, error) {
 	}
 }
 
-// shared reads an object or an array, or finds that it was read before.
+// shared returns the object or array at the position, from the table if the same text was decoded before.
 func (r *reader) shared(at level) (any, error) {
 	if !r.indexed() {
 		return nil, errUnusual
 	}
 	text := r.text[r.at:r.spans[r.span].end]
-	if !r.share || (at.depth == 1 && at.key == metadataKey) { // The same text elsewhere keeps its managed fields.
+	if !r.share || (at.depth == 1 && at.key == metadataKey) { // Elsewhere the same text keeps its managed fields.
 		return r.fresh(at)
 	}
 	site := r.subtrees.of(at.number)
@@ -120,7 +120,7 @@ func (r *reader) shared(at level) (any, error) {
 	hash := maphash.Bytes(r.words.seed, text)
 	p := r.trees.find(hash)
 	if p == nil {
-		r.trees.put(hash, nil) // Remembered is only what comes twice.
+		r.trees.put(hash, nil) // The table keeps a value only when it comes a second time.
 		return r.fresh(at)
 	}
 	p.hash |= met
@@ -177,7 +177,7 @@ func (r *reader) object(at level) (map[string]any, error) {
 				return nil, err
 			}
 			if m[key] = v; len(m) != n {
-				return nil, errUnusual // A key twice.
+				return nil, errUnusual // A duplicate key.
 			}
 		}
 		switch r.peek() {
@@ -192,7 +192,7 @@ func (r *reader) object(at level) (map[string]any, error) {
 	}
 }
 
-// numberOfKey spreads keys over the sites.
+// numberOfKey distributes keys over the sites.
 func numberOfKey(key string) int {
 	n := uint8(len(key))
 	if len(key) > 0 {
@@ -247,7 +247,7 @@ func (r *reader) key() (string, error) {
 	return key, err
 }
 
-// quoted returns the string at the position, quotes included. simple says that it stands for itself.
+// quoted returns the string at the position, with its quotes. simple is true if it has no escapes.
 func (r *reader) quoted() (b []byte, simple bool, err error) {
 	simple = true
 	for i := r.at + 1; i < len(r.text); i++ {
@@ -292,7 +292,7 @@ func (r *reader) scalar() (any, error) {
 	return r.standard(text)
 }
 
-// literal returns what stands at the position up to what cannot belong to a number or a word.
+// literal returns the text from the position to the first character that cannot be part of a number or a word.
 func (r *reader) literal() []byte {
 	start := r.at
 	for r.at < len(r.text) && r.text[r.at] != ',' && r.text[r.at] != '}' && r.text[r.at] != ']' && r.text[r.at] > ' ' {
@@ -301,7 +301,7 @@ func (r *reader) literal() []byte {
 	return r.text[start:r.at]
 }
 
-// integer reads the usual kind of number.
+// integer reads an ordinary integer.
 func integer(text []byte) (n int64, ok bool) {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {
@@ -322,7 +322,7 @@ func integer(text []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// standard has a string or a number decoded by the standard decoder.
+// standard decodes a string or a number with the standard decoder.
 func (r *reader) standard(text []byte) (v any, err error) {
 	if len(text) == 0 {
 		return nil, errUnusual

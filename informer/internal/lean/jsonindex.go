@@ -5,34 +5,34 @@ import (
 	"errors"
 )
 
-// errSyntax says that bytes are not JSON. What the standard decoder makes of them is its business.
+// errSyntax reports that bytes are not JSON. The standard decoder finds the error to report.
 var errSyntax = errors.New("not JSON")
 
-// deepest is how far objects and arrays may be nested before they are left to the standard decoder.
+// deepest is how deep objects and arrays may be nested. Deeper ones are left to the standard decoder.
 const deepest = 256
 
 // span is an object or an array in the text of a value.
 type span struct {
-	// start is the position of its opening bracket, end that behind its closing one.
+	// start is the position of the opening bracket; end is the position behind the closing one.
 	start, end int32
-	// next is the index of the first span that does not begin within this one.
+	// next is the index of the first span that begins behind this one.
 	next int32
-	// commas counts those between its own members.
+	// commas counts the commas between its own members.
 	commas int32
 }
 
-// Index finds where the objects and arrays of a JSON value begin and end, so that one can be looked up as a whole
-// before it is taken apart. It may be given the value in pieces.
+// Index finds where the objects and arrays of a JSON value begin and end, so that each can be looked up as a whole
+// before it is decoded. The value may arrive in pieces.
 //
-// It checks only that brackets and quotes match.
+// It only checks that brackets and quotes match.
 type Index struct {
 	spans []span
-	// open has the indexes of the spans that have not ended, and what ends them.
+	// open has the index and the closing bracket of each span that has not ended.
 	open []opened
-	// at is how far the text was looked at. quoted says that this is within a string.
+	// at is how far the text was scanned. quoted is true if that is inside a string.
 	at     int
 	quoted bool
-	// scalar says that the value is neither object nor array nor string: it ends before what cannot belong to it.
+	// scalar is true if the value is a number or a word. It ends before the first character that cannot be part of one.
 	scalar bool
 }
 
@@ -46,8 +46,8 @@ func (x *Index) Reset() {
 	x.spans, x.open, x.at, x.quoted, x.scalar = x.spans[:0], x.open[:0], 0, false, false
 }
 
-// Scan goes on to the end of the value that text begins with, which must not begin with space. done says that it was
-// found: the value is text[:x.Len()]. Otherwise Scan is to be called again with more.
+// Scan continues to the end of the value at the beginning of text, which must not be white space. If done is true the
+// value is text[:x.Len()]. Otherwise call Scan again with more text.
 //
 // Errors: the text is not JSON.
 func (x *Index) Scan(text []byte) (done bool, err error) {
@@ -77,7 +77,7 @@ func (x *Index) Scan(text []byte) (done bool, err error) {
 			if len(x.open) == deepest {
 				return false, errSyntax
 			}
-			// In ASCII the closing bracket is two behind the opening one.
+			// In ASCII, ] and } come two after [ and {.
 			x.open = append(x.open, opened{int32(len(x.spans)), c + 2})
 			x.spans = append(x.spans, span{start: int32(x.at - 1)})
 		case '}', ']':
@@ -102,7 +102,7 @@ func (x *Index) Scan(text []byte) (done bool, err error) {
 	return false, nil
 }
 
-// unquote goes to the end of a string; false when that has not come yet.
+// unquote moves to the end of a string. It returns false if the end has not arrived yet.
 func (x *Index) unquote(text []byte) bool {
 	for i := x.at; i < len(text); i++ {
 		switch text[i] {
@@ -111,7 +111,7 @@ func (x *Index) unquote(text []byte) bool {
 			return true
 		case '\\':
 			if i+1 == len(text) {
-				x.at = i // The character behind it has not come.
+				x.at = i // The next character has not arrived yet.
 				return false
 			}
 			i++
@@ -121,26 +121,26 @@ func (x *Index) unquote(text []byte) bool {
 	return false
 }
 
-// Len is how much of the text was looked at: all of the value, when Scan said so.
+// Len returns how much of the text was scanned: the whole value, once Scan has returned true.
 func (x *Index) Len() int { return x.at }
 
-// Value is a JSON value whose index is known. It is valid as long as its text and index are.
+// Value is a JSON value with its index. It is valid while its text and index are.
 type Value struct {
 	text []byte
-	// spans are those of all of text; span is the index of the value's own, or the next one's if it is no object or
-	// array.
+	// spans are those of the whole text. span is the index of the value's own span; if it is neither object nor array,
+	// that of the next one.
 	spans []span
 	at    int
 	span  int
 	end   int
 }
 
-// Value returns the value that was found at the beginning of text.
+// Value returns the value that Scan found at the beginning of text.
 func (x *Index) Value(text []byte) Value {
 	return Value{text: text[:x.at], spans: x.spans, end: x.at}
 }
 
-// ValueOf returns the value that text is.
+// ValueOf returns text as a value.
 //
 // Errors: the text is not JSON.
 func ValueOf(text []byte) (Value, error) {
@@ -152,10 +152,10 @@ func ValueOf(text []byte) (Value, error) {
 	return x.Value(text), nil
 }
 
-// Bytes is the text of the value.
+// Bytes returns the text of the value.
 func (v Value) Bytes() []byte { return v.text[v.at:v.end] }
 
-// Text is the content of a string that stands for itself; nil when the value is anything else.
+// Text returns the content of a string without escapes; nil for all other values.
 func (v Value) Text() []byte {
 	r := reader{text: v.text, at: v.at}
 	if r.peek() != '"' {
@@ -168,8 +168,8 @@ func (v Value) Text() []byte {
 	return b[1 : len(b)-1]
 }
 
-// Members calls each with the members of an object, until it returns false. What is no object has none, and of one
-// that is not JSON there may be fewer.
+// Members calls each for the members of an object until it returns false. Other values have no members, and invalid
+// JSON may show fewer.
 func (v Value) Members(each func(key []byte, member Value) bool) {
 	r := reader{text: v.text[:v.end], spans: v.spans, at: v.at, span: v.span}
 	if r.peek() != '{' {
@@ -191,7 +191,7 @@ func (v Value) Members(each func(key []byte, member Value) bool) {
 	}
 }
 
-// skip goes over a value.
+// skip moves behind a value.
 func (r *reader) skip() (v Value, ok bool) {
 	c := r.peek()
 	v = Value{text: r.text, spans: r.spans, at: r.at, span: r.span}
@@ -214,8 +214,8 @@ func (r *reader) skip() (v Value, ok bool) {
 	return v, r.at <= len(r.text)
 }
 
-// DropManagedFields takes the managed fields out of an object's text, so that no decoder has to look at them: their
-// place becomes null and space.
+// DropManagedFields removes the managed fields from an object's text, so that no decoder has to read them. It
+// overwrites them with null and spaces.
 func (v Value) DropManagedFields() {
 	v.Members(func(key []byte, metadata Value) bool {
 		if string(key) != metadataKey {

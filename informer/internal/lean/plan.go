@@ -11,19 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan is how a Go type of the API is decoded. It is made once for a type, from the struct tags that the generated
-// decoders are made from.
+// plan says how to decode a Go type of the API. It is made once per type, from the struct tags that the generated
+// decoders come from.
 type plan struct {
 	typ reflect.Type
-	// fields has the fields by their number; those without a shape are not decoded.
+	// fields has the fields by number. Fields without a shape are not decoded.
 	fields []field
-	// opaque says that only the type's own Unmarshal knows how: times, quantities, named slices.
+	// opaque is true for types that only their own Unmarshal can decode: times, quantities, named slices.
 	opaque bool
-	// isTime says that the type is metav1.Time, the most frequent of those.
+	// isTime is true for metav1.Time, the most frequent opaque type.
 	isTime bool
 }
 
-// shape is what a field is made of.
+// shape is the kind of Go value in a field.
 type shape uint8
 
 const (
@@ -43,30 +43,30 @@ const (
 	shapeSlice
 )
 
-// field is one field of a message, or what its elements, keys or values are.
+// field is a field of a message, or the element, key or value in one.
 type field struct {
-	// offset is where the field begins in its struct.
+	// offset is the position of the field in its struct.
 	offset uintptr
-	// size is that of a value of the type.
+	// size is the size of a value of the type.
 	size  uintptr
 	shape shape
-	// wire is the wire type of a record: that of a pointer is its target's, that of a slice its elements'.
+	// wire is the wire type of a record: for a pointer that of its target, for a slice that of its elements.
 	wire uint8
-	// site numbers the field.
+	// site is the number of the field.
 	site int
-	// kind numbers the type of the field: parts of one kind can stand for each other.
+	// kind is the number of the field's type. Parts of the same kind can replace one another.
 	kind uint64
-	// message has the plan of the type.
+	// message is the plan of the type.
 	message *lazyPlan
-	// holds says that a message refers to memory of its own: then sharing it saves some.
+	// holds is true if a message refers to memory of its own, so that sharing it saves some.
 	holds bool
 	typ   reflect.Type
-	// element is that of a slice, the target of a pointer, the value of a map; key the key of a map.
+	// element is the element of a slice, the target of a pointer, or the value of a map. key is the key of a map.
 	element, key *field
 }
 
-// kindKey is what a kind stands for. An object's metadata is of another kind than that of a template within one: it is
-// decoded without managed fields.
+// kindKey identifies a kind. An object's own metadata and that of a template within it differ in kind: only the first
+// is decoded without managed fields.
 type kindKey struct {
 	typ            reflect.Type
 	objectMetadata bool
@@ -85,7 +85,7 @@ func kindOf(key kindKey) uint64 {
 	return made.(uint64)
 }
 
-// lazyPlan is a plan that is made when first needed, as types may hold themselves.
+// lazyPlan is a plan that is made when first needed, because types may contain themselves.
 type lazyPlan struct {
 	kindKey
 	made atomic.Pointer[plan]
@@ -103,11 +103,10 @@ func (l *lazyPlan) get() *plan {
 	return p
 }
 
-// fieldCount numbers the fields of all plans.
+// fieldCount counts the fields of all plans.
 var fieldCount atomic.Int32
 
-// plans remembers the plan of each type, as encoding/json remembers its own: what is derived from a type is the same
-// for all.
+// plans caches the plan of each type, as encoding/json does. A plan depends only on the type.
 var plans sync.Map // reflect.Type → *plan
 
 var (
@@ -119,7 +118,7 @@ var (
 	stringsByName = reflect.TypeFor[map[string]string]()
 )
 
-// managedFieldsNumber is the number of that field in ObjectMeta.
+// managedFieldsNumber is the number of the managed fields in ObjectMeta.
 const managedFieldsNumber = 17
 
 // planOf returns the plan of a struct, or of another type that decodes itself.
@@ -141,7 +140,7 @@ func newPlan(t reflect.Type) *plan {
 		f := t.Field(i)
 		if f.Type == typeMeta {
 			object = true
-			continue // Not on the wire.
+			continue // Not encoded.
 		}
 		number, ok := numberOf(f)
 		if !ok {
@@ -170,7 +169,7 @@ var metadataPlan = sync.OnceValue(func() *plan {
 	return p
 })
 
-// numberOf reads the tag `protobuf:"bytes,1,opt,name=metadata"`.
+// numberOf returns the number in a tag like `protobuf:"bytes,1,opt,name=metadata"`.
 func numberOf(f reflect.StructField) (int, bool) {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 || !f.IsExported() {
@@ -180,7 +179,7 @@ func numberOf(f reflect.StructField) (int, bool) {
 	return number, err == nil && number > 0 && number < 64
 }
 
-// fieldOf says how a type is decoded; false when only its message's own Unmarshal knows.
+// fieldOf returns how to decode a type; false if only its message's own Unmarshal can.
 func fieldOf(k kindKey) (f field, ok bool) {
 	t := k.typ
 	f = field{typ: t, size: t.Size(), kind: kindOf(k), site: int(fieldCount.Add(1)), wire: wireBytes}
@@ -234,8 +233,8 @@ func (*field) part(into **field, t reflect.Type) bool {
 	return ok
 }
 
-// refers reports whether values of a type refer to memory outside themselves, strings not counted: those are kept
-// once anyway.
+// refers reports whether values of a type refer to memory outside themselves. Strings do not count: they are shared
+// anyway.
 func refers(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Unmarshal decodes a message into obj, a pointer to an empty object of the API, as its own Unmarshal does, but for
-// the managed fields, which it leaves out. share lets it refer to parts that other objects have, too.
+// Unmarshal decodes a message into obj, a pointer to an empty object of the API, as its own Unmarshal does. It leaves
+// out the managed fields. If share is true obj may refer to parts of other objects.
 //
 // Concurrency: safe.
 //
-// Errors: the message is written in an unusual way, or wrong, or nothing is known of the type. Its own Unmarshal
-// knows which; obj is then not empty any more.
+// Errors: the message is invalid, or not written the way Kubernetes writes it, or the type is unknown. Its own
+// Unmarshal knows which; obj is then not empty any more.
 func (d *Decoder) Unmarshal(data []byte, obj any, share bool) error {
 	v := reflect.ValueOf(obj)
 	p := planOf(v.Type().Elem())
@@ -86,7 +86,7 @@ func (p *plan) decodeItself(data []byte, into unsafe.Pointer) error {
 	}
 	v := reflect.NewAt(p.typ, into)
 	if p.typ.Kind() == reflect.Slice {
-		v.Elem().Set(reflect.MakeSlice(p.typ, 0, 0)) // A list that is there is not nil, even when empty.
+		v.Elem().Set(reflect.MakeSlice(p.typ, 0, 0)) // An empty list is not nil.
 	}
 	if t, ok := v.Interface().(interface{ Unmarshal([]byte) error }); ok {
 		return t.Unmarshal(data)
@@ -94,7 +94,7 @@ func (p *plan) decodeItself(data []byte, into unsafe.Pointer) error {
 	return errUnusual
 }
 
-// unmarshalTime is Time.Unmarshal without a message in between. Kubernetes keeps only the seconds.
+// unmarshalTime is Time.Unmarshal without an intermediate message. Kubernetes keeps only the seconds.
 func unmarshalTime(t *metav1.Time, data []byte) error {
 	if len(data) == 0 {
 		t.Time = time.Time{}
@@ -119,19 +119,19 @@ func unmarshalTime(t *metav1.Time, data []byte) error {
 	return nil
 }
 
-// slice is how the runtime lays out a slice.
+// slice is the layout of a slice at run time.
 type slice struct {
 	elements unsafe.Pointer
 	len, cap int
 }
 
-// single decodes what stands in one record: a number, or the content.
+// single decodes a value that takes one record: a number, or the content.
 func (d *Decoder) single(f *field, value uint64, content []byte, into unsafe.Pointer) error {
 	switch f.shape {
 	case shapeString:
 		*(*string)(into) = d.words.intern(content, d.sites.of(f.site))
 	case shapeInt32:
-		*(*int32)(into) = int32(value) // As in the generated decoders, bits that it does not hold are lost.
+		*(*int32)(into) = int32(value) // Bits that do not fit are lost, as in the generated decoders.
 	case shapeInt64:
 		*(*int64)(into) = int64(value)
 	case shapeUint8:
@@ -162,7 +162,7 @@ func (d *Decoder) single(f *field, value uint64, content []byte, into unsafe.Poi
 	return nil
 }
 
-// shared decodes data into a field, or finds that it was decoded before.
+// shared decodes data into a field, or takes the value from the table if the same data was decoded before.
 func (d *Decoder) shared(f *field, data []byte, count int, into unsafe.Pointer) error {
 	if !d.share {
 		return d.fresh(f, data, count, into)
@@ -174,7 +174,7 @@ func (d *Decoder) shared(f *field, data []byte, count int, into unsafe.Pointer) 
 	hash := maphash.Bytes(d.words.seed, data) ^ f.kind*0x9E3779B97F4A7C15
 	p := d.parts.find(hash)
 	if p == nil {
-		d.parts.put(hash, nil) // Remembered is only what comes twice.
+		d.parts.put(hash, nil) // The table keeps a value only when it comes a second time.
 		return d.fresh(f, data, count, into)
 	}
 	p.hash |= met
@@ -200,10 +200,10 @@ func (f *field) store(from unsafe.Pointer) unsafe.Pointer {
 		kept.Elem().Set(reflect.NewAt(f.typ, from).Elem())
 		return kept.UnsafePointer()
 	}
-	return *(*unsafe.Pointer)(from) // A pointer, a map, the elements of a slice.
+	return *(*unsafe.Pointer)(from) // A pointer, a map, or the elements of a slice.
 }
 
-// load gives a field the value of a part.
+// load sets a field to the value of a part.
 func (p *part) load(f *field, count int, into unsafe.Pointer) {
 	switch f.shape {
 	case shapeMessage:
@@ -215,7 +215,7 @@ func (p *part) load(f *field, count int, into unsafe.Pointer) {
 	}
 }
 
-// fresh decodes data into a field.
+// fresh decodes data into a field without the table.
 func (d *Decoder) fresh(f *field, data []byte, count int, into unsafe.Pointer) error {
 	switch f.shape {
 	case shapeMessage:
@@ -238,7 +238,7 @@ func (d *Decoder) fresh(f *field, data []byte, count int, into unsafe.Pointer) e
 
 // slice decodes the elements of a repeated field.
 func (d *Decoder) slice(f *field, data []byte, count int, into unsafe.Pointer) error {
-	reflect.NewAt(f.typ, into).Elem().Grow(count) // MakeSlice would allocate the slice besides its elements.
+	reflect.NewAt(f.typ, into).Elem().Grow(count) // MakeSlice would allocate a slice header, too.
 	s := (*slice)(into)
 	s.len, s.cap = count, count
 	for i, at := 0, 0; at < len(data); i++ {
@@ -261,7 +261,7 @@ func (d *Decoder) slice(f *field, data []byte, count int, into unsafe.Pointer) e
 	return nil
 }
 
-// strings decodes the entries of a map of strings.
+// strings decodes the entries of a map of strings to strings.
 func (d *Decoder) strings(f *field, data []byte, count int, into *map[string]string) error {
 	m := make(map[string]string, count)
 	for at := 0; at < len(data); {
@@ -277,12 +277,12 @@ func (d *Decoder) strings(f *field, data []byte, count int, into *map[string]str
 	return nil
 }
 
-// mapEntry is one entry of a map: records that are empty when they are not there.
+// mapEntry is one entry of a map. A record that is missing is empty.
 type mapEntry struct{ key, value record }
 
 func (r record) fits(wire uint8) bool { return r.tag == 0 || r.wire() == wire }
 
-// entry reads the entry of a map at a position; its end is 0 when it is unusual.
+// entry reads the map entry at a position. Its end is 0 if the entry is unusual.
 func entry(data []byte, at int) (e mapEntry, end int) {
 	whole := next(data, at)
 	if whole.end == 0 || whole.wire() != wireBytes {
@@ -305,7 +305,7 @@ func entry(data []byte, at int) (e mapEntry, end int) {
 	return e, whole.end
 }
 
-// mapping decodes the entries of any other map.
+// mapping decodes the entries of other maps.
 func (d *Decoder) mapping(f *field, data []byte, count int, into reflect.Value) error {
 	m := reflect.MakeMapWithSize(f.typ, count)
 	k, v := reflect.New(f.key.typ), reflect.New(f.element.typ)
@@ -317,7 +317,7 @@ func (d *Decoder) mapping(f *field, data []byte, count int, into reflect.Value) 
 		k.Elem().SetZero()
 		v.Elem().SetZero()
 		if f.element.typ.Kind() == reflect.Slice {
-			v.Elem().Set(reflect.MakeSlice(f.element.typ, 0, 0)) // So is one in a map.
+			v.Elem().Set(reflect.MakeSlice(f.element.typ, 0, 0)) // An empty slice in a map is not nil either.
 		}
 		if e.key.tag != 0 {
 			if err := d.single(f.key, e.key.value, data[e.key.start:e.key.end], k.UnsafePointer()); err != nil {

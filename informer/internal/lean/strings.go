@@ -2,10 +2,10 @@ package lean
 
 import "hash/maphash"
 
-// longest is how long a string may be to be kept once for all: longer ones are rarely the same, and cost to compare.
+// longest is the length of the longest strings that are shared. Longer ones are rarely equal, and expensive to compare.
 const longest = 256
 
-// words gives equal strings one memory.
+// words shares the memory of equal strings.
 type words struct {
 	seed  maphash.Seed
 	table table[string]
@@ -33,13 +33,13 @@ func (w *words) intern(b []byte, at *site) string {
 	return text
 }
 
-// boxes is words for strings that stand in a variable of any type: those take memory of their own to hold the string.
+// boxes does the same for strings in variables of type any, whose string header takes memory of its own.
 type boxes struct {
 	seed  maphash.Seed
 	table table[any]
 }
 
-// box returns the bytes as a string.
+// box returns the bytes as a string in an interface.
 func (w *boxes) box(b []byte, at *site) any {
 	if len(b) == 0 {
 		return ""

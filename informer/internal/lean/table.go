@@ -1,32 +1,32 @@
 package lean
 
-// table remembers values by hash and forgets them: it has a number of places, two for each hash, in which what is met
-// again stays and what is not makes room. A map of all that was ever seen, the obvious design, would never give back
-// what is gone from the cluster.
+// table is a cache by hash of a limited size. Each hash has two places. A value that is looked up again keeps its
+// place; others make room. The obvious design, a map of everything ever seen, would never release what is gone from the
+// cluster.
 type table[V any] struct {
-	// places is a power of two long; nil until the first value.
+	// places has a power of two of elements; nil until the first value.
 	places []place[V]
-	// missed counts the values placed since the table has its size.
+	// missed counts the values placed since the table last grew.
 	missed int
-	// most bounds the number of places.
+	// most limits the number of places.
 	most int
-	// size returns how many bytes a value takes; nil if the number of places bounds them well enough. bytes is the sum
-	// over all places, at most mostBytes. hand is the next place that makes room for bytes.
+	// size returns the bytes that a value takes; nil if limiting the number of places is enough. bytes is the sum over
+	// all places, at most mostBytes. hand is the next place to examine when bytes must be freed.
 	size  func(V) int
 	bytes int
 	hand  int
 }
 
 type place[V any] struct {
-	// hash has the place's flags in its highest bits, so that two places are in one line of the CPU's cache.
+	// hash has the flags of the place in its highest bits, so that two places fit in one cache line.
 	hash  uint64
 	value V
 }
 
 const (
-	// taken says that the place has a value.
+	// taken is set if the place has a value.
 	taken uint64 = 1 << 63
-	// met says that the value was asked for again since it last had to defend its place.
+	// met is set if the value was looked up since it last had to defend its place.
 	met   uint64 = 1 << 62
 	flags        = taken | met
 )
@@ -45,7 +45,7 @@ func (t *table[V]) pair(hash uint64) (a, b *place[V]) {
 	return &t.places[at], &t.places[at^1]
 }
 
-// find returns the place of a hash; nil when it has none.
+// find returns the place of a hash, or nil.
 func (t *table[V]) find(hash uint64) *place[V] {
 	hash &^= flags
 	a, b := t.pair(hash)
@@ -58,14 +58,14 @@ func (t *table[V]) find(hash uint64) *place[V] {
 	return nil
 }
 
-// put gives the value a place, if one of the two holds nothing that was met again lately. Of two that were not, now
-// the older goes, now the newer: three values that recur in turn would drive each other out for ever if one rule
-// chose.
+// put gives the value a place, unless both places have values that were looked up lately. If neither was, the older and
+// the newer value make room in turn: with a fixed rule, three values that recur in turn would replace each other for
+// ever.
 func (t *table[V]) put(hash uint64, v V) {
 	if t.missed++; t.missed > len(t.places) && len(t.places) < t.most {
 		t.grow()
 	}
-	a, b := t.pair(hash) // a is the newer, unless it was met.
+	a, b := t.pair(hash) // a is the newer value, unless it was looked up.
 	gone := a
 	switch {
 	case a.is(met) && b.is(met):
@@ -84,14 +84,14 @@ func (t *table[V]) put(hash uint64, v V) {
 	*a = place[V]{hash: hash&^flags | taken, value: v}
 }
 
-// keep gives the hash a value in the place that it has. It does nothing if the hash has lost its place since put, or if
-// the value is so large that others would have to go for it.
+// keep stores a value for the hash in its place. It does nothing if the hash has lost its place since put, or if the
+// value is so large that others would have to go.
 func (t *table[V]) keep(hash uint64, v V) {
 	size := t.sizeOf(v)
 	if size > mostBytes/8 {
 		return
 	}
-	for ; t.bytes+size > mostBytes; t.hand++ { // second chance: what was met since the hand came by last stays
+	for ; t.bytes+size > mostBytes; t.hand++ { // Second chance: values looked up since the last round stay.
 		if p := &t.places[t.hand&(len(t.places)-1)]; p.is(met) {
 			p.hash &^= met
 		} else {
@@ -128,21 +128,22 @@ func (t *table[V]) grow() {
 	}
 }
 
-// site is what is known about one field: whether its values recur.
+// site is the statistics of one field: whether its values recur.
 type site struct {
 	asked, found uint16
-	// unique is how many more values are not looked up, because they do not recur, as names and times do not.
+	// unique is how many more values are not looked up, because values of this field do not recur, like names and
+	// times.
 	unique uint16
 }
 
-// A field is judged by judged values. When they do not recur, that many times rested are not looked up, and then it is
-// judged again: so it is found out when that changes.
+// A field is judged after judged values. If they did not recur, the next rested*judged values are not looked up. Then
+// it is judged again, in case it has changed.
 const (
 	judged = 4096
 	rested = 15
 )
 
-// worth reports whether the next value is to be looked up.
+// worth reports whether the next value should be looked up.
 func (s *site) worth() bool {
 	if s.unique > 0 {
 		s.unique--
@@ -157,7 +158,7 @@ func (s *site) worth() bool {
 	return true
 }
 
-// sites has one for each field.
+// sites has a site for each field.
 type sites []site
 
 func (s *sites) of(number int) *site {

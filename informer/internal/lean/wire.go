@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// errUnusual says that a message is not written the way Kubernetes writes it: cut short, a field twice, a type of
-// another kind. Such a message is left to the standard decoder, which knows what it means, or how to word what is
-// wrong with it.
+// errUnusual reports that a message is not written the way Kubernetes writes it: it is cut short, repeats a field, or
+// has a field of another type. The standard decoder then decodes it, or finds the error to report.
 var errUnusual = errors.New("protobuf message has an unusual encoding")
 
 // The wire types of protobuf.
@@ -20,21 +19,21 @@ const (
 	wireFixed4 = 5
 )
 
-// record is where one field of a message stands on the wire.
+// record is the position of one field on the wire.
 type record struct {
-	// tag is the number of the field and its wire type.
+	// tag is the field's number and wire type.
 	tag uint64
-	// value is that of a varint.
+	// value is the value of a varint.
 	value uint64
-	// start and end are where the content of a length-delimited field begins and ends. The next record begins at end,
-	// of any type.
+	// start and end are the limits of the content of a length-delimited field. The next record begins at end, whatever
+	// the type.
 	start, end int
 }
 
 func (r record) number() uint64 { return r.tag >> 3 }
 func (r record) wire() uint8    { return uint8(r.tag & 7) }
 
-// next reads the record at a position, which is not behind the last one; its end is 0 when there is none.
+// next reads the record at a position. Its end is 0 if there is none.
 func next(data []byte, at int) (r record) {
 	r.tag, at = varint(data, at)
 	if at == 0 || r.tag>>3 == 0 || r.tag>>3 > 1<<29-1 {
@@ -62,7 +61,7 @@ func next(data []byte, at int) (r record) {
 	return r
 }
 
-// varint reads the number at a position, and returns the position behind it; 0 when there is none.
+// varint reads the number at a position, and returns the position behind it; 0 if there is none.
 func varint(data []byte, at int) (value uint64, end int) {
 	if at < len(data) && data[at] < 0x80 {
 		return uint64(data[at]), at + 1
@@ -78,9 +77,9 @@ func longVarint(data []byte, at int) (value uint64, end int) {
 	return value, at + size
 }
 
-// run returns the end of the records behind first, whose tag stands at a position, that carry the same field, and how
-// many there are with it. Kubernetes writes all elements of a repeated field, and all entries of a map, one behind the
-// other. The end is 0 when one of them is unusual.
+// run returns the end of the consecutive records with the same field, and their number. first is the record that they
+// follow. Kubernetes writes the elements of a repeated field, and the entries of a map, one after the other. The end is
+// 0 if a record is unusual.
 func run(data []byte, first record) (end, count int) {
 	end, count = first.end, 1
 	for end < len(data) {

@@ -1,7 +1,7 @@
-// Package mutation finds out who changes an object of a cache. Cached objects are shared and read-only; a change shows
-// in every reader, and with shared sub-objects even in other objects.
+// Package mutation finds handlers that modify objects of a cache. Cached objects are shared and read-only: a change
+// shows in every reader and, because objects share parts, even in other objects.
 //
-// It is for tests: it keeps a copy of every state for ever, and compares after every call of a handler.
+// It is for tests. It keeps a copy of every state for ever, and compares after every call of a handler.
 package mutation
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// Mutation says that somebody changed an object of the cache, which is read-only.
+// Mutation is a modification of an object in the cache.
 type Mutation struct {
-	// Object is the object's key, Field the first field that is not what it was, with its values.
+	// Object is the object's key. Field is the first field that differs, with its old and new value.
 	Object, Field string
-	// Handler is the handler after whose call it was found; "" when it may have been anyone who reads the cache.
+	// Handler is the name of the handler whose call preceded; "" if any reader of the cache may have done it.
 	Handler string
 }
 
@@ -39,7 +39,8 @@ type Detector[T objects.Object] struct {
 	report func(Mutation)
 
 	mu sync.Mutex
-	// pristine has a copy of each object that was ever in the cache, by its address: handlers may hold it for long.
+	// pristine has a copy of each object that was ever in the cache, by address. It never shrinks, because a handler
+	// may hold an object for long.
 	pristine map[any]any
 }
 
@@ -48,8 +49,8 @@ func New[T objects.Object](report func(Mutation)) *Detector[T] {
 	return &Detector[T]{report: report, pristine: map[any]any{}}
 }
 
-// FromEnv returns a detector that logs errors if the environment variable KUBE_CACHE_MUTATION_DETECTOR is true, else
-// nil.
+// FromEnv returns a detector that logs errors if the environment variable KUBE_CACHE_MUTATION_DETECTOR is true, and nil
+// otherwise.
 //
 // Source: k8s.io/client-go/tools/cache v0.37.2 mutation_detector.go, which panics instead.
 func FromEnv[T objects.Object](resource string) *Detector[T] {
@@ -62,77 +63,77 @@ func FromEnv[T objects.Object](resource string) *Detector[T] {
 	})
 }
 
-// Keep copies the objects that come with changes, and looks a last time at those that go.
-func (w *Detector[T]) Keep(changes []indexer.Change[T]) {
-	if w == nil {
+// Keep copies new objects, and checks for the last time those that leave the cache.
+func (d *Detector[T]) Keep(changes []indexer.Change[T]) {
+	if d == nil {
 		return
 	}
 	for i := range changes {
 		c := &changes[i]
 		if c.Type == indexer.ChangeUpdate || c.Type == indexer.ChangeDelete {
-			w.check(c.Old, "")
+			d.check(c.Old, "")
 		}
-		w.mu.Lock()
-		if _, known := w.pristine[any(c.New)]; !known {
-			w.pristine[any(c.New)] = c.New.DeepCopyObject()
+		d.mu.Lock()
+		if _, known := d.pristine[any(c.New)]; !known {
+			d.pristine[any(c.New)] = c.New.DeepCopyObject()
 		}
-		w.mu.Unlock()
+		d.mu.Unlock()
 	}
 }
 
-// check compares obj with its copy and reports once what differs.
-func (w *Detector[T]) check(obj T, handler string) {
-	if w == nil {
+// check compares obj with its copy, and reports a difference once.
+func (d *Detector[T]) check(obj T, handler string) {
+	if d == nil {
 		return
 	}
-	w.mu.Lock()
-	copied, known := w.pristine[any(obj)]
+	d.mu.Lock()
+	copied, known := d.pristine[any(obj)]
 	var field string
 	if known {
 		if field = difference(reflect.ValueOf(copied), reflect.ValueOf(obj)); field != "" {
-			w.pristine[any(obj)] = obj.DeepCopyObject()
+			d.pristine[any(obj)] = obj.DeepCopyObject()
 		}
 	}
-	w.mu.Unlock()
+	d.mu.Unlock()
 	if field != "" {
-		w.report(Mutation{Object: objects.Key(obj), Field: field, Handler: handler})
+		d.report(Mutation{Object: objects.Key(obj), Field: field, Handler: handler})
 	}
 }
 
-// Guard checks after each call of h what the call was given, and before it, so that h is not blamed for what others
-// did.
-func (w *Detector[T]) Guard(h handler.Handler[T], name string) handler.Handler[T] {
-	if w == nil {
+// Guard returns a handler that checks the objects before and after each call of h. The check before keeps h from being
+// blamed for others.
+func (d *Detector[T]) Guard(h handler.Handler[T], name string) handler.Handler[T] {
+	if d == nil {
 		return h
 	}
 	g := handler.Handler[T]{}
 	if h.OnAdd != nil {
 		g.OnAdd = func(obj T, initial bool) {
-			w.check(obj, "")
+			d.check(obj, "")
 			h.OnAdd(obj, initial)
-			w.check(obj, name)
+			d.check(obj, name)
 		}
 	}
 	if h.OnUpdate != nil {
 		g.OnUpdate = func(old, obj T) {
-			w.check(old, "")
-			w.check(obj, "")
+			d.check(old, "")
+			d.check(obj, "")
 			h.OnUpdate(old, obj)
-			w.check(old, name)
-			w.check(obj, name)
+			d.check(old, name)
+			d.check(obj, name)
 		}
 	}
 	if h.OnDelete != nil {
-		g.OnDelete = func(d handler.Deleted[T]) {
-			w.check(d.Object, "")
-			h.OnDelete(d)
-			w.check(d.Object, name)
+		g.OnDelete = func(gone handler.Deleted[T]) {
+			d.check(gone.Object, "")
+			h.OnDelete(gone)
+			d.check(gone.Object, name)
 		}
 	}
 	return g
 }
 
-// difference finds the first field in which two values differ: "Labels[app]: web -> db". "" when they do not.
+// difference returns the first field in which two values differ, such as "Labels[app]: web -> db"; "" if there is none.
 func difference(a, b reflect.Value) string {
 	if a.IsValid() != b.IsValid() || (a.IsValid() && a.Type() != b.Type()) {
 		return fmt.Sprintf(": %v -> %v", a, b)
@@ -170,7 +171,7 @@ func difference(a, b reflect.Value) string {
 	}
 }
 
-// opaque compares structs whose fields nobody can look at, such as a time or a quantity.
+// opaque reports whether structs without exported fields, such as a time or a quantity, are equal.
 func opaque(a, b reflect.Value) bool {
 	return !a.CanInterface() || reflect.DeepEqual(a.Interface(), b.Interface())
 }
@@ -205,7 +206,7 @@ func unequal(a, b reflect.Value, same bool) string {
 	return fmt.Sprintf(": %v -> %v", a, b)
 }
 
-// join puts a name before a path.
+// join prepends a field's name to a path.
 func join(name, path string) string {
 	if path[0] == ':' || path[0] == '[' {
 		return name + path
