@@ -78,14 +78,23 @@ func (a *Awaited) Count() uint64 {
 }
 
 // Moving reports whether a write is under way to a server that can be reached.
-func (a *Awaited) Moving() bool { return slices.ContainsFunc(a.all(), (*Record).moving) }
+func (a *Awaited) Moving() bool {
+	return slices.ContainsFunc(a.all(), func(r *Record) bool {
+		return r.begun.Load() != r.ended.Load() && !r.peer.Load().unreachable()
+	})
+}
 
 // Behind reports whether there are writes that the caches do not show. It may send requests. It ignores writes whose
 // answer was lost: their writers got an error and try again. It also ignores all writes to a server that cannot be
 // reached.
 func (a *Awaited) Behind(ctx context.Context) (behind bool) {
 	for _, r := range a.all() {
-		behind = r.behind(ctx) || behind
+		if r.peer.Load().unreachable() {
+			continue
+		}
+		for _, l := range r.allResources() {
+			behind = l.behind(ctx) || behind
+		}
 	}
 	return behind
 }
@@ -93,35 +102,16 @@ func (a *Awaited) Behind(ctx context.Context) (behind bool) {
 // GiveUp stops waiting for the writes that the caches may never show.
 func (a *Awaited) GiveUp(ctx context.Context) {
 	for _, r := range a.all() {
-		for _, w := range r.giveUp() {
-			klog.FromContext(ctx).V(2).Info("Own write has not reached any cache", "resource", w.Resource,
-				"object", klog.KRef(w.Key.Namespace, w.Key.Name))
+		for _, l := range r.allResources() {
+			for _, w := range l.giveUp() {
+				klog.FromContext(ctx).V(2).Info("Own write has not reached any cache", "resource", w.Resource,
+					"object", klog.KRef(w.Key.Namespace, w.Key.Name))
+			}
 		}
 	}
 }
 
 func (r *Record) count() uint64 { return r.begun.Load() + r.ended.Load() }
-
-func (r *Record) moving() bool {
-	return r.begun.Load() != r.ended.Load() && !r.peer.Load().unreachable()
-}
-
-func (r *Record) behind(ctx context.Context) (behind bool) {
-	if r.peer.Load().unreachable() {
-		return false
-	}
-	for _, l := range r.allResources() {
-		behind = l.behind(ctx) || behind
-	}
-	return behind
-}
-
-func (r *Record) giveUp() (abandoned []caches.Written) {
-	for _, l := range r.allResources() {
-		abandoned = append(abandoned, l.giveUp()...)
-	}
-	return abandoned
-}
 
 // behind reports whether a cache of the factory does not show a write of the resource.
 func (l *Resource) behind(ctx context.Context) (behind bool) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,8 +27,8 @@ const (
 	// forgetContradictionAfter is how long a contradiction is remembered after the server last repeated it. A reconcile
 	// that is contradicted is held back for a shorter time.
 	forgetContradictionAfter = 2 * time.Minute
-	// maxContradictions bounds the contradictions remembered of one cache.
-	maxContradictions = 100
+	// maxContradictions bounds the contradictions remembered of one server.
+	maxContradictions = 1000
 )
 
 // ContradictionError reports that the server has no such object, while a cache still holds it.
@@ -39,11 +38,11 @@ type ContradictionError struct {
 	// Since is when the server first refused a request because of it.
 	Since time.Time
 
-	holds func() bool
+	stands func() bool
 }
 
 // Stands reports whether the cache still holds the object.
-func (e *ContradictionError) Stands() bool { return e.holds == nil || e.holds() }
+func (e *ContradictionError) Stands() bool { return e.stands == nil || e.stands() }
 
 func (e *ContradictionError) Error() string {
 	return fmt.Sprintf("the server has had no %s %s for %v, but the cache holds it: relisting",
@@ -57,7 +56,6 @@ func (r *Record) compare(ctx context.Context, to wire.Place, response *http.Resp
 	if to.Key.Name == "" || r.caches() == nil || !refusesAbsent(response) {
 		return
 	}
-	r.contradictions.prune(r.caches().All())
 	var last *ContradictionError
 	for _, c := range r.caches().Holding(to.Resource, to.Key.Namespace) {
 		if err := r.contradictions.add(ctx, c, to.Key); err != nil {
@@ -94,28 +92,24 @@ func refusesAbsent(response *http.Response) bool {
 	return false
 }
 
-// contradictions are the objects that caches hold, but that the server does not have according to its answers.
+// contradictions has the objects that caches hold, but that the server does not have according to its answers.
 type contradictions struct {
 	mu sync.Mutex
-	of map[informer.Cache]*contradicted
+	// of has the answers about each object. Invariant: it has at most maxContradictions elements.
+	of map[contradiction]answers
+	// relisted is when each cache was last listed because of a contradiction.
+	relisted map[informer.Cache]time.Time
 }
 
-// contradicted are the contradictions of one cache. The mu of contradictions guards it.
-type contradicted struct {
+// contradiction is an object that a cache holds.
+type contradiction struct {
 	cache informer.Cache
-	// answers has the answers about each object. Invariant: it has at most maxContradictions elements.
-	answers map[object]answers
-	// relisted is when the cache was last listed because of a contradiction.
-	relisted time.Time
+	key   types.NamespacedName
+	uid   types.UID
 }
 
-type object struct {
-	key types.NamespacedName
-	uid types.UID
-}
-
-// answers are the times of the first and the last answer that contradicted the cache, which had been rebuilt that many
-// times when the first came.
+// answers are the times of the first and the last answer that contradicted a cache. rebuilds is how often the cache had
+// been rebuilt when the first came.
 type answers struct {
 	first, last time.Time
 	rebuilds    int64
@@ -130,81 +124,69 @@ func (x *contradictions) add(ctx context.Context, c informer.Cache, key types.Na
 	if !found {
 		return nil
 	}
-	err, of := x.note(c, object{key, obj.GetUID()})
-	if of != nil {
+	err, relist := x.note(contradiction{c, key, obj.GetUID()})
+	if relist {
 		klog.FromContext(ctx).Info("The server contradicts the cache: relisting", "resource", err.Resource,
 			"object", err.Key, "duration", time.Since(err.Since))
-		c.Relist(key.Namespace, func() error { return x.longest(of) })
+		c.Relist(key.Namespace, func() error { return x.longest(c) })
 	}
 	return err
 }
 
-// note is the part of add under the lock. It returns the contradictions of the cache if it has to be listed anew.
-func (x *contradictions) note(c informer.Cache, what object) (err *ContradictionError, relist *contradicted) {
+// note is the part of add under the lock. relist reports whether the cache has to be listed anew.
+func (x *contradictions) note(what contradiction) (err *ContradictionError, relist bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	of := x.of[c]
-	if of == nil {
-		of = &contradicted{cache: c, answers: map[object]answers{}}
-		x.of[c] = of
-	}
-	of.forgetLocked()
+	x.forgetLocked()
 	now := time.Now()
-	known, before := of.answers[what]
+	known, before := x.of[what]
 	if !before {
-		known = answers{first: now, rebuilds: c.Rebuilds()}
+		known = answers{first: now, rebuilds: what.cache.Rebuilds()}
 	}
 	known.last = now
-	if before || len(of.answers) < maxContradictions {
-		of.answers[what] = known
+	if before || len(x.of) < maxContradictions {
+		x.of[what] = known
 	}
-	if known.lasting() && (of.relisted.IsZero() || now.Sub(of.relisted) >= relistAgainAfter) {
-		of.relisted, relist = now, of
+	_, recently := x.relisted[what.cache]
+	if relist = known.lasting() && !recently; relist {
+		x.relisted[what.cache] = now
 	}
-	return of.error(what, known.first), relist
-}
-
-// prune forgets the caches that are no longer used, so that they can be freed.
-func (x *contradictions) prune(used []informer.Cache) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	maps.DeleteFunc(x.of, func(c informer.Cache, _ *contradicted) bool { return !slices.Contains(used, c) })
+	return what.error(known.first), relist
 }
 
 // longest returns the oldest lasting contradiction of a cache; nil if there is none.
-func (x *contradictions) longest(of *contradicted) error {
+func (x *contradictions) longest(c informer.Cache) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	of.forgetLocked()
-	var oldest *ContradictionError
-	for what, known := range of.answers {
-		if known.lasting() && (oldest == nil || known.first.Before(oldest.Since)) {
-			oldest = of.error(what, known.first)
+	x.forgetLocked()
+	var oldest error
+	var since time.Time
+	for what, known := range x.of {
+		if what.cache == c && known.lasting() && (oldest == nil || known.first.Before(since)) {
+			oldest, since = what.error(known.first), known.first
 		}
-	}
-	if oldest == nil {
-		return nil
 	}
 	return oldest
 }
 
 // forgetLocked drops the contradictions that have ended: the cache no longer holds the object, was rebuilt, or was not
 // contradicted again for long.
-func (of *contradicted) forgetLocked() {
-	maps.DeleteFunc(of.answers, func(what object, known answers) bool {
-		return !of.holds(what) || of.cache.Rebuilds() != known.rebuilds ||
+func (x *contradictions) forgetLocked() {
+	maps.DeleteFunc(x.of, func(what contradiction, known answers) bool {
+		return !what.stands() || what.cache.Rebuilds() != known.rebuilds ||
 			time.Since(known.last) > forgetContradictionAfter
 	})
+	maps.DeleteFunc(x.relisted, func(_ informer.Cache, at time.Time) bool { return time.Since(at) >= relistAgainAfter })
 }
 
-func (of *contradicted) holds(what object) bool {
-	obj, found := of.cache.Get(what.key.Namespace, what.key.Name)
-	return found && obj.GetUID() == what.uid
+// stands reports whether the cache still holds the object.
+func (c contradiction) stands() bool {
+	obj, found := c.cache.Get(c.key.Namespace, c.key.Name)
+	return found && obj.GetUID() == c.uid
 }
 
-func (of *contradicted) error(what object, since time.Time) *ContradictionError {
+func (c contradiction) error(since time.Time) *ContradictionError {
 	return &ContradictionError{
-		Resource: of.cache.Resource(), Key: strings.TrimPrefix(what.key.Namespace+"/"+what.key.Name, "/"), Since: since,
-		holds: func() bool { return of.holds(what) },
+		Resource: c.cache.Resource(), Key: strings.TrimPrefix(c.key.String(), "/"), Since: since, stands: c.stands,
 	}
 }

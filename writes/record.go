@@ -63,7 +63,7 @@ func New(config *rest.Config) (*Record, error) {
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
 	r := &Record{base: *base, resources: map[schema.GroupResource]*Resource{}}
-	r.contradictions.of = map[informer.Cache]*contradicted{}
+	r.contradictions.of, r.contradictions.relisted = map[contradiction]answers{}, map[informer.Cache]time.Time{}
 	r.peer.Store(&peer{requestTimeout: defaultRequestTimeout, unreachable: func() bool { return false }})
 	return r, nil
 }
@@ -146,6 +146,5 @@ func (r *Record) Sizes() (unseen, inDoubt, expected int) {
 		unseenOf, inDoubtOf := l.sizes()
 		unseen, inDoubt = unseen+unseenOf, inDoubt+inDoubtOf
 	}
-	r.contradictions.prune(r.caches().All())
 	return unseen, inDoubt, r.caches().Expected()
 }

@@ -131,7 +131,9 @@ func TestAServerIsSilent(t *testing.T) {
 		server := c.CoreV1().RESTClient()
 		r.Connect(caches, server, 0)
 		r.AskWithin(time.Second, func() bool { return away })
-		r.awaited.Store(true)
+		var all Awaited
+		all.Add(r)
+		pods := r.Resource(schema.GroupResource{Resource: "pods"})
 		bind := func() {
 			if err := server.Post().AbsPath("/api/v1/namespaces/default/pods/n/binding").Body([]byte("{}")).Do(
 				t.Context(),
@@ -141,27 +143,27 @@ func TestAServerIsSilent(t *testing.T) {
 		}
 		bind()
 		away = true
-		if r.behind(t.Context()) || asked != 0 {
+		if all.Behind(t.Context()) || asked != 0 {
 			t.Errorf("away, and waited for; asked %d times", asked)
 		}
 		away = false
 		began := time.Now()
 		for range 3 {
-			if !r.behind(t.Context()) {
+			if !all.Behind(t.Context()) {
 				t.Error("not waited for")
 			}
 		}
 		if took := time.Since(began); asked != 1 || took != time.Second {
 			t.Errorf("asked %d times, for %v", asked, took)
 		}
-		if len(r.giveUp()) != 1 || r.behind(t.Context()) {
+		if len(pods.giveUp()) != 1 || all.Behind(t.Context()) {
 			t.Error("what the server does not say is not given up")
 		}
 		mute := *r.peer.Load()
 		mute.server = nil
 		r.peer.Store(&mute)
 		bind()
-		if !r.behind(context.Background()) || len(r.giveUp()) != 1 || r.behind(t.Context()) {
+		if !all.Behind(context.Background()) || len(pods.giveUp()) != 1 || all.Behind(t.Context()) {
 			t.Error("what cannot be found out is not given up")
 		}
 	})
