@@ -13,8 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// An observer is called after each batch, with the states that the batch added to the cache: all of a watch, and those
-// of a list that the cache did not have. It is not called after stop.
+// An observer is called after each batch, with the states that the batch added to the cache: all states of a watch, and
+// those of a list that the cache did not have. It is not called after stop.
 func TestObserve(t *testing.T) {
 	inf := NewSharedInformer[object](struct {
 		listwatch.ListerWatcher[object]
@@ -37,7 +37,7 @@ func TestObserve(t *testing.T) {
 	})
 	stopOther := inf.observe(func(shown iter.Seq[objects.Object]) {
 		for range shown {
-			break // An observer need not look at all.
+			break // An observer need not look at all of them.
 		}
 	})
 	apply := func(deltas ...delta) { inf.applied(inf.process(quiet(t), deltas, nil)) }

@@ -26,15 +26,15 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// TestHalfOpenConnection (case 14): a connection on which nothing comes any more is given up, its age can be seen
-// meanwhile, and what was missed is told.
+// TestHalfOpenConnection (case 14): a connection that has gone silent is given up. Until then its age shows, and
+// afterwards handlers get what was missed.
 func TestHalfOpenConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		c, stop := followed(t, s, nil, Options[object]{})
 		defer stop()
 		s.mu.Lock()
-		s.watches = nil // The server's side is gone; the informer's is not told.
+		s.watches = nil // The server's side is gone, but the informer does not know.
 		s.mu.Unlock()
 		s.put("a")
 		time.Sleep(4 * time.Minute)
@@ -50,7 +50,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	})
 }
 
-// TestSilentList (case 14): a list whose answer does not come is given up, too, and asked for again.
+// TestSilentList (case 14): a list without an answer is given up, too, and repeated.
 func TestSilentList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inf := NewSharedInformer[object](&hanging{}, Options[object]{Resource: "pods"})
@@ -66,8 +66,7 @@ func TestSilentList(t *testing.T) {
 	})
 }
 
-// TestErrorEvents (case 15): the errors that a server sends in an open watch are dealt with as those that it answers
-// with.
+// TestErrorEvents (case 15): errors that a server sends in an open watch have the same effect as error responses.
 func TestErrorEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -95,8 +94,8 @@ func TestErrorEvents(t *testing.T) {
 	})
 }
 
-// TestForbiddenLater (case 15): an informer that loses its rights keeps what it has, says so, asks now and then, and
-// goes on when it gets them back. Each of the two changes is one line in the log.
+// TestForbiddenLater (case 15): an informer that loses its permission keeps its cache, reports the error, retries now
+// and then, and goes on when the permission is back. Each of the two changes is one line in the log.
 func TestForbiddenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -141,7 +140,7 @@ func TestForbiddenLater(t *testing.T) {
 	})
 }
 
-// TestTokenIsReadAgain (case 15): after a 401 the informer asks on, and within a minute with what then stands in the
+// TestTokenIsReadAgain (case 15): after a 401 the informer retries, and within a minute uses the new content of the
 // token file.
 //
 // Source: NewCachedFileTokenSource in k8s.io/client-go/transport v0.37.2 reads the file again after 50 s.
@@ -169,7 +168,7 @@ func TestTokenIsReadAgain(t *testing.T) {
 			t.Errorf("with the old token: %v", err)
 		}
 		must(0, os.WriteFile(file, []byte("new"), 0o600))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // A minute, and the delay then under way.
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // A minute, and the delay that is running then.
 		defer cancel()
 		if err := inf.WaitForSync(ctx); err != nil {
 			t.Errorf("with the new token: %v", err)
@@ -177,8 +176,8 @@ func TestTokenIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestEventThatMakesNoSense (cases 16 and 17): an event that cannot be decoded, or of a type that nobody knows, is
-// not skipped: the watermark stays before it until a list tells what it was about.
+// TestEventThatMakesNoSense (cases 16 and 17): an event that cannot be decoded, or has an unknown type, is not skipped.
+// The watermark stays before it until a list shows what it was about.
 func TestEventThatMakesNoSense(t *testing.T) {
 	for name, upset := range map[string]func(*server){
 		"garbage":      func(s *server) { s.cut(scriptedError("decode")) },
@@ -193,7 +192,7 @@ func TestEventThatMakesNoSense(t *testing.T) {
 				c.told(t, "add a@2/u1 (initial)")
 				s.fail([]error{&objects.DecodeError{What: "list", Err: errors.New("still garbage")}}, nil)
 				upset(s)
-				s.watches = nil // Nothing comes through behind it.
+				s.watches = nil // The watch delivers nothing after it.
 				s.put("a")
 				s.put("b")
 				c.told(t)
@@ -212,8 +211,8 @@ func TestEventThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// TestServerHangsUp (case 12): a server, or what stands before it, that takes the connection and ends it without an
-// answer, or after telling what is known already, is not asked in a hot loop.
+// TestServerHangsUp (case 12): a server or proxy that ends connections without an answer, or after old news, is not
+// asked in a hot loop.
 func TestServerHangsUp(t *testing.T) {
 	for name, ending := range map[string]func(s *server) listwatch.Watch[object]{
 		"without an answer": nil,
@@ -255,8 +254,8 @@ func TestServerHangsUp(t *testing.T) {
 	}
 }
 
-// TestBusyServer (cases 15 and 49): a server that answers every watch with 429 is asked for watches as slowly as it
-// wants, and never for a list.
+// TestBusyServer (cases 15 and 49): if a server answers every watch with 429, the informer watches as slowly as the
+// server asks, and never lists.
 func TestBusyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -298,7 +297,7 @@ func TestBusyList(t *testing.T) {
 	})
 }
 
-// TestWatchWithoutList (case 15): who may not list any more may still watch.
+// TestWatchWithoutList (case 15): a client that may no longer list may still watch.
 func TestWatchWithoutList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -312,8 +311,8 @@ func TestWatchWithoutList(t *testing.T) {
 	})
 }
 
-// TestRestoredVersionsAreNotBelieved (case 26): after a restore the server gives out versions for the second time.
-// What they stand for is another state.
+// TestRestoredVersionsAreNotBelieved (case 26): after a restore the server assigns versions a second time, to other
+// states.
 func TestRestoredVersionsAreNotBelieved(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -340,8 +339,8 @@ func TestRestoredVersionsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestUnreadableObject (case 16): an object that cannot be decoded shows in health and statistics, and once in the
-// log; it does not keep an informer from syncing.
+// TestUnreadableObject (case 16): an object that cannot be decoded shows in health and statistics, and once in the log.
+// It does not keep an informer from syncing.
 func TestUnreadableObject(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
-// TestCrashOnPanic (case 18): where the policy is to crash, the process ends, after the log named handler and object.
+// TestCrashOnPanic (case 18): with that policy the process ends, after the log has named handler and object.
 func TestCrashOnPanic(t *testing.T) {
 	if os.Getenv("FLYBALL_CRASH") != "" {
 		s := newServer()
@@ -50,8 +50,8 @@ func TestCrashOnPanic(t *testing.T) {
 	}
 }
 
-// TestChurnWithStuckHandlerIsBounded (case 20): every object changes ten times while a handler is stuck; two states
-// of each are held for it, not ten.
+// TestChurnWithStuckHandlerIsBounded (case 20): while a handler is stuck, every object changes ten times. Two states of
+// each are held for the handler, not ten.
 func TestChurnWithStuckHandlerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 3000
@@ -91,15 +91,15 @@ func TestChurnWithStuckHandlerIsBounded(t *testing.T) {
 	})
 }
 
-// bulk is a source of objects that weigh something. It holds none itself, so that what is alive is the informer's.
+// bulk is a source of large objects. It holds none itself, so all that are alive belong to the informer.
 type bulk struct {
 	objects int
-	// version is that of each object and of the list.
+	// version is the version of each object and of the list.
 	version int
-	// lists counts lists; during runs now and then while one is yielded.
+	// lists counts lists. during runs now and then while one is yielded.
 	lists  int
 	during func()
-	// expire is received by Next, sent to by the test, never closed.
+	// expire is received by Next and sent to by the test. It is never closed.
 	expire chan struct{}
 }
 
@@ -137,8 +137,8 @@ func (b *bulk) Next(ctx context.Context) (listwatch.Event[object], error) {
 
 func (b *bulk) Close() error { return nil }
 
-// TestRelistPeak (case 20): to list again what did not change needs no memory; when all has changed, the new states
-// beside the old.
+// TestRelistPeak (case 20): a relist without changes needs no memory. If everything has changed, it needs memory for
+// the new states beside the old ones.
 func TestRelistPeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var peak int
@@ -169,8 +169,8 @@ func TestRelistPeak(t *testing.T) {
 	})
 }
 
-// TestHandlerDuringInitialList (case 21): a handler that joins or leaves while the first list is under way is served
-// like one that was there before it.
+// TestHandlerDuringInitialList (case 21): a handler that joins or leaves during the first list is served like one that
+// was there before.
 func TestHandlerDuringInitialList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -198,8 +198,8 @@ func TestHandlerDuringInitialList(t *testing.T) {
 	})
 }
 
-// TestJoinAndLeaveInStorm (case 21): handlers come and go while objects change; each is told the cache once and then
-// each change once, and no removal waits for another handler.
+// TestJoinAndLeaveInStorm (case 21): handlers come and go while objects change. Each gets the cache once and then each
+// change once, and no removal waits for another handler.
 func TestJoinAndLeaveInStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -252,8 +252,8 @@ func TestJoinAndLeaveInStorm(t *testing.T) {
 	})
 }
 
-// TestHandlersJoinBetweenBatches (case 21): from the moment in which the cache shows a batch to that in which
-// handlers have it nobody joins: who did would be told of it twice, or, in the other order, never.
+// TestHandlersJoinBetweenBatches (case 21): no handler joins between the moment when the cache shows a batch and the
+// moment when the handlers get it. It would receive the batch twice or, in the other order, never.
 func TestHandlersJoinBetweenBatches(t *testing.T) {
 	s := newServer()
 	inf := NewSharedInformer[object](s, Options[object]{})
@@ -278,7 +278,7 @@ func TestHandlersJoinBetweenBatches(t *testing.T) {
 	<-applied
 }
 
-// TestStopDuringList (case 24): a list under way is given up at once, and nothing stays behind.
+// TestStopDuringList (case 24): a running list is given up at once, and nothing is left behind.
 func TestStopDuringList(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestStopDuringList(t *testing.T) {
 			stop := start(t, inf.Run)
 			synctest.Wait()
 			before := time.Now()
-			stop() // The end of the bubble would complain of what is left.
+			stop() // The bubble would report goroutines that are left.
 			if d := time.Since(before); d > 0 {
 				t.Errorf("stopped after %v", d)
 			}

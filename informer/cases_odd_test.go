@@ -20,11 +20,11 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// The tests of this file are of servers that break what the API promises, and of user's code that breaks what it
-// promises the informer.
+// The tests of this file are about servers that break the rules of the API, and user code that breaks those of the
+// informer.
 
-// TestUnknownObjectFromThePast (case 3): an object from before the watermark that the cache does not hold was deleted
-// since, or was left out by the server. A list tells: the one stays deleted, the other comes.
+// TestUnknownObjectFromThePast (case 3): an object from before the watermark that the cache does not hold was either
+// deleted since, or left out by the server. A list decides: the first stays deleted, the second is added.
 //
 // Source: etcd#15271, a watch that went back in time; etcd#15220, a progress notification that ran ahead of the events.
 func TestUnknownObjectFromThePast(t *testing.T) {
@@ -67,8 +67,8 @@ func TestUnknownObjectFromThePast(t *testing.T) {
 	})
 }
 
-// TestObjectFromThePastRightAfterItsDeletion (case 3): the deletion need not be in the cache yet when the old state
-// comes.
+// TestObjectFromThePastRightAfterItsDeletion (case 3): when the old state arrives, the deletion need not be in the
+// cache yet.
 func TestObjectFromThePastRightAfterItsDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -83,8 +83,7 @@ func TestObjectFromThePastRightAfterItsDeletion(t *testing.T) {
 	})
 }
 
-// TestDeletionThatTheWatchLeftOut (case 5): an object of another UID is another object, also when the watch shows no
-// deletion before it.
+// TestDeletionThatTheWatchLeftOut (case 5): another UID means another object, even if the watch showed no deletion.
 //
 // Source: etcd#18089 and etcd#19179, watches that lost deletions.
 func TestDeletionThatTheWatchLeftOut(t *testing.T) {
@@ -101,7 +100,7 @@ func TestDeletionThatTheWatchLeftOut(t *testing.T) {
 	})
 }
 
-// TestApplyReplaceFromThePast: a list from before the watermark changes nothing, unless history went back.
+// TestApplyReplaceFromThePast: a list from before the watermark changes nothing, unless the history went back.
 func TestApplyReplaceFromThePast(t *testing.T) {
 	x := indexer.New[object](nil, indexer.Options{})
 	for _, d := range []deltafifo.Delta[object]{
@@ -121,9 +120,9 @@ func TestApplyReplaceFromThePast(t *testing.T) {
 	}
 }
 
-// TestRestoredBehindALoadBalancer (case 26): API servers end all watches in good order and go away, and others that
-// were restored answer in their place, perhaps after a load balancer had nobody to ask. They would serve a watch from
-// before the informer's position in silence, until it has lasted as long as it was asked for.
+// TestRestoredBehindALoadBalancer (case 26): API servers end all watches in good order and stop, and restored ones take
+// their place behind the load balancer, perhaps after an outage. These would serve a watch at the informer's position
+// in silence until it times out.
 func TestRestoredBehindALoadBalancer(t *testing.T) {
 	for name, end := range map[string]error{
 		"in good order": io.EOF,
@@ -156,7 +155,7 @@ func TestRestoredBehindALoadBalancer(t *testing.T) {
 	}
 }
 
-// timed ends a watch in good order when it has lasted as long as was asked for.
+// timed ends a watch in good order at its timeout.
 func timed(o listwatch.WatchOptions, w listwatch.Watch[object]) listwatch.Watch[object] {
 	end := time.Now().Add(o.Timeout)
 	return watchFunc(func(ctx context.Context) (listwatch.Event[object], error) {
@@ -170,7 +169,7 @@ func timed(o listwatch.WatchOptions, w listwatch.Watch[object]) listwatch.Watch[
 	})
 }
 
-// paged answers lists with pages.
+// paged answers lists page by page.
 type paged struct {
 	*server
 	pages []listwatch.ListResult
@@ -182,8 +181,8 @@ func (p *paged) List(context.Context, listwatch.ListOptions, func(object) error)
 	return p.pages[(p.asked-1)%len(p.pages)], nil
 }
 
-// TestPagesOfSeveralVersions: where the pages of a list are of several versions, the watch begins at the first of
-// them: what happened to the objects of a page after it was taken would be lost otherwise.
+// TestPagesOfSeveralVersions: if the pages of a list have several versions, the watch begins at the earliest. Otherwise
+// changes to the objects of an early page would be lost.
 func TestPagesOfSeveralVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -203,7 +202,7 @@ func TestPagesOfSeveralVersions(t *testing.T) {
 	})
 }
 
-// TestPagesWithoutEnd: a server that gives out continue tokens in a circle does not fill the memory.
+// TestPagesWithoutEnd: a server that repeats continue tokens does not fill the memory.
 func TestPagesWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -222,7 +221,7 @@ func TestPagesWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestTransformBreaksItsPromise: nil for an object, or a panic, is an error like any other.
+// TestTransformBreaksItsPromise: nil for an object, or a panic, counts as an error.
 func TestTransformBreaksItsPromise(t *testing.T) {
 	for want, transform := range map[string]func(object) (object, error){
 		"transform default/a: it returned nil": func(object) (object, error) { return nil, nil },
@@ -256,7 +255,7 @@ func TestTransformBreaksItsPromise(t *testing.T) {
 	}
 }
 
-// TestListerWatcherGivesNil: what is no object is refused before it reaches the cache.
+// TestListerWatcherGivesNil: a nil object is rejected before it reaches the cache.
 func TestListerWatcherGivesNil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

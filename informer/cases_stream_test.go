@@ -10,9 +10,9 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// The tests of this file are of streamed lists (case 22).
+// The tests of this file are about streamed lists (case 22).
 
-// TestStreamCutBeforeItsEnd (case 22): nothing of a streamed list is published before it is complete.
+// TestStreamCutBeforeItsEnd (case 22): no object of a streamed list is published before the list is complete.
 func TestStreamCutBeforeItsEnd(t *testing.T) {
 	for _, how := range []string{"reset", "eof", "410", "500", "decode"} {
 		t.Run(how, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestStreamCutBeforeItsEnd(t *testing.T) {
 				s.put("a")
 				s.put("b")
 				s.endless = true
-				s.fail([]error{scriptedError("500")}, nil) // Where the answer is a list, it comes late.
+				s.fail([]error{scriptedError("500")}, nil) // Otherwise the answer is a list, which takes longer.
 				c, stop := followed(t, s, nil, Options[object]{StreamLists: true})
 				defer stop()
 				time.Sleep(time.Second)
@@ -41,8 +41,8 @@ func TestStreamCutBeforeItsEnd(t *testing.T) {
 	}
 }
 
-// TestStreamNeverCompletes (case 22): a server, or what stands before it, that ends every streamed list before it is
-// complete is asked for lists.
+// TestStreamNeverCompletes (case 22): if a server or proxy ends every streamed list before it is complete, the informer
+// lists instead.
 func TestStreamNeverCompletes(t *testing.T) {
 	for _, how := range []string{"eof", "reset", "500", "decode"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,8 +65,8 @@ func TestStreamNeverCompletes(t *testing.T) {
 	}
 }
 
-// TestStreamSaysNothing (case 22): a streamed list that does not even begin is given up like one that does not end,
-// whether the server answers at all or not.
+// TestStreamSaysNothing (case 22): a streamed list that does not begin is given up like one that does not end, whether
+// the server answers or not.
 func TestStreamSaysNothing(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestStreamSaysNothing(t *testing.T) {
 	}
 }
 
-// TestStreamIsTriedAgain (case 22): that somebody may not list says nothing about streaming.
+// TestStreamIsTriedAgain (case 22): a missing permission to list is not taken for a server that cannot stream.
 func TestStreamIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

@@ -17,16 +17,16 @@ import (
 )
 
 // The tests of this file, of cases_fault_test.go and of cases_handler_test.go are the cases of docs/informer-cases.md
-// that no other test pins.
+// that no other test covers.
 
-// caseRun is an informer of a scripted server with a handler that writes down what it is told.
+// caseRun is an informer of a scripted server, with a handler that records its calls.
 type caseRun struct {
 	*server
 	*recorder
 	inf *SharedInformer[object]
 }
 
-// followed starts an informer that asks lw, nil being the server itself, and waits until all is quiet.
+// followed starts an informer of lw, or of the server itself if lw is nil, and waits until all is quiet.
 func followed(t *testing.T, s *server, lw listwatch.ListerWatcher[object],
 	o Options[object],
 ) (c *caseRun, stop func()) {
@@ -42,7 +42,7 @@ func followed(t *testing.T, s *server, lw listwatch.ListerWatcher[object],
 	return c, stop
 }
 
-// told checks what the handler was told since the last time.
+// told checks the handler's calls since the last check.
 func (c *caseRun) told(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -51,7 +51,7 @@ func (c *caseRun) told(t *testing.T, want ...string) {
 	}
 }
 
-// holds checks the state of one object in the cache; "" is none.
+// holds checks the state of one object in the cache; "" means that it is not there.
 func (c *caseRun) holds(t *testing.T, name, rv string) {
 	t.Helper()
 	o, found := c.inf.Get("default", name)
@@ -78,7 +78,7 @@ func (c *caseRun) counts() (lists, verifies, watches int) {
 	return lists, verifies, watches
 }
 
-// sent is an event that is in no history.
+// sent is an event that is not in the server's history.
 func sent(kind listwatch.EventType, name, uid, rv string) listwatch.Event[object] {
 	obj := &metav1.PartialObjectMetadata{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid), ResourceVersion: rv},
@@ -86,10 +86,10 @@ func sent(kind listwatch.EventType, name, uid, rv string) listwatch.Event[object
 	return listwatch.Event[object]{Type: kind, Object: obj, ResourceVersion: rv}
 }
 
-// proxied is a server with something between it and the informer.
+// proxied is a server behind something that changes its answers.
 type proxied struct {
 	*server
-	// listed runs after each list was answered.
+	// listed runs after each list.
 	listed func()
 	// watch wraps each watch.
 	watch func(listwatch.WatchOptions, listwatch.Watch[object]) listwatch.Watch[object]
@@ -113,14 +113,14 @@ func (p *proxied) Watch(ctx context.Context, o listwatch.WatchOptions) (listwatc
 	return w, err
 }
 
-// watchFunc is a Watch by its Next.
+// watchFunc is the Next function of a Watch.
 type watchFunc func(context.Context) (listwatch.Event[object], error)
 
 func (f watchFunc) Next(ctx context.Context) (listwatch.Event[object], error) { return f(ctx) }
 func (f watchFunc) Close() error                                              { return nil }
 
-// TestOrderAndCacheBeforeHandlers (case 1): each handler is told the states of an object in the server's order, and
-// finds in the cache what it is told, or what came later.
+// TestOrderAndCacheBeforeHandlers (case 1): each handler gets the states of an object in the server's order. When it is
+// called, the cache has that state or a later one.
 func TestOrderAndCacheBeforeHandlers(t *testing.T) {
 	for _, batched := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -218,8 +218,8 @@ func TestEventsFromThePast(t *testing.T) {
 	})
 }
 
-// TestVersionsThatCannotBeCompared (case 3): of a server whose versions are no numbers, equal ones are one state, and
-// the later arrival is the later state.
+// TestVersionsThatCannotBeCompared (case 3): if a server's versions are not numbers, equal versions are one state, and
+// the state that arrives later is the later one.
 func TestVersionsThatCannotBeCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -239,8 +239,7 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 	})
 }
 
-// TestChangesBetweenListAndWatch (case 6): what happens after the list was taken and before the watch is open is told
-// once.
+// TestChangesBetweenListAndWatch (case 6): a change between the list and the watch is delivered once.
 func TestChangesBetweenListAndWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -264,8 +263,8 @@ func TestChangesBetweenListAndWatch(t *testing.T) {
 	})
 }
 
-// TestStaleReplica (case 9): a replica that lags may answer the first list. Later it may not take the cache back,
-// whatever version it was asked for.
+// TestStaleReplica (case 9): a lagging replica may answer the first list. Later it must not take the cache back,
+// whatever version the list asks for.
 func TestStaleReplica(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -294,8 +293,8 @@ func TestStaleReplica(t *testing.T) {
 	}
 }
 
-// TestWatchClosedAtOnce (case 12): a server that closes every watch at once is asked less and less often, and never
-// for a list.
+// TestWatchClosedAtOnce (case 12): if a server closes every watch at once, the informer watches less and less often,
+// and never lists.
 func TestWatchClosedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -322,8 +321,7 @@ func TestWatchClosedAtOnce(t *testing.T) {
 	})
 }
 
-// TestWatchesThatTimeOut (case 13): a server that ends watches when they have lasted as long as asked for costs a
-// watch each time.
+// TestWatchesThatTimeOut (case 13): if a server ends a watch at its timeout, that costs one new watch.
 func TestWatchesThatTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

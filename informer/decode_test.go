@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/heapsize"
 )
 
-// answering returns a source of pods whose every request is answered by body.
+// answering returns a source of pods that answers every request with body.
 func answering(t *testing.T, media string, body []byte) *listwatch.RESTListerWatcher[*corev1.Pod] {
 	return listwatch.NewRESTListerWatcher[*corev1.Pod](
 		restClient(t, answer(func(r *http.Request) (int, string, []byte) { return 200, media, body })), podResource,
@@ -45,16 +45,16 @@ func message(t *testing.T, fields ...any) (m []byte) {
 	return m
 }
 
-// enveloped is a message as the API sends it.
+// enveloped returns a message in the envelope of the API.
 func enveloped(t *testing.T, kind string, raw []byte) []byte {
 	t.Helper()
 	u := &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
 	return append([]byte("k8s\x00"), must(u.Marshal())...)
 }
 
-// TestUnreadableIsNamed (case 16): of an object that cannot be decoded, name and version are read all the same; the
-// objects around it are decoded. Who did not ask to be told gets an error, as does everyone when not even the name
-// can be read.
+// TestUnreadableIsNamed (case 16): name and version of an object that cannot be decoded are still read, and the objects
+// around it are decoded. Callers without Unreadable get an error, and so do all callers if not even the name can be
+// read.
 func TestUnreadableIsNamed(t *testing.T) {
 	meta := &metav1.ObjectMeta{Namespace: "ns", Name: "bad", UID: "u9", ResourceVersion: "6"}
 	protobufPod := message(t, 1, meta, 2, []byte{0xff, 0xff})
@@ -115,8 +115,8 @@ func framed(event []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
 }
 
-// TestJSONLists: in whatever order a server writes a list, and whatever it adds; and what did not come to its end is
-// not taken for malformed.
+// TestJSONLists: a list is decoded whatever the order of its members, and with unknown members. A list that was cut off
+// is not taken for a malformed one.
 func TestJSONLists(t *testing.T) {
 	const item = `{"metadata":{"name":"p","resourceVersion":"1"}}`
 	for name, c := range map[string]struct {
@@ -167,7 +167,7 @@ func TestJSONLists(t *testing.T) {
 	}
 }
 
-// TestJSONListIsNotHeld: of a list that comes as JSON no more than an item is held at a time.
+// TestJSONListIsNotHeld: only one item of a JSON list is in memory at a time.
 func TestJSONListIsNotHeld(t *testing.T) {
 	const items = 200
 	var body bytes.Buffer
@@ -190,7 +190,7 @@ func TestJSONListIsNotHeld(t *testing.T) {
 	}
 }
 
-// TestServerWithoutShards: a server that takes no notice of a shard selector is found out, before anything is cached.
+// TestServerWithoutShards: a server that ignores a shard selector is detected before anything is cached.
 func TestServerWithoutShards(t *testing.T) {
 	for name, w := range wires {
 		for _, shard := range []*metav1.ShardInfo{nil, {Selector: "shardRange(object.metadata.uid, '0x0', '0x8')"}} {

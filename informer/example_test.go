@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// codecs decode what the client itself looks at: errors.
+// codecs decode errors, the only objects that the client itself reads.
 var codecs = scheme.Codecs.WithoutConversion()
 
 // api answers just enough of the Kubernetes API to have two pods.
@@ -98,7 +98,7 @@ func ExampleNewFactory() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := factory.WaitForSync(ctx); err != nil {
-		fmt.Println(err) // Says what is wrong: no right to list, no connection, no such kind.
+		fmt.Println(err) // For example: no permission to list, no connection, no such kind.
 		return
 	}
 	<-handler.Synced()
@@ -154,7 +154,7 @@ func ExampleNewSharedInformerOfNamespaces() {
 		return
 	}
 	lws := map[string]listwatch.ListerWatcher[*corev1.Pod]{}
-	for _, namespace := range []string{"default"} { // Those that the program may list.
+	for _, namespace := range []string{"default"} { // The namespaces that the program may list.
 		lws[namespace] = listwatch.NewRESTListerWatcher[*corev1.Pod](client, listwatch.RESTOptions{
 			Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: namespace,
 		})

@@ -24,17 +24,17 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// apiTransport answers discovery and lists of pods, nodes, and, once they are defined, widgets; watches stay silent
-// until their context ends. No network, so that it works in a bubble.
+// apiTransport answers discovery and lists of pods, nodes and, once they are defined, widgets. Watches stay silent
+// until their context ends. It needs no network, so it works in a bubble.
 type apiTransport struct {
 	mu sync.Mutex
-	// widgets says that the custom resource is defined.
+	// widgets is true once the custom resource is defined.
 	widgets bool
-	// forbidden has the resources that may not be listed.
+	// forbidden has the resources that must not be listed.
 	forbidden map[string]bool
 	asked     map[string]int
 	watching  int
-	// streams are the bodies of all watches.
+	// streams has the bodies of all watches.
 	streams []*io.PipeWriter
 }
 
@@ -86,7 +86,7 @@ func (a *apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(200, map[string]any{"metadata": map[string]any{"resourceVersion": "5"}, "items": []any{item}})
 }
 
-// silence is a body that says nothing until ctx ends.
+// silence is a body without content. It blocks until ctx ends.
 func (a *apiTransport) silence(ctx context.Context) io.ReadCloser {
 	a.watching++
 	r, w := io.Pipe()
@@ -122,7 +122,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestFactoryShares: one cache for all who ask for the same, however they ask; another for another representation.
+// TestFactoryShares: callers that ask for the same objects share a cache, however they ask. Another representation has
+// another cache.
 func TestFactoryShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{}
@@ -130,7 +131,7 @@ func TestFactoryShares(t *testing.T) {
 		pod := corev1.SchemeGroupVersion.WithKind("Pod")
 		byType := must(For[*corev1.Pod](f))
 		defer start(t, f.Run)()
-		again := must(For[*corev1.Pod](f)) // While it runs.
+		again := must(For[*corev1.Pod](f)) // While the factory runs.
 		byKind := must(ForOptions[Object](f, InformerOptions{Kind: pod}))
 		tree := must(ForOptions[*unstructured.Unstructured](f, InformerOptions{Kind: pod}))
 		partial := must(ForOptions[*metav1.PartialObjectMetadata](f, InformerOptions{Kind: pod, LabelSelector: "app"}))
@@ -188,7 +189,7 @@ func TestFactoryCaches(t *testing.T) {
 	Release(nodes)
 }
 
-// TestFactoryRelease: the last user gone stops the informer.
+// TestFactoryRelease: the informer stops when its last user has gone.
 func TestFactoryRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{}
@@ -222,7 +223,7 @@ func TestFactoryRelease(t *testing.T) {
 	})
 }
 
-// TestFactoryNamesDiffer: no two caches have one name in the statistics, or one would hide the other.
+// TestFactoryNamesDiffer: no two caches have the same name in the statistics. One would hide the other.
 func TestFactoryNamesDiffer(t *testing.T) {
 	f := newTestFactory(t, &apiTransport{}, FactoryOptions{})
 	widget := func(version string) InformerOptions {
@@ -248,7 +249,7 @@ func TestFactoryNamesDiffer(t *testing.T) {
 	}
 }
 
-// TestFactoryCustomResourceAppears: an informer of what is not defined waits for it, and says so.
+// TestFactoryCustomResourceAppears: an informer of an undefined kind reports that, and waits until it is defined.
 func TestFactoryCustomResourceAppears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{}
@@ -276,8 +277,8 @@ func TestFactoryCustomResourceAppears(t *testing.T) {
 	})
 }
 
-// TestFactoryCustomResourceDisappears: an informer of what is not defined any more keeps what it had, says why, asks
-// now and then, fills no log, and goes on when it is defined again.
+// TestFactoryCustomResourceDisappears: if a kind is no longer defined, its informer keeps the cache, reports why,
+// retries now and then without filling the log, and goes on when the kind is defined again.
 func TestFactoryCustomResourceDisappears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{widgets: true}
@@ -326,8 +327,7 @@ func TestFactoryCustomResourceDisappears(t *testing.T) {
 	})
 }
 
-// TestFactoryNamesLaggards: the error of the wait has one sentence for each informer that has not synced, none for
-// others.
+// TestFactoryNamesLaggards: the error of the wait has one sentence for each informer that has not synced.
 func TestFactoryNamesLaggards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{forbidden: map[string]bool{"pods": true}}
@@ -352,8 +352,8 @@ func TestFactoryNamesLaggards(t *testing.T) {
 	})
 }
 
-// TestFactoryNamespaces: restricted to namespaces, an informer lists each; one of a cluster-scoped resource has to be
-// told.
+// TestFactoryNamespaces: a restricted informer lists each namespace. For a cluster-scoped resource, ClusterScoped must
+// be set.
 func TestFactoryNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{}
@@ -398,5 +398,5 @@ func TestFactoryRefusesWhatItCannotKnow(t *testing.T) {
 	}
 }
 
-// unknownKind is in no scheme.
+// unknownKind is a type that no scheme has.
 type unknownKind struct{ corev1.Pod }

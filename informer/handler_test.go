@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestHandlerPanicIsContained: the handler goes on with the next object, and has synced.
+// TestHandlerPanicIsContained: after a panic the handler goes on with the next object, and syncs.
 //
 // Source: reliability of the field, k/k#129024: in client-go v0.37.2 the handler never syncs.
 func TestHandlerPanicIsContained(t *testing.T) {
@@ -43,9 +43,10 @@ func TestHandlerPanicIsContained(t *testing.T) {
 	})
 }
 
-// TestRemoveHandlerDeliversOrReports: who waits gets everything delivered; who does not is told what was dropped.
+// TestRemoveHandlerDeliversOrReports: a removal that waits delivers everything. One that does not wait returns what was
+// dropped.
 //
-// Source: RemoveEventHandler of client-go v0.37.2 discards what is pending, and says nothing.
+// Source: RemoveEventHandler of client-go v0.37.2 discards pending notifications silently.
 func TestRemoveHandlerDeliversOrReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -93,7 +94,7 @@ func TestRemoveHandlerDeliversOrReports(t *testing.T) {
 	})
 }
 
-// TestHandlerRemovesItself from within a call: it must not wait for itself.
+// TestHandlerRemovesItself: a handler that removes itself from within a call must not wait for itself.
 func TestHandlerRemovesItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -105,7 +106,7 @@ func TestHandlerRemovesItself(t *testing.T) {
 		var told int
 		reg, _ = inf.AddHandler(Handler[object]{OnAdd: func(object, bool) {
 			told++
-			_ = inf.RemoveHandler(done, reg) // The error says that this call runs.
+			_ = inf.RemoveHandler(done, reg) // The error reports that this call is running.
 		}}, HandlerOptions{})
 		defer start(t, inf.Run)()
 		synctest.Wait()
@@ -149,7 +150,7 @@ func TestSlowHandlerIsBounded(t *testing.T) {
 	})
 }
 
-// TestHandlerIsRunningFromTheFirstMoment: who looks in the very moment in which a call begins sees that one runs.
+// TestHandlerIsRunningFromTheFirstMoment: Stats shows a call from its first moment on.
 func TestHandlerIsRunningFromTheFirstMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -173,7 +174,7 @@ func TestHandlerIsRunningFromTheFirstMoment(t *testing.T) {
 	})
 }
 
-// TestHandlersOfOneName: metrics tell handlers apart by their names.
+// TestHandlersOfOneName: metrics distinguish handlers by name.
 func TestHandlersOfOneName(t *testing.T) {
 	inf := NewSharedInformer[object](newServer(), Options[object]{})
 	var names []string

@@ -23,7 +23,7 @@ func TestIdleInformerIsSmall(t *testing.T) {
 		must(0, inf.WaitForSync(t.Context()))
 		defer stop()
 	}
-	for range 1_000_000 { // The handlers have been told all there is; their goroutines end.
+	for range 1_000_000 { // Everything was delivered to the handlers, and their goroutines end.
 		if runtime.NumGoroutine() <= goroutines+3*informers {
 			break
 		}
@@ -39,7 +39,7 @@ func TestIdleInformerIsSmall(t *testing.T) {
 	}
 }
 
-// idleSource lists nothing and never says more.
+// idleSource has no objects and sends no events.
 type idleSource struct{}
 
 func (*idleSource) List(context.Context, listwatch.ListOptions, func(object) error) (listwatch.ListResult, error) {

@@ -19,11 +19,10 @@ import (
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
-// FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, states that cannot be decoded,
-// events that come again, cuts, compactions, refusals, a server restored from a backup, late, slow and leaving
-// handlers; lists that are streamed or not, all namespaces or several by themselves. In the end the cache must be
-// what the server holds, and so must be what each handler was told, of which no single call may contradict those
-// before.
+// FuzzPipeline runs the operations that a list of bytes encodes: changes, deletions, states that cannot be decoded,
+// repeated events, cut connections, compactions, errors, a server restored from a backup, handlers that join late, are
+// slow or leave; with streamed lists or not, for all namespaces or several. In the end the cache and each handler must
+// have exactly the server's objects, and no call of a handler may contradict an earlier one.
 func FuzzPipeline(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("000111222"))
@@ -46,13 +45,13 @@ func FuzzPipeline(f *testing.F) {
 	})
 }
 
-// model is an informer under a list of operations, and what is known to be true of it.
+// model is an informer under a list of operations, with what must be true of it.
 type model struct {
 	t        *testing.T
 	server   *server
 	informer *SharedInformer[object]
 	ledgers  []*ledger
-	// restored says that the server's history went back at some time: then versions may, too.
+	// restored is true once the server's history went back. Versions may then go back, too.
 	restored bool
 }
 
@@ -93,7 +92,7 @@ func (m *model) run(ops []byte) {
 	for _, op := range ops {
 		m.do(op>>4, int(op&7))
 		if op&8 != 0 {
-			synctest.Wait() // Else the next operation falls into the middle of this one.
+			synctest.Wait() // Otherwise the next operation would begin in the middle of this one.
 		}
 	}
 	for _, l := range m.ledgers {
@@ -158,13 +157,13 @@ func (m *model) do(op byte, arg int) {
 	}
 }
 
-// settle lets the informer find out where the server is.
+// settle gives the informer time to catch up with the server.
 func (m *model) settle() {
 	m.server.recover()
 	time.Sleep(10 * time.Minute) // All backoffs end, and half-open watches are given up.
 	m.server.bookmark(0)
 	synctest.Wait()
-	// A bookmark may meet a silent watch in the instant in which it is given up. Servers send more than one.
+	// A silent watch may be given up just when a bookmark arrives. Servers send more than one.
 	time.Sleep(time.Second)
 	m.server.bookmark(0)
 	synctest.Wait()
@@ -173,8 +172,8 @@ func (m *model) settle() {
 	}
 }
 
-// restore takes the server back, and gives versions out again that the informer has seen; fewer, as it could not be
-// noticed otherwise.
+// restore takes the server back, and assigns versions again that the informer has seen. Fewer than were lost, or the
+// informer could not notice.
 func (m *model) restore(arg int) {
 	m.settle()
 	was := m.server.rv
@@ -254,14 +253,14 @@ func (m *model) check() {
 	}
 }
 
-// ledger is a handler that keeps a cache of its own from what it is told, and complains about calls that make no sense.
+// ledger is a handler that keeps its own cache from its calls, and reports calls that are not possible.
 type ledger struct {
 	brake
 	t       *testing.T
 	reg     Registration
 	mu      sync.Mutex
 	objects map[string]object
-	// restored says that versions may go back; nil is false.
+	// restored reports whether versions may go back; nil means false.
 	restored *bool
 }
 
@@ -302,7 +301,7 @@ func (l *ledger) handler() Handler[object] {
 	}
 }
 
-// within is a server as seen by who may see one namespace.
+// within is the server as a client sees it that may read one namespace only.
 type within struct {
 	*server
 	namespace string

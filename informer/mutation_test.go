@@ -10,8 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/mutation"
 )
 
-// TestMutationIsNamed (case 25): object, field and handler; a reader's mutation is found when the object is next
-// replaced or told, and not blamed on the handler that is told.
+// TestMutationIsNamed (case 25): the report names object, field and handler. A reader's mutation is found when the
+// object is next replaced or delivered, and is not blamed on the handler that gets it.
 func TestMutationIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -53,7 +53,7 @@ func TestMutationIsNamed(t *testing.T) {
 	})
 }
 
-// TestMutationsAreLookedForOnDemand: the variable is the one that client-go reads.
+// TestMutationsAreLookedForOnDemand: the environment variable is that of client-go.
 func TestMutationsAreLookedForOnDemand(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "false": false, "true": true} {
 		t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", value)

@@ -18,8 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 )
 
-// TestOutageIsTwoLines: a server that is away is one line of the log and another when it is back, however many
-// informers notice. What fails alone has lines of its own, and does not hide an outage.
+// TestOutageIsTwoLines: an unreachable server is one line of the log, and its return another, however many informers
+// notice. A resource that fails alone has lines of its own, and does not hide an outage.
 func TestOutageIsTwoLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const informers = 10
@@ -95,7 +95,7 @@ func TestOutageIsTwoLines(t *testing.T) {
 		const one = `API server is unavailable resource="kind0"`
 		expect("one is away", one, one, one)
 		for _, s := range servers[1:] {
-			s.cut(io.EOF) // Their watches end as watches do.
+			s.cut(io.EOF) // Their watches end in good order.
 		}
 		time.Sleep(time.Second)
 		away(errors.New("unexpected EOF"), servers[1:]...)

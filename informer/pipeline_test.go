@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestPipeline runs the scripts in testdata/pipeline: what the server does, and what the informer makes of it. A
-// script is also documentation: read them.
+// TestPipeline runs the scripts in testdata/pipeline. They show what the server does, and how the informer reacts. They
+// are also documentation: read them.
 func TestPipeline(t *testing.T) {
 	datadriven.Walk(t, "testdata/pipeline", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -31,7 +31,7 @@ type pipeline struct {
 	stop     func()
 	done     chan struct{}
 	handlers map[string]*recorder
-	// transformErr makes the transform fail on the object of that name.
+	// transformErr is the name of the object that the transform fails for.
 	transformErr string
 }
 
@@ -60,10 +60,10 @@ func (p *pipeline) close() {
 	p.stop = func() {}
 }
 
-// brake holds up whoever passes it, between hold and release.
+// brake blocks every caller of its pass method between hold and release.
 type brake struct {
 	holding sync.Mutex    // Held for a moment only.
-	gate    chan struct{} // Closed by release; nil while nobody is held up.
+	gate    chan struct{} // Closed by release; nil while there is no hold.
 }
 
 func (b *brake) hold() {
@@ -92,7 +92,7 @@ func (b *brake) pass() {
 	}
 }
 
-// recorder is a handler that writes down what it is told. It can be held up.
+// recorder is a handler that records its calls. It can be blocked.
 type recorder struct {
 	brake
 	mu    sync.Mutex
@@ -135,10 +135,10 @@ func (r *recorder) handler() Handler[object] {
 	}
 }
 
-// show names a state of an object: name, version, and which object of that name it is.
+// show returns name and version of a state, and which object of that name it is.
 func show(o object) string { return fmt.Sprintf("%s@%s/%s", o.Name, o.ResourceVersion, o.UID) }
 
-// trace tells what the server was asked and what the handlers were told since the last trace.
+// trace returns the requests to the server and the calls of the handlers since the last trace.
 func (p *pipeline) trace() string {
 	var b strings.Builder
 	for _, r := range p.server.asked() {

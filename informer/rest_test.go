@@ -28,8 +28,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// codec is one of the two encodings of the API, as client-go's own serializers write it: what they write, our decoder
-// reads.
+// codec is one of the two encodings of the API, as client-go's serializers write it, for our decoder to read.
 type codec struct {
 	media string
 	list  func(t *testing.T, obj runtime.Object) []byte
@@ -79,7 +78,7 @@ func newCodec(media string) codec {
 	}
 }
 
-// answer is a transport that answers every request by f, without a network.
+// answer is a transport that answers every request with f, without a network.
 type answer func(r *http.Request) (status int, media string, body []byte)
 
 func (f answer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -208,7 +207,7 @@ func TestRESTWatchDecodesBothEncodings(t *testing.T) {
 	}
 }
 
-// TestRESTWatchBroken: a stream that breaks within a frame is not one that ended.
+// TestRESTWatchBroken: a stream that breaks within a frame did not end in good order.
 func TestRESTWatchBroken(t *testing.T) {
 	for name, w := range wires {
 		frame := w.event(t, "ADDED", pod("a", "5"))
@@ -242,7 +241,7 @@ func fetch(t *testing.T, lw listwatch.ListerWatcher[*corev1.Pod], watch bool) er
 	return err
 }
 
-// TestRESTSenseless: what is not an object of the resource is a DecodeError that says what came instead.
+// TestRESTSenseless: anything but an object of the resource is a DecodeError that names what came instead.
 func TestRESTSenseless(t *testing.T) {
 	const j = "application/json"
 	protobuf := wires["protobuf"]
@@ -308,7 +307,7 @@ func TestRESTSenseless(t *testing.T) {
 	}
 }
 
-// endless is the beginning of an answer, and then a character again and again. read counts what was read of it.
+// endless is the beginning of an answer, followed by one character without end. read counts the bytes read.
 type endless struct {
 	begin io.Reader
 	c     byte
@@ -327,7 +326,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestRESTObjectsAreBounded: an object that does not end is given up after 16 MiB, in an event and in a list.
+// TestRESTObjectsAreBounded: an object without an end is given up after 16 MiB, in an event and in a list.
 func TestRESTObjectsAreBounded(t *testing.T) {
 	j, p := "application/json", "application/vnd.kubernetes.protobuf"
 	for name, c := range map[string]struct {
@@ -419,7 +418,7 @@ func TestRESTMetadataOnly(t *testing.T) {
 	}
 }
 
-// TestRESTErrors: what is wrong with a server reads like what a person has to do about it.
+// TestRESTErrors: the error for a server's fault says what a person has to do.
 func TestRESTErrors(t *testing.T) {
 	refused := httptest.NewServer(nil)
 	url := refused.URL
@@ -468,7 +467,7 @@ func TestRESTErrors(t *testing.T) {
 	}
 }
 
-// TestRetryAfterIsBounded: a server that asks for a day is asked again after five minutes.
+// TestRetryAfterIsBounded: if a server asks for a pause of a day, the pause is five minutes.
 func TestRetryAfterIsBounded(t *testing.T) {
 	for seconds, want := range map[int]time.Duration{3: 3 * time.Second, 24 * 60 * 60: 5 * time.Minute} {
 		if got := connection.RetryAfter(apierrors.NewTooManyRequests("busy", seconds)); got != want {
@@ -477,7 +476,7 @@ func TestRetryAfterIsBounded(t *testing.T) {
 	}
 }
 
-// TestRESTCancel: a watch that waits for the server ends at once when its context does.
+// TestRESTCancel: a watch that blocks in a read ends at once when its context does.
 func TestRESTCancel(t *testing.T) {
 	entered := make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

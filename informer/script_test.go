@@ -19,8 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// commands is the language of the scripts in testdata/pipeline. A command that returns nothing is followed by the
-// trace of what it led to.
+// commands is the language of the scripts in testdata/pipeline. After a command without output comes the trace of its
+// effects.
 var commands = map[string]func(p *pipeline, t *testing.T, args []string) string{
 	// The informer.
 	"run":            (*pipeline).run,
@@ -35,7 +35,7 @@ var commands = map[string]func(p *pipeline, t *testing.T, args []string) string{
 	// The server.
 	"apply":  each(func(p *pipeline, name string) { p.server.put(name) }),
 	"delete": each(func(p *pipeline, name string) { p.server.remove(name) }),
-	// As apply, but nobody can decode it.
+	// Like apply, but the state cannot be decoded.
 	"garble":     each(func(p *pipeline, name string) { p.server.garble("default", name) }),
 	"bookmark":   func(p *pipeline, _ *testing.T, args []string) string { p.server.bookmark(number(args)); return "" },
 	"cut-watch":  each(func(p *pipeline, how string) { p.server.cut(scriptedError(how)) }),
@@ -43,17 +43,17 @@ var commands = map[string]func(p *pipeline, t *testing.T, args []string) string{
 	"fail-watch": each(func(p *pipeline, how string) { p.server.fail(nil, []error{scriptedError(how)}) }),
 	"compact":    func(p *pipeline, _ *testing.T, _ []string) string { p.server.compact(); return "" },
 	"restore":    func(p *pipeline, _ *testing.T, args []string) string { p.server.restore(number(args)); return "" },
-	// Lists that may be old are, from now on.
+	// From now on, lists that may be old are old.
 	"lag":       func(p *pipeline, _ *testing.T, _ []string) string { p.server.lag(); return "" },
 	"elsewhere": func(p *pipeline, _ *testing.T, args []string) string { p.server.rv = number(args); return "" },
 	"endless":   func(p *pipeline, _ *testing.T, _ []string) string { p.server.endless = true; return "" },
-	"send":      (*pipeline).send, // An event out of nowhere, such as real servers have sent: type, name, version.
+	"send":      (*pipeline).send, // An event that is not in the history, such as real servers have sent: type, name, version.
 
 	// Time.
 	"advance": func(_ *pipeline, t *testing.T, args []string) string { time.Sleep(duration(t, args[0])); return "" },
 }
 
-// command executes one command of a script and returns the trace of what it led to.
+// command executes one command of a script and returns the trace of its effects.
 func (p *pipeline) command(t *testing.T, d *datadriven.TestData) string {
 	f := commands[d.Cmd]
 	if f == nil {
@@ -71,7 +71,7 @@ func (p *pipeline) command(t *testing.T, d *datadriven.TestData) string {
 	return p.trace()
 }
 
-// each makes a command that does f for each of its arguments.
+// each returns a command that runs f for each of its arguments.
 func each(f func(*pipeline, string)) func(*pipeline, *testing.T, []string) string {
 	return func(p *pipeline, _ *testing.T, args []string) string {
 		for _, a := range args {
@@ -81,7 +81,7 @@ func each(f func(*pipeline, string)) func(*pipeline, *testing.T, []string) strin
 	}
 }
 
-// number is the only argument; 0 when there is none.
+// number returns the only argument; 0 if there is none.
 func number(args []string) int {
 	if len(args) == 0 {
 		return 0
@@ -160,7 +160,7 @@ func (p *pipeline) send(_ *testing.T, args []string) string {
 	return ""
 }
 
-// scriptedError makes the error that a script names.
+// scriptedError returns the error with that name.
 func scriptedError(name string) error {
 	pods := schema.GroupResource{Resource: "pods"}
 	switch name {

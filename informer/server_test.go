@@ -18,31 +18,31 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// object is the type of the tests: metadata is all that the pipeline looks at.
+// object is the type of the tests. It has only metadata, because the pipeline uses nothing else.
 type object = *metav1.PartialObjectMetadata
 
-// server is a scripted API server of one resource, in memory. It is a ListerWatcher; what it is asked is in requests.
+// server is a scripted API server of one resource, in memory. It is a ListerWatcher, and records its requests.
 type server struct {
 	mu   sync.Mutex
 	rv   int
 	uids int
-	// writes numbers all that was ever written: an object's generation, which tells states apart that have one
-	// version, before and after history went back.
+	// writes counts all writes. It is an object's generation, which distinguishes states that have the same version
+	// before and after the history went back.
 	writes  int64
 	objects map[string]object
 	history []listwatch.Event[object]
-	// compacted is the resource version up to which history is gone, base what there was then.
+	// compacted is the resource version up to which the history is gone. base has the objects at that version.
 	compacted int
 	base      map[string]object
-	// listErrs and watchErrs are given out before anything else; a nil element lets one request through.
+	// listErrs and watchErrs are returned before anything else. A nil element lets one request through.
 	listErrs, watchErrs []error
 	watches             []*serverWatch
 	requests            []string
-	// stale, when set, is what lists answer that may be answered from the past.
+	// stale, if set, is the answer to lists that may be old.
 	stale *serverPage
-	// tokens are the rests of lists.
+	// tokens has the remaining pages of lists.
 	tokens map[string]serverPage
-	// endless makes streamed lists never say that they are complete.
+	// endless keeps streamed lists from being completed.
 	endless bool
 }
 
@@ -60,7 +60,7 @@ func (s *server) put(name string) int { return s.putIn("default", name) }
 
 func (s *server) putIn(namespace, name string) int { return s.write(namespace, name, nil) }
 
-// garble gives an object a state that nobody can decode.
+// garble gives an object a state that cannot be decoded.
 func (s *server) garble(namespace, name string) {
 	s.write(namespace, name, map[string]string{"garbled": "yes"})
 }
@@ -100,7 +100,7 @@ func (s *server) removeIn(namespace, name string) {
 	s.emit(listwatch.Event[object]{Type: listwatch.Removed, Object: obj})
 }
 
-// bookmark sends one to all watches, with the version rv; 0 is the current one.
+// bookmark sends a bookmark with the version rv to all watches; 0 means the current version.
 func (s *server) bookmark(rv int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *server) bookmark(rv int) {
 	}
 }
 
-// inject sends an event to all watches that is in no history.
+// inject sends all watches an event that is not in the history.
 func (s *server) inject(ev listwatch.Event[object]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *server) inject(ev listwatch.Event[object]) {
 	}
 }
 
-// repeat sends an event that happened that many events ago again.
+// repeat sends the event again that happened so many events ago.
 func (s *server) repeat(ago int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *server) cut(err error) {
 	s.watches = nil
 }
 
-// compact forgets all history.
+// compact forgets the history.
 func (s *server) compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *server) compact() {
 	clear(s.tokens)
 }
 
-// restore takes the server back to resource version rv, holding the objects it had then.
+// restore takes the server back to the objects that it had at resource version rv.
 func (s *server) restore(rv int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,14 +178,14 @@ func (s *server) fail(lists, watches []error) {
 	s.listErrs, s.watchErrs = append(s.listErrs, lists...), append(s.watchErrs, watches...)
 }
 
-// lag makes lists that may be answered from the past be answered with what there is now.
+// lag makes lists that may be old return the present objects from now on.
 func (s *server) lag() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stale = &serverPage{rv: s.rv, objects: slices.Collect(maps.Values(s.objects))}
 }
 
-// recover ends all failing.
+// recover ends all failures.
 func (s *server) recover() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +199,7 @@ func (s *server) has(namespace, name string) bool {
 	return s.objects[objects.KeyOf(namespace, name)] != nil
 }
 
-// garbled returns the error of reading obj; nil when it can be read.
+// garbled returns the error for decoding obj; nil if it can be decoded.
 func garbled(obj object) *objects.DecodeError {
 	if obj == nil || obj.Annotations["garbled"] == "" {
 		return nil
@@ -310,7 +310,7 @@ func (s *server) Watch(ctx context.Context, o listwatch.WatchOptions) (listwatch
 	return w, nil
 }
 
-// stream begins w with the objects there are.
+// stream begins w with the present objects.
 func (s *server) stream(w *serverWatch) {
 	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
 		o := s.objects[key]
@@ -339,12 +339,11 @@ type serverItem struct {
 	err error
 }
 
-// serverWatch is a stream of the server. It holds any number of events: the server never waits.
+// serverWatch is a stream of the server. Its size is unlimited: the server never waits.
 type serverWatch struct {
 	mu    sync.Mutex
 	items []serverItem
-	// ready has capacity 1 and gets a token when there are items. Sent to by the server, received by Next, never
-	// closed.
+	// ready gets a token when there are items. The server sends, Next receives, and it is never closed. Capacity 1.
 	ready chan struct{}
 }
 
@@ -388,7 +387,7 @@ func (w *serverWatch) Next(ctx context.Context) (listwatch.Event[object], error)
 
 func (w *serverWatch) Close() error { return nil }
 
-// The errors that servers send.
+// The errors of the scripts.
 var (
 	errExpired = apierrors.NewResourceExpired("too old resource version")
 	errClosed  = io.EOF

@@ -18,10 +18,10 @@ import (
 	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
-// quiet is a context that logs nothing.
+// quiet returns a context that logs nothing.
 func quiet(t *testing.T) context.Context { return klog.NewContext(t.Context(), klog.Logger{}) }
 
-// start runs what has a Run, and returns a function that stops it and waits.
+// start calls Run, and returns a function that stops it and waits.
 func start(t *testing.T, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(quiet(t))
 	var wg sync.WaitGroup
@@ -36,8 +36,8 @@ func start(t *testing.T, run func(context.Context) error) (stop func()) {
 	}
 }
 
-// TestSyncedAfterProcessing: neither the informer nor the handler has synced before the cache is complete, and the
-// handler has not before its last call returned.
+// TestSyncedAfterProcessing: neither the informer nor the handler syncs before the cache is complete, and the handler
+// not before its last call has returned.
 func TestSyncedAfterProcessing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -64,7 +64,7 @@ func TestSyncedAfterProcessing(t *testing.T) {
 	})
 }
 
-// TestStop: Run returns at once from every state, waits for the call that runs, and begins no other.
+// TestStop: Run returns at once from every state, waits for a running call, and begins no other.
 func TestStop(t *testing.T) {
 	for name, prepare := range map[string]func(*server, *SharedInformer[object]){
 		"watching":      func(*server, *SharedInformer[object]) {},
@@ -114,7 +114,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestWaitForSyncSaysWhy: not a time-out, but what a person can act on.
+// TestWaitForSyncSaysWhy: the error is not a time-out but something that a person can act on.
 func TestWaitForSyncSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -140,7 +140,8 @@ func TestWaitForSyncSaysWhy(t *testing.T) {
 	})
 }
 
-// TestNamespaces: one cache over two servers' namespaces; synced when both are, each with a watermark of its own.
+// TestNamespaces: one cache holds the namespaces of two servers. It syncs when both have, and each has its own
+// watermark.
 func TestNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newServer(), newServer()
@@ -170,7 +171,7 @@ func TestNamespaces(t *testing.T) {
 				t.Errorf("watermark of namespace %q is %q, want %q", namespace, rv, want)
 			}
 		}
-		// A relist of one namespace leaves the other alone.
+		// A relist of one namespace does not touch the other.
 		a.compact()
 		a.cut(errExpired)
 		time.Sleep(time.Minute)
@@ -191,7 +192,7 @@ func TestNamespaces(t *testing.T) {
 	})
 }
 
-// TestWaitForResourceVersion: it returns when the cache holds the write, not before.
+// TestWaitForResourceVersion: it returns when the cache has the write, not before.
 func TestWaitForResourceVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -214,8 +215,8 @@ func TestWaitForResourceVersion(t *testing.T) {
 	})
 }
 
-// TestIndexErrors: an index function that fails or panics on one object costs that object its place in the index, no
-// more, and it shows.
+// TestIndexErrors: if an index function fails or panics for an object, only that object is missing from the index, and
+// Health shows it.
 //
 // Source: in client-go v0.37.2 it is a panic under the cache's lock.
 func TestIndexErrors(t *testing.T) {
@@ -267,7 +268,7 @@ func TestIndexErrors(t *testing.T) {
 	})
 }
 
-// TestTransformRunsOnce per state of an object, also when the list is streamed.
+// TestTransformRunsOnce: a transform runs once per state of an object, also if the list is streamed.
 //
 // Source: in client-go v0.37.2 it runs twice on that path.
 func TestTransformRunsOnce(t *testing.T) {
@@ -294,7 +295,7 @@ func TestTransformRunsOnce(t *testing.T) {
 	}
 }
 
-// TestAllIsOneState: a loop sees the cache as it was when it began, whatever is written meanwhile.
+// TestAllIsOneState: a loop sees the cache as it was when the loop began, whatever is written meanwhile.
 func TestAllIsOneState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

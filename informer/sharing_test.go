@@ -20,12 +20,12 @@ import (
 	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
-// All tests over HTTP run with standard decoding when this is set.
+// With this environment variable all tests over HTTP run with standard decoding.
 func init() {
 	podResource.StandardDecoding = os.Getenv("FLYBALL_STANDARD_DECODING") != ""
 }
 
-// templated is a list of pods of one template.
+// templated returns a list of pods with one template.
 func templated(names ...string) *corev1.PodList {
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 	for _, name := range names {
@@ -40,10 +40,10 @@ func templated(names ...string) *corev1.PodList {
 	return list
 }
 
-// hundred are enough objects for parts to be shared: which are depends on hashes, and on what comes in between.
+// A hundred objects are enough for parts to be shared. Which parts depends on hashes, and on the values in between.
 var hundred = strings.Split(strings.Repeat("abcdefghij", 10), "")
 
-// distinct counts the different pointers to parts.
+// distinct counts the distinct pointers to parts.
 func distinct[T any](objs []T, part func(T) any) int {
 	all := map[uintptr]bool{}
 	for _, obj := range objs {
@@ -52,8 +52,8 @@ func distinct[T any](objs []T, part func(T) any) int {
 	return len(all)
 }
 
-// TestSharing: objects of a list share equal parts and have no managed fields, unless standard decoding is asked for;
-// exclusive ones have no managed fields either.
+// TestSharing: objects of a list share equal parts and have no managed fields, unless standard decoding is set.
+// Exclusive objects have no managed fields either.
 func TestSharing(t *testing.T) {
 	for media, w := range wires {
 		body := w.list(t, templated(hundred...))
@@ -97,7 +97,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// TestTransformMayChangeObjects: an informer with a transform gives it objects that share nothing.
+// TestTransformMayChangeObjects: a transform gets objects that share nothing.
 func TestTransformMayChangeObjects(t *testing.T) {
 	body := wires["protobuf"].list(t, templated(hundred...))
 	lw := listwatch.NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
@@ -119,7 +119,8 @@ func TestTransformMayChangeObjects(t *testing.T) {
 	}
 }
 
-// TestMutationOfSharedPart: who changes a part that many objects share is named with the object he had.
+// TestMutationOfSharedPart: a handler that modifies a part which many objects share is reported with the object that it
+// was called with.
 func TestMutationOfSharedPart(t *testing.T) {
 	if podResource.StandardDecoding {
 		t.Skip("nothing is shared")
@@ -146,7 +147,7 @@ func TestMutationOfSharedPart(t *testing.T) {
 	}
 }
 
-// learnt returns the first n deltas that a reflector appends.
+// learnt returns the first n deltas of a reflector.
 func learnt(t *testing.T, lw listwatch.ListerWatcher[*corev1.Pod], o reflector.Options[*corev1.Pod],
 	n int,
 ) (all []deltafifo.Delta[*corev1.Pod]) {
@@ -160,7 +161,7 @@ func learnt(t *testing.T, lw listwatch.ListerWatcher[*corev1.Pod], o reflector.O
 	return all[:n]
 }
 
-// listsOnly never answers a watch, for which an object would be made too.
+// listsOnly never answers a watch, because that would also make an object.
 type listsOnly struct {
 	listwatch.ListerWatcher[*corev1.Pod]
 }
@@ -170,8 +171,8 @@ func (listsOnly) Watch(ctx context.Context, _ listwatch.WatchOptions) (listwatch
 	return nil, ctx.Err()
 }
 
-// TestHeldObjectsAreNotDecoded: of a list, what the cache holds in that very state keeps its pointer and is not
-// decoded; no handler hears of it.
+// TestHeldObjectsAreNotDecoded: a listed object that the cache holds in exactly this state keeps its pointer and is not
+// decoded. No handler is called for it.
 func TestHeldObjectsAreNotDecoded(t *testing.T) {
 	for media, w := range wires {
 		t.Run(media, func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestHeldObjectsAreNotDecoded(t *testing.T) {
 			x := indexer.New[*corev1.Pod](nil, indexer.Options{})
 			made.Store(0)
 			all := learnt(t, listsOnly{lw}, reflector.Options[*corev1.Pod]{Cache: x}, 1)[0]
-			firstMade := made.Load() // The objects, and one to look at its type.
+			firstMade := made.Load() // The objects, and one to determine its type.
 			first := must(
 				x.Apply([]deltafifo.Delta[*corev1.Pod]{
 					{Type: deltafifo.Replace, Objects: all.Objects, ResourceVersion: "7"},
@@ -212,8 +213,8 @@ func TestHeldObjectsAreNotDecoded(t *testing.T) {
 	}
 }
 
-// TestHeldObjectsOfStreams: the same of a streamed list, until it is complete: a change after it is decoded whatever
-// it says.
+// TestHeldObjectsOfStreams: the same for a streamed list until it is complete. Changes after that are decoded in any
+// case.
 func TestHeldObjectsOfStreams(t *testing.T) {
 	for media, w := range wires {
 		list := templated("a", "b")

@@ -17,30 +17,29 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// chronicle is an API server of one resource with a history, small enough that what a soak weighs is the informer: an
-// object is a few numbers until somebody asks for it, and then it is made anew, as decoding does.
+// chronicle is an API server of one resource with a history. It is small, so that a soak measures the memory of the
+// informer: an object is a few numbers until it is read, and then made anew, as decoding does.
 //
-// Lists are taken at one version and read page by page, watches read the history from where they stand, each as long as
-// the history reaches back to it. Cutting watches and forgetting history are what the server is for.
+// A list is taken at one version and read page by page. A watch reads the history from its position. Both work as long
+// as the history reaches back that far. The purpose of this server is to cut watches and to forget its history.
 type chronicle struct {
 	mu sync.Mutex
-	// version is that of the last write. history has the writes after forgotten: history[i] is of version
+	// version is that of the last write. history has the writes after forgotten: history[i] has the version
 	// forgotten+1+i.
 	version, forgotten int
 	history            []entryState
-	// states has the objects by number; a version of 0 is none.
+	// states has the objects by number. Version 0 means that there is none.
 	states []entryState
 	uids   int
-	// moved is nil unless a watch waits. Closed by the next write, cut or oblivion; nothing is sent.
+	// moved is nil unless a watch waits. The next write, cut or compaction closes it; nothing is sent.
 	moved chan struct{}
-	// era numbers the cuts; cutBy is what watches of an earlier era end with.
+	// era counts the cuts. cutBy is the error for watches of an earlier era.
 	era   int
 	cutBy error
-	// pages has the lists that are being read.
+	// pages has the unfinished lists.
 	pages map[string]listing
 	lists int
-	// refuses makes the next list that is bounded by a version fail, forgets lose the rest of the next that comes in
-	// parts.
+	// refuses makes the next list that is bounded by a version fail. forgets loses the rest of the next paged list.
 	refuses, forgets bool
 	rand             *rand.Rand
 }
@@ -54,7 +53,7 @@ const (
 	deleted
 )
 
-// listing is a list of which a page was read.
+// listing is a list of which at least one page was read.
 type listing struct {
 	version int
 	states  []entryState
@@ -72,7 +71,7 @@ func newChronicle(objects int, seed uint64) *chronicle {
 	return c
 }
 
-// change writes, deletes or makes again some object.
+// change writes, deletes or creates again an object.
 func (c *chronicle) change() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,9 +125,9 @@ func (c *chronicle) cut(err error) {
 	c.wake()
 }
 
-// compact ends all watches, and before they can be resumed writes something and forgets all history: whoever watched
-// has to list again, and with hard not even that is easy: the list is refused until it asks for the newest, and then
-// its rest gets lost.
+// compact ends all watches. Before they can resume it writes something and forgets the history, so every watcher has to
+// list again. With hard even that fails until the list asks for the newest state, and then the rest of the list is
+// lost.
 func (c *chronicle) compact(hard bool) {
 	c.cut(c.anyCut())
 	c.mu.Lock()
@@ -146,14 +145,14 @@ func (c *chronicle) forget() {
 	clear(c.pages)
 }
 
-// at returns the versions and UIDs that there are now, by number.
+// at returns the present versions and UIDs, by number.
 func (c *chronicle) at() []entryState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]entryState(nil), c.states...)
 }
 
-// made makes the object.
+// made returns the object.
 func (e entryState) made() object {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "o" + strconv.Itoa(int(e.object)), UID: types.UID(strconv.Itoa(int(e.uid))),
@@ -161,7 +160,7 @@ func (e entryState) made() object {
 	}}
 }
 
-// event makes the event.
+// event returns the event.
 func (e entryState) event(kind listwatch.EventType) listwatch.Event[object] {
 	if e.kind == deleted {
 		kind = listwatch.Removed
@@ -169,7 +168,7 @@ func (e entryState) event(kind listwatch.EventType) listwatch.Event[object] {
 	return listwatch.Event[object]{Type: kind, Object: e.made(), ResourceVersion: strconv.Itoa(int(e.version))}
 }
 
-// List takes a millisecond for each page, so that things happen between pages.
+// List takes a millisecond per page, so that things happen between pages.
 func (c *chronicle) List(ctx context.Context, o listwatch.ListOptions,
 	yield func(object) error,
 ) (listwatch.ListResult, error) {
@@ -245,12 +244,12 @@ func (c *chronicle) Watch(_ context.Context, o listwatch.WatchOptions) (listwatc
 	return w, nil
 }
 
-// reading is a watch: a place in the history.
+// reading is a watch: a position in the history.
 type reading struct {
 	of       *chronicle
 	era      int
 	position int
-	// initial is what is left of a streamed list, ends that its end was not said yet.
+	// initial is the rest of a streamed list. ends is true until its end was sent.
 	initial listing
 	ends    bool
 }
@@ -269,7 +268,7 @@ func (w *reading) Next(ctx context.Context) (listwatch.Event[object], error) {
 	}
 }
 
-// step returns what comes next, or a channel that is closed when asking again makes sense.
+// step returns the next event, or a channel that is closed when there may be one.
 func (w *reading) step() (ev listwatch.Event[object], wait <-chan struct{}, err error) {
 	c := w.of
 	c.mu.Lock()
@@ -307,7 +306,7 @@ func (w *reading) step() (ev listwatch.Event[object], wait <-chan struct{}, err 
 
 func (w *reading) Close() error { return nil }
 
-// anyCut is a way in which a watch ends, most often in good order.
+// anyCut returns an error that a watch can end with; most often it is the end in good order.
 func (c *chronicle) anyCut() error {
 	switch c.rand.IntN(8) {
 	case 0:

@@ -17,18 +17,18 @@ import (
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
-// soakSize is how much a soak does.
+// soakSize is the extent of a soak.
 type soakSize struct {
 	objects, perSecond int
 	lasts, sampled     time.Duration
 }
 
-// TestSoak keeps an informer busy: objects change all the time, also while no watch is open, watches are cut every
-// second, history is forgotten every ten, behind a watch that was just cut, so that all has to be listed again, one
-// of ten handlers is stuck, one is slow. In the end the cache is what the server has, each handler was told exactly
-// that, the heap never grew beyond what is bounded, and no goroutine is left.
+// TestSoak keeps an informer busy. Objects change all the time, also while no watch is open. Watches are cut every
+// second. Every ten seconds the history is forgotten behind a watch that was just cut, so that everything must be
+// listed again. Of ten handlers one is stuck and one is slow. In the end the cache and each handler have exactly the
+// server's objects, the heap has never exceeded its bound, and no goroutine is left.
 //
-// It takes seconds. FLYBALL_SOAK=10m makes it that long in virtual time, with 100,000 objects and 5,000 changes a
+// It takes seconds. FLYBALL_SOAK=10m makes it that long in virtual time, with 100,000 objects and 5,000 changes per
 // second.
 func TestSoak(t *testing.T) {
 	size := soakSize{objects: 3000, perSecond: 1000, lasts: 60 * time.Second, sampled: 20 * time.Second}
@@ -53,9 +53,9 @@ type soak struct {
 	server *chronicle
 	inf    *SharedInformer[object]
 	views  []*soakView
-	// gate holds up the handler that is stuck; closed in the end.
+	// gate blocks the stuck handler; it is closed in the end.
 	gate chan struct{}
-	// baseline is the heap when the cache has synced, peak the most that was sampled.
+	// baseline is the heap after the sync; peak is the largest sample.
 	baseline, peak int
 	watermark      string
 	table          strings.Builder
@@ -69,7 +69,7 @@ func newSoak(t *testing.T, size soakSize, stream bool) *soak {
 		"time\twrites\tevents\twatches\tlists\tobjects\tgoroutines\theap MiB\tstuck: pending\tmerged\t")
 	s.inf = NewSharedInformer[object](s.server, Options[object]{
 		Resource: "pods", StreamLists: stream,
-		// As patient as with a real server it would be away most of the time: here it comes back soon.
+		// With the usual delays it would be disconnected most of the time, because time is short here.
 		Backoff: Backoff{
 			Min: 100 * time.Millisecond, Max: 2 * time.Second, Reset: time.Second,
 			Rand: func() float64 { return 0.5 },
@@ -113,7 +113,7 @@ func (s *soak) run() {
 	synctest.Wait()
 	s.sample(s.size.lasts + 2*time.Minute)
 	close(s.gate)
-	time.Sleep(time.Hour) // The slow one takes its time.
+	time.Sleep(time.Hour) // The slow handler takes its time.
 	synctest.Wait()
 	s.check()
 	stop()
@@ -125,7 +125,7 @@ func (s *soak) run() {
 	s.t.Logf("\n%s\n%+v", s.table.String(), s.inf.Stats())
 }
 
-// second is one of much change, with a cut somewhere in it.
+// second is a second with many changes and a cut.
 func (s *soak) second() {
 	const bursts = 50
 	cutAt := s.server.rand.IntN(bursts)
@@ -140,7 +140,7 @@ func (s *soak) second() {
 	}
 }
 
-// sample notes how it goes, and looks at what must hold all the time.
+// sample takes a sample, and checks what must hold at all times.
 func (s *soak) sample(at time.Duration) {
 	synctest.Wait()
 	h := heapsize.Now()
@@ -163,7 +163,7 @@ func (s *soak) sample(at time.Duration) {
 		bubbled(), float64(h)/(1<<20), stuck.Pending, stuck.Merged)
 }
 
-// check compares the cache, and what each handler was told, with the server.
+// check compares the cache, and what each handler received, with the server.
 func (s *soak) check() {
 	want, live := s.server.at(), 0
 	for i, e := range want {
@@ -184,7 +184,7 @@ func (s *soak) check() {
 			}
 		}
 		if s.t.Failed() {
-			return // One is enough of so many.
+			return // One error is enough.
 		}
 	}
 	if st := s.inf.Stats(); st.Objects != int64(live) || st.ResourceVersion != strconv.Itoa(s.server.version) ||
@@ -195,14 +195,14 @@ func (s *soak) check() {
 		if st := v.reg.Stats(); v.wrong != "" || st.Pending > 0 || st.Panics > 0 || !v.reg.HasSynced() {
 			s.t.Errorf("handler %d: %s, %+v", n, v.wrong, st)
 		}
-		// A list after a pause may bring more at once than may wait for a handler that is not running at that moment.
+		// A list after a pause may bring more changes at once than may wait for an idle handler.
 		if st := v.reg.Stats(); n > 1 && st.Merged > st.Delivered/100 {
 			s.t.Errorf("handler %d is quick, and was not told all: %+v", n, st)
 		}
 	}
 }
 
-// bubbled counts the goroutines of the test's bubble: what other tests of the process left behind may end at any time.
+// bubbled counts the goroutines of the test's bubble. Those of other tests may end at any time.
 func bubbled() int {
 	stacks := make([]byte, 1<<20)
 	n := 0
@@ -215,14 +215,14 @@ func bubbled() int {
 	return n
 }
 
-// soakView is what one handler knows: the version and UID of each object by number, 0 when there is none.
+// soakView is the state of one handler: version and UID of each object by number, 0 if there is none.
 type soakView struct {
 	reg            Registration
 	versions, uids []int32
 	calls          atomic.Int64
-	// wrong is the first call that contradicts those before it.
+	// wrong is the first call that contradicts an earlier one.
 	wrong string
-	// before runs at the beginning of each call; nil is nothing.
+	// before, if not nil, runs at the beginning of each call.
 	before func()
 }
 

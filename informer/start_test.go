@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestFactoryStartAndShutdown: in the background it does what Run does, and Shutdown waits for the last call of a
+// TestFactoryStartAndShutdown: Start does in the background what Run does, and Shutdown waits for the last call of a
 // handler.
 func TestFactoryStartAndShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestFactoryStartAndShutdown(t *testing.T) {
 			),
 		)
 		f.Start(quiet(t))
-		f.Start(quiet(t)) // As people do after each informer.
+		f.Start(quiet(t)) // Programs call it after each informer.
 		if err := f.Run(t.Context()); err == nil {
 			t.Error("runs twice")
 		}
@@ -46,7 +46,7 @@ func TestFactoryStartAndShutdown(t *testing.T) {
 	})
 }
 
-// slowMapper answers when it is let.
+// slowMapper answers only when it is released.
 type slowMapper struct {
 	meta.RESTMapper
 	answer chan struct{}
@@ -58,7 +58,7 @@ func (m slowMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping,
 		nil
 }
 
-// TestFactoryStopsBesideASlowMapper: the mapper cannot be told to give up, so nobody waits for it.
+// TestFactoryStopsBesideASlowMapper: a call of the mapper cannot be cancelled, so the factory does not wait for it.
 func TestFactoryStopsBesideASlowMapper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := slowMapper{answer: make(chan struct{})}

@@ -32,19 +32,18 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// What is the same as in client-go is asserted on both sides by the suite in peers/informer. Here is what only ours
-// has.
+// The suite in peers/informer asserts on both sides what is the same as in client-go. These tests are for the rest.
 
 func pod(name, rv string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: rv}}
 }
 
-// over returns a stream of ours over w.
+// over returns our stream on top of w.
 func over(w watch.Interface, position string, listing bool) *stream {
 	return &stream{lw: listerWatcher{example: &corev1.Pod{}}, peer: w, position: position, listing: listing}
 }
 
-// TestStream: what each event of a watch becomes.
+// TestStream: the event that each event of client-go's watch becomes.
 func TestStream(t *testing.T) {
 	w := watch.NewFakeWithChanSize(10, false)
 	end := pod("", "7")
@@ -87,8 +86,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamFromThePast: events that are older than where the watch stands are taken, but do not move it back; and
-// the end of the watch leads to a list, in case that it was a server's history that went back.
+// TestStreamFromThePast: events older than the position are accepted, but do not move it back. The end of the watch
+// then leads to a list, in case it was a server whose history went back.
 func TestStreamFromThePast(t *testing.T) {
 	w := watch.NewFakeWithChanSize(10, false)
 	for _, rv := range []string{"9", "4", "", "strange", "12"} {
@@ -106,7 +105,7 @@ func TestStreamFromThePast(t *testing.T) {
 	}
 }
 
-// TestCheckedKinds: unstructured objects are all of one Go type; the kind tells them apart.
+// TestCheckedKinds: unstructured objects share a Go type, so the kind is checked.
 func TestCheckedKinds(t *testing.T) {
 	tree := func(kind string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
@@ -123,7 +122,7 @@ func TestCheckedKinds(t *testing.T) {
 	}
 }
 
-// TestErrorsOfNoServer: which failures to open a streamed list mean that the client cannot.
+// TestErrorsOfNoServer: which errors on opening a streamed list mean that the client cannot stream.
 func TestErrorsOfNoServer(t *testing.T) {
 	for err, want := range map[error]bool{
 		errors.New("strconv.Atoi"):                       true,
@@ -169,8 +168,8 @@ func TestPanicsAgain(t *testing.T) {
 
 func newDelivery(to ResourceEventHandler) *delivery { return &delivery{to: to, log: klog.Background()} }
 
-// TestPauseAfterAPanic: where a panic does not end the process, the handler is called again a second later, as
-// client-go does.
+// TestPauseAfterAPanic: if a panic does not end the process, the handler is called again a second later, as in
+// client-go.
 func TestPauseAfterAPanic(t *testing.T) {
 	defer func(crash bool, handlers []func(context.Context, any)) {
 		utilruntime.ReallyCrash, utilruntime.PanicHandlers = crash, handlers
@@ -202,7 +201,7 @@ func TestNothingOfATransactionSucceeds(t *testing.T) {
 	}
 }
 
-// TestStatsAndHealth: what informers have beyond client-go's interface, for package informer/metrics and for people.
+// TestStatsAndHealth: informers have these beyond client-go's interface, for package informer/metrics and for people.
 func TestStatsAndHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fixed atomic.Bool
@@ -243,7 +242,7 @@ func TestStatsAndHealth(t *testing.T) {
 	})
 }
 
-// noStreams is a client that says that it cannot stream lists.
+// noStreams is a client that reports that it cannot stream lists.
 type noStreams struct{}
 
 func (noStreams) IsWatchListSemanticsUnSupported() bool { return true }
@@ -275,7 +274,7 @@ func TestGeneratedFactoryAndLister(t *testing.T) {
 		}
 		factory.StartWithContext(ctx)
 		factory.WaitForCacheSync(ctx.Done())
-		// The fake clientset forgets what is written between the list and the watch, for every informer.
+		// The fake clientset loses writes between the list and the watch, whatever the informer.
 		synctest.Wait()
 		changed := pod("one", "1")
 		changed.Spec.NodeName = "n"

@@ -19,12 +19,12 @@ import (
 	cache "github.com/flyball-dev/flyball/informer/clientgo" // The only line that changes.
 )
 
-// noStreams is a client that says that it cannot stream lists.
+// noStreams is a client that reports that it cannot stream lists.
 type noStreams struct{}
 
 func (noStreams) IsWatchListSemanticsUnSupported() bool { return true }
 
-// onePod lists one pod and nothing else, ever.
+// onePod lists one pod, and never changes.
 func onePod() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -179,7 +179,7 @@ func ExampleNewFilteredListWatchFromClient() {
 	// Output: false
 }
 
-// The names that this package does not have come from client-go's, beside it: the interfaces are the same.
+// Names that this package does not have can be used from client-go's package: the interfaces are the same.
 func Example_beside() {
 	inf := clientgo.NewTypedSharedIndexInformer[*corev1.Pod](
 		cache.NewSharedIndexInformer(onePod(), &corev1.Pod{}, 0, cache.Indexers{}),

@@ -21,15 +21,14 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestMain keeps HandleError from sleeping. It sleeps until a millisecond after the error before, which it remembers
-// for the whole process: an error in a bubble whose clock is behind that of the bubble before would sleep for the
-// difference.
+// TestMain keeps HandleError from sleeping. It sleeps until a millisecond after the last error, whose time it keeps for
+// the whole process. In a bubble whose clock is behind the last bubble's it would sleep for the difference.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // The first one logs.
 	os.Exit(m.Run())
 }
 
-// diary is a store that only writes down what it is asked to do.
+// diary is a store that only records its calls.
 type diary struct {
 	mu     sync.Mutex // client-go resyncs from a goroutine of its own.
 	lines  []string
@@ -75,7 +74,7 @@ type runner interface {
 	LastSyncResourceVersion() string
 }
 
-// TestReflectorWritesAsClientGos: both makes write the same into the same kind of store.
+// TestReflectorWritesAsClientGos: both reflectors make the same calls of the same kind of store.
 func TestReflectorWritesAsClientGos(t *testing.T) {
 	makes := map[string]func(lw ListerWatcher, s peer.ReflectorStore) runner{
 		"client-go": func(lw ListerWatcher, s peer.ReflectorStore) runner {
@@ -112,7 +111,7 @@ func TestReflectorWritesAsClientGos(t *testing.T) {
 	}
 }
 
-// TestReflectorFillsAStore: what the store refuses is reported, the rest goes on, and a second run lists anew.
+// TestReflectorFillsAStore: errors of the store are reported, the rest goes on, and a second run lists anew.
 func TestReflectorFillsAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, r := NewNamespaceKeyedIndexerAndReflector(listThenWatch(watch.NewFake()), &corev1.Pod{}, 0)
@@ -144,7 +143,7 @@ func TestReflectorFillsAStore(t *testing.T) {
 	}
 }
 
-// TestReflectorRefusesWhatItWouldIgnore: a clock or back-off that has no effect would make a test wait for ever.
+// TestReflectorRefusesWhatItWouldIgnore: if a clock or a backoff were ignored, a test could wait for ever.
 func TestReflectorRefusesWhatItWouldIgnore(t *testing.T) {
 	NewReflectorWithOptions(&ListWatch{}, nil, &diary{}, ReflectorOptions{Clock: clock.RealClock{}})
 	defer func() {

@@ -24,7 +24,7 @@ func keyed(name string, version int, values []string) *corev1.ConfigMap {
 	return m
 }
 
-// byKeys says every value twice: it is found once all the same.
+// byKeys returns every value twice. The object must be found once.
 func byKeys(m *corev1.ConfigMap) (values []string, err error) {
 	for v := range m.Data {
 		values = append(values, v, v)
@@ -32,8 +32,8 @@ func byKeys(m *corev1.ConfigMap) (values []string, err error) {
 	return values, nil
 }
 
-// TestIndexOfManyValues: objects with few values under an index and objects with many, which come and go, are found
-// under those that they have and no others.
+// TestIndexOfManyValues: objects with few and with many values come and go. Each is found under its values and no
+// others.
 func TestIndexOfManyValues(t *testing.T) {
 	x := New[*corev1.ConfigMap](nil, Options{})
 	must(0, x.AddIndex("keys", byKeys))
@@ -67,8 +67,8 @@ func TestIndexOfManyValues(t *testing.T) {
 	}
 }
 
-// TestIndexOfManyValuesIsLinear: an object with 20,000 values under an index that gets one more, and loses one,
-// costs far less than the 400 million comparisons of each with each.
+// TestIndexOfManyValuesIsLinear: if an object with 20,000 values in an index gains or loses one, that costs far less
+// than comparing each with each, 400 million times.
 func TestIndexOfManyValuesIsLinear(t *testing.T) {
 	x := New[*corev1.ConfigMap](nil, Options{})
 	must(0, x.AddIndex("keys", byKeys))
@@ -76,7 +76,7 @@ func TestIndexOfManyValuesIsLinear(t *testing.T) {
 	for v := range 20_000 {
 		values = append(values, fmt.Sprint("value-", v))
 	}
-	fastest := time.Hour // of several: the machine has other things to do
+	fastest := time.Hour // The fastest of several: the machine has other things to do.
 	for version := range 10 {
 		begin := time.Now()
 		must(

@@ -22,8 +22,8 @@ func names(objs []*corev1.Pod) (all []string) {
 	return all
 }
 
-// TestLabelIndex: a cache with indexes by label lists the same as one without, for any selector, namespace and
-// history.
+// TestLabelIndex: a cache with label indexes lists the same objects as one without, for any selector, namespace and
+// sequence of changes.
 func TestLabelIndex(t *testing.T) {
 	plain, indexed := New[*corev1.Pod](nil, Options{}), New[*corev1.Pod](nil, Options{})
 	for _, key := range []string{"app", "tier"} {

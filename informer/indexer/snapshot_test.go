@@ -45,7 +45,7 @@ func picture(t *testing.T, list func() []object, get func(string) (object, bool)
 	return b.String()
 }
 
-// FuzzSnapshot: whatever is written, an open snapshot reads as the cache did when it was taken.
+// FuzzSnapshot: whatever is written, an open snapshot shows the cache as it was when it was taken.
 func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte{0x01, 0x42, 0xc1, 0x13, 0x81, 0x01, 0xc2})
 	f.Add([]byte{0x01, 0xc1, 0x01}) // An update.

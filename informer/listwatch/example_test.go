@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// api serves one pod, without a word of what it may be asked else.
+// api serves one pod, whatever the request.
 func api() (client rest.Interface, stop func()) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -32,7 +32,7 @@ func ExampleNewCollector() {
 	// informer_store_resource_version 567890123456789
 }
 
-// TestCollectorFollowsTheInformers: what is gone from the source is gone from the metrics.
+// TestCollectorFollowsTheInformers: an informer that is gone from the source is gone from the metrics.
 func TestCollectorFollowsTheInformers(t *testing.T) {
 	stats := map[string]informer.Stats{
 		"pods": {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBackoff: delays double up to a bound, are spread by a factor below two, and start over after a quiet time,
-// which begins where the last delay ended.
+// TestBackoff: delays double up to a limit, vary by a factor below two, and start again at the minimum after a quiet
+// time, which begins when the last delay ends.
 func TestBackoff(t *testing.T) {
 	for _, c := range []struct {
 		spread float64
@@ -48,7 +48,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestBackoffIsMonotonic (case 23): setting the clock does not put a retry off.
+// TestBackoffIsMonotonic (case 23): setting the clock does not delay a retry.
 func TestBackoffIsMonotonic(t *testing.T) {
 	d := newDelays(Backoff{})
 	d.take(time.Now())

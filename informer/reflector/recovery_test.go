@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the recovery table into docs/info
 
 var states = []kind{listing, streaming, verifying, watching}
 
-// meets returns the failures that a state can meet.
+// meets returns the failures that can occur in a state.
 func meets(in kind) []connection.Failure {
 	var all []connection.Failure
 	for f := range connection.Failures {
@@ -37,7 +37,7 @@ func meets(in kind) []connection.Failure {
 			}
 		case connection.Early, connection.Silent, connection.Endless, connection.History:
 			if in == listing || in == verifying {
-				continue // Of a page, silence is a broken connection. An interruption does not end it.
+				continue // A silent page counts as a broken connection. An interruption does not end it.
 			}
 		}
 		all = append(all, f)
@@ -52,8 +52,8 @@ var conditions = map[kind][]condition{
 	watching:  {progress, third, gateway},
 }
 
-// TestRecoveryTable: every failure that a state can meet has a row in it, under all conditions; every row is the first
-// that applies to something; and the page shows the table.
+// TestRecoveryTable: every failure that can occur in a state has a row, under all conditions; every row is the first to
+// apply to something; and the page shows the table.
 func TestRecoveryTable(t *testing.T) {
 	used := map[*recovery]bool{}
 	for _, in := range states {
@@ -93,7 +93,7 @@ func TestRecoveryTable(t *testing.T) {
 	}
 }
 
-// figure is the table in Markdown.
+// figure returns the table in Markdown.
 func figure() string {
 	type label struct {
 		effect effect
@@ -133,8 +133,8 @@ func figure() string {
 	return out.String()
 }
 
-// TestRecovery has a server fail in every way that a state can meet, and compares what the reflector does with the
-// table. Every row is reached.
+// TestRecovery makes a server fail in every way that is possible in each state, and compares the reflector with the
+// table. It reaches every row.
 func TestRecovery(t *testing.T) {
 	reached := map[*recovery]bool{}
 	for _, in := range states {
@@ -161,7 +161,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestPagesAlthoughUnpaged: a server that goes on paging when everything is asked for at once is given a pause.
+// TestPagesAlthoughUnpaged: if a server sends pages although everything was asked for at once, there is a pause.
 func TestPagesAlthoughUnpaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lw := &faulty{failure: connection.Expired, are: facts{laterPage: true}}
@@ -173,7 +173,7 @@ func TestPagesAlthoughUnpaged(t *testing.T) {
 	})
 }
 
-// TestVerifyWhileStopping: a reflector that is stopped while it verifies does not report that history went back.
+// TestVerifyWhileStopping: a reflector that is stopped while it verifies does not report that the history went back.
 func TestVerifyWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := connection.NewServer(nil)
@@ -203,11 +203,11 @@ func (l *stopping) List(ctx context.Context, o listwatch.ListOptions,
 	return l.faulty.List(ctx, o, yield)
 }
 
-// occurs reports whether a server can be made to fail so.
+// occurs reports whether a server can be made to fail in this way.
 func occurs(in kind, f connection.Failure, when condition) bool {
 	switch {
 	case in == watching && f == connection.Endless:
-		return false // Only when the stream's last object comes as it is given up.
+		return false // Only if the last object of the stream arrives just as it is given up.
 	case when == stale:
 		return f == connection.Ahead
 	case when == gateway:
@@ -216,14 +216,14 @@ func occurs(in kind, f connection.Failure, when condition) bool {
 	return true
 }
 
-// result is what a failure leads to.
+// result is the effect of a failure.
 type result struct {
 	next               state
 	unstreamed         bool
 	failures, identify int
 }
 
-// before is the state before the failure.
+// before returns the state before the failure.
 func before(in kind, are facts) state {
 	s := state{kind: in}
 	switch {
@@ -329,7 +329,7 @@ func (l *faulty) Next(ctx context.Context) (listwatch.Event[string], error) {
 
 func (l *faulty) Close() error { return nil }
 
-// err is how a request or a stream fails.
+// err returns the error of a request or a stream.
 func (l *faulty) err(ctx context.Context) error {
 	status := func(code int32) error { return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}} }
 	switch l.failure {

@@ -11,7 +11,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// TestListedNil: what is no object is refused in a list, too.
+// TestListedNil: a nil object in a list is rejected, too.
 func TestListedNil(t *testing.T) {
 	type object = *metav1.PartialObjectMetadata
 	lw := struct {

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// interruptedOf joins a history and returns how often it was interrupted since last asked.
+// interruptedOf joins the server and returns a function that reports whether it was interrupted since the last call.
 func interruptedOf(h *Server) func() bool {
 	i := newInterrupter()
 	h.join(i)
 	return i.TakeInterrupt
 }
 
-// TestHistoryOfAnotherStorage: what an API group reports is believed once. If no other group sees the same then
-// further reports are its own business for an hour: a storm of lists would be worse.
+// TestHistoryOfAnotherStorage: the first report of an API group is believed. If no other group confirms it, further
+// reports concern only that group for an hour. Otherwise they would cause a storm of lists.
 func TestHistoryOfAnotherStorage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewServer(nil)
@@ -48,9 +48,8 @@ func TestHistoryOfAnotherStorage(t *testing.T) {
 	})
 }
 
-// TestIdentityIsAskedOncePerOutage: the server is asked who it is at the start and once after each loss of the
-// connection, however many informers lost it. One that refuses to say is taken for the same, as is one that does
-// not answer.
+// TestIdentityIsAskedOncePerOutage: the server is asked for its identity at the start and once after each outage,
+// however many informers noticed it. If it refuses or does not answer it counts as the same server.
 func TestIdentityIsAskedOncePerOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -67,7 +66,7 @@ func TestIdentityIsAskedOncePerOutage(t *testing.T) {
 			for range 10 {
 				h.Lost()
 			}
-			done := make(chan struct{}) // Closed by each of the ten, by a send; nobody closes it.
+			done := make(chan struct{}) // Each of the ten sends one; it is never closed.
 			for range 10 {
 				go func() { h.Verify(ctx); done <- struct{}{} }()
 			}

@@ -11,8 +11,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
-// TestWhatCameAndWentUnseenIsForgotten: objects that a stuck handler never heard of take no memory once they are
-// gone.
+// TestWhatCameAndWentUnseenIsForgotten: objects that a stuck handler never saw take no memory once they are gone.
 func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
 	m := newCoalesced[int]()
 	stays := 1
@@ -36,14 +35,14 @@ func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
 	}
 }
 
-// TestFewLargeBatchesAreMerged: a busy server makes few batches of many changes; those count, too.
+// TestFewLargeBatchesAreMerged: a busy server makes few batches with many changes, which must count as well.
 func TestFewLargeBatchesAreMerged(t *testing.T) {
 	f := New[int](handler.ContainPanics)
 	l, err := f.Join(handler.Handler[int]{}, handler.Options{}, Batch[int]{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.served = true // By a goroutine that is stuck.
+	l.served = true // As if by a goroutine that is stuck.
 	one, two := 1, 2
 	for range 3 {
 		f.Publish(
@@ -60,8 +59,8 @@ func TestFewLargeBatchesAreMerged(t *testing.T) {
 	}
 }
 
-// TestResyncIsMonotonic (case 23): the schedule has a monotonic reading, so that setting the clock does not bring a
-// burst of resyncs forward. (The time of a bubble has no such reading.)
+// TestResyncIsMonotonic (case 23): the schedule has a monotonic clock reading, so setting the clock does not cause a
+// burst of resyncs. (In a bubble, times have no such reading.)
 func TestResyncIsMonotonic(t *testing.T) {
 	f := New[int](handler.ContainPanics)
 	if _, err := f.Join(handler.Handler[int]{}, handler.Options{Resync: time.Minute}, Batch[int]{}); err != nil {

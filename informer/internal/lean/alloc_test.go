@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sibling is the n-th pod of a Deployment: its name, UID, version, token volume, address and times are its own.
+// sibling returns the n-th pod of a Deployment. Its name, UID, version, token volume, address and times are its own.
 func sibling(n int) *corev1.Pod {
 	at := metav1.Unix(int64(n), 0)
 	token := fmt.Sprintf("kube-api-access-%05d", n)
@@ -48,10 +48,10 @@ func sibling(n int) *corev1.Pod {
 	}
 }
 
-// TestAllocationsOfAPod: of a pod whose siblings are known, only what is its own is allocated, each list in one piece:
-// the pod, its name, UID, resource version, token volume's name and address, its start time, and the lists that hold
-// something of these: containers, the mounts of each of the two, volumes and conditions. A pod that is to share
-// nothing has its labels, owners, environments, resources, probes and volume sources besides.
+// TestAllocationsOfAPod: if siblings of a pod are known, only what is its own is allocated, each list in one piece: the
+// pod, its name, UID, resource version, token volume's name and address, its start time, and the lists that contain any
+// of these, which are containers, the mounts of each of the two, volumes and conditions. A pod that must not share also
+// allocates labels, owners, environments, resources, probes and volume sources.
 func TestAllocationsOfAPod(t *testing.T) {
 	const siblings = 400
 	var all [][]byte

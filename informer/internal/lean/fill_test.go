@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// message is an object of the API, and whatever else decodes itself.
+// message is an object of the API, or another type that decodes itself.
 type message interface {
 	runtime.Object
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// builtins are empty objects of all types that client-go's scheme knows and that have a protobuf encoding.
+// builtins returns empty objects of all types in client-go's scheme that have a protobuf encoding.
 func builtins() (all []func() message) {
 	seen := map[reflect.Type]bool{}
 	for kind, t := range scheme.Scheme.AllKnownTypes() {
@@ -33,20 +33,20 @@ func builtins() (all []func() message) {
 	return all
 }
 
-// filler makes random objects, of few different values, so that parts recur.
+// filler makes random objects with few different values, so that parts recur.
 type filler struct {
 	*rand.Rand
-	// size bounds lists and maps.
+	// size is the largest size of lists and maps.
 	size int
 }
 
-// fill sets everything within v.
+// fill sets everything within v to random values.
 func (f filler) fill(v reflect.Value, depth int) {
 	if f.special(v) {
 		return
 	}
 	if depth > 14 || (depth > 2 && f.IntN(4) == 0) {
-		return // Left empty.
+		return // Stays empty.
 	}
 	switch v.Kind() {
 	case reflect.String:
@@ -83,10 +83,10 @@ func (f filler) fill(v reflect.Value, depth int) {
 	}
 }
 
-// special sets what cannot have just any content.
+// special sets values that must have a certain form.
 func (f filler) special(v reflect.Value) bool {
 	switch t := v.Addr().Interface().(type) {
-	case *metav1.TypeMeta: // Not on the wire.
+	case *metav1.TypeMeta: // Not encoded.
 	case *metav1.Time:
 		*t = metav1.Unix(int64(f.IntN(5))*1e8, 0)
 	case *metav1.MicroTime:
@@ -109,7 +109,7 @@ func (f filler) word() string {
 	case 1:
 		return strconv.Itoa(f.IntN(1e6))
 	case 2:
-		return "größe-\x00-\xff" // Decoders of protobuf do not mind.
+		return "größe-\x00-\xff" // Protobuf decoders do not check UTF-8.
 	}
 	return []string{"web", "db", "app.kubernetes.io/name", "kube-system", "true"}[f.IntN(5)]
 }

@@ -12,7 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// custom returns a random custom resource: few different values, so that parts recur.
+// custom returns a random custom resource with few different values, so that parts recur.
 func custom(r *rand.Rand) map[string]any {
 	metadata := map[string]any{
 		"name": "n" + strconv.Itoa(r.IntN(1e6)), "namespace": "team",
@@ -65,7 +65,7 @@ func anything(r *rand.Rand, depth int) any {
 	}
 }
 
-// standardTree is what the standard decoder makes of text, without the managed fields.
+// standardTree returns what the standard decoder makes of text, without the managed fields.
 func standardTree(text []byte) (map[string]any, error) {
 	var m map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &m); err != nil {
@@ -80,7 +80,7 @@ func standardTree(text []byte) (map[string]any, error) {
 }
 
 // TestRandomCustomResources: random objects are decoded as by the standard decoder, whatever was decoded before and
-// however they are spaced, and nothing is left to that decoder.
+// whatever the white space, and the standard decoder is never needed.
 func TestRandomCustomResources(t *testing.T) {
 	d := NewDecoder()
 	for i := range 3000 {
@@ -105,7 +105,7 @@ func TestRandomCustomResources(t *testing.T) {
 	}
 }
 
-// inPieces indexes text that comes in pieces.
+// inPieces indexes text that arrives in pieces.
 func inPieces(t *testing.T, text []byte, size int) Value {
 	t.Helper()
 	var x Index
@@ -123,8 +123,7 @@ func inPieces(t *testing.T, text []byte, size int) Value {
 	}
 }
 
-// FuzzTree: whatever the text, what is decoded is what the standard decoder makes of it, and taking managed fields
-// out of it changes nothing else.
+// FuzzTree: for any text the result is that of the standard decoder, and removing managed fields changes nothing else.
 func FuzzTree(f *testing.F) {
 	for i := range uint64(40) {
 		text, _ := json.Marshal(custom(rand.New(rand.NewPCG(i, 2))))
@@ -142,7 +141,7 @@ func FuzzTree(f *testing.F) {
 	}
 	d := NewDecoder()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		text = bytes.Trim(text, " \n\t\r") // As the stream gives it.
+		text = bytes.Trim(text, " \n\t\r") // As the stream returns it.
 		v, err := ValueOf(text)
 		if err != nil || len(v.Bytes()) != len(text) {
 			return
@@ -177,7 +176,7 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// malformedManagedFields reports whether text is right when its managed fields are taken out, which nobody looks at.
+// malformedManagedFields reports whether text is valid apart from its managed fields, which are not decoded.
 func malformedManagedFields(text []byte) bool {
 	v, err := ValueOf(bytes.Clone(text))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEveryBuiltinType: of all types of the API, random objects are decoded as by their own decoders, whatever was
-// decoded before, and nothing is left to those decoders.
+// TestEveryBuiltinType: random objects of all API types are decoded as by their own decoders, whatever was decoded
+// before, and their own decoders are never needed.
 func TestEveryBuiltinType(t *testing.T) {
 	d := NewDecoder()
 	types := builtins()
@@ -38,7 +38,7 @@ func TestEveryBuiltinType(t *testing.T) {
 	}
 }
 
-// same checks that got is what the type's own decoder makes of data, without the managed fields.
+// same checks that got is the result of the type's own decoder, without the managed fields.
 func same(t *testing.T, data []byte, got, want message) {
 	t.Helper()
 	if err := want.Unmarshal(data); err != nil {
@@ -51,7 +51,7 @@ func same(t *testing.T, data []byte, got, want message) {
 	}
 }
 
-// trim takes the managed fields from an object and from the objects within it.
+// trim removes the managed fields from an object and from the objects within it.
 func trim(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -76,10 +76,10 @@ func trim(v reflect.Value) {
 	}
 }
 
-// FuzzUnmarshal: whatever the bytes, what is decoded is what the type's own decoder makes of them.
+// FuzzUnmarshal: for any bytes the result is that of the type's own decoder.
 func FuzzUnmarshal(f *testing.F) {
 	types := builtins()
-	slices.SortFunc(types, func(a, b func() message) int { // A map gave them.
+	slices.SortFunc(types, func(a, b func() message) int { // They come from a map.
 		if fmt.Sprintf("%T", a()) < fmt.Sprintf("%T", b()) {
 			return -1
 		}
@@ -88,7 +88,7 @@ func FuzzUnmarshal(f *testing.F) {
 	for i, empty := range types {
 		obj := empty()
 		filler{rand.New(rand.NewPCG(1, uint64(i))), 2}.fill(reflect.ValueOf(obj).Elem(), 0)
-		// TestEveryBuiltinType has the others.
+		// TestEveryBuiltinType covers the others.
 		if data, err := obj.Marshal(); err == nil && i%4 == 0 && len(data) < 2048 {
 			f.Add(uint16(i), data)
 		}
@@ -110,8 +110,8 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// withoutManagedFields removes field 17 of field 1: what is wrong in it is not looked at. (Of lists, metadata has no
-// such field.)
+// withoutManagedFields removes field 17 of field 1, which is not decoded, so errors in it are not found. The metadata
+// of a list has no such field.
 func withoutManagedFields(data []byte) (kept []byte) {
 	for at := 0; at < len(data); {
 		r := next(data, at)
@@ -150,7 +150,7 @@ func appendVarint(b []byte, v uint64) []byte {
 	return append(b, byte(v))
 }
 
-// TestDecodersAtOnce: decoders that meet the same types at the same time, for the first time, decode them alike.
+// TestDecodersAtOnce: decoders that see the same types for the first time at the same time decode them alike.
 func TestDecodersAtOnce(t *testing.T) {
 	plans.Clear()
 	data, err := sibling(1).Marshal()
@@ -173,8 +173,8 @@ func TestDecodersAtOnce(t *testing.T) {
 	decoders.Wait()
 }
 
-// TestEqualPartsAreOne: labels, environment and probes of pods of one Deployment are in memory a few times, not a
-// thousand, and those of a decode that is not to share are its own.
+// TestEqualPartsAreOne: labels, environment and probes of a Deployment's pods are in memory a few times, not a thousand
+// times. Those of an exclusive decode are its own.
 func TestEqualPartsAreOne(t *testing.T) {
 	d := NewDecoder()
 	decode := func(name string, share bool) *corev1.Pod {

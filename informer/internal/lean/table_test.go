@@ -12,8 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/heapsize"
 )
 
-// TestFieldIsJudgedAgain: the values of a field that do not recur are not looked up for a time. When they have begun
-// to recur, all are looked up again.
+// TestFieldIsJudgedAgain: if the values of a field do not recur, they are not looked up for a time. Once they begin to
+// recur, all are looked up again.
 func TestFieldIsJudgedAgain(t *testing.T) {
 	var s site
 	lookUp := func(values int, recur bool) (n int) {
@@ -44,7 +44,7 @@ func TestFieldIsJudgedAgain(t *testing.T) {
 }
 
 // TestSharedPartsAreBoundedInBytes: a large object that changes again and again leaves no more parts than mostBytes.
-// Each state is decoded twice, because only what comes twice is kept.
+// Each state is decoded twice, because the table keeps only values that come twice.
 func TestSharedPartsAreBoundedInBytes(t *testing.T) {
 	state := func(n int) *corev1.ConfigMap {
 		return &corev1.ConfigMap{
@@ -85,7 +85,7 @@ func TestSharedPartsAreBoundedInBytes(t *testing.T) {
 			if kept := d.parts.bytes + d.trees.bytes; kept == 0 || kept > mostBytes {
 				t.Errorf("the parts have %d bytes, want some and at most %d", kept, mostBytes)
 			}
-			if limit := 48 << 20; grown > limit { // the bytes, and what they were decoded to
+			if limit := 48 << 20; grown > limit { // The bytes, and the values decoded from them.
 				t.Errorf("the heap has grown by %d MB, want at most %d", grown>>20, limit>>20)
 			}
 			runtime.KeepAlive(d)
@@ -93,7 +93,7 @@ func TestSharedPartsAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestTableCountsItsBytes: the sum is that of the values that have a place, whatever was replaced.
+// TestTableCountsItsBytes: the sum covers exactly the values that have a place, whatever was replaced.
 func TestTableCountsItsBytes(t *testing.T) {
 	d := NewDecoder()
 	table := &d.trees
