@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// A runnable that panics ends the manager as one that fails: in order, and whoever else lives in the process goes on.
+// A runnable that panics stops its manager in order, as one that fails does, and not the rest of the process.
 func TestPanickingRunnableStopsTheManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -183,7 +183,7 @@ func (o chaosOperator) mirror(ctx context.Context, key reconcile.Request) (recon
 	return reconcile.Result{}, err
 }
 
-// chaosNames tells objects apart also when one took the place of another.
+// chaosNames returns the names and UIDs of objects, so that an object and its replacement differ.
 func chaosNames(children []corev1.Secret) string {
 	names := make([]string, 0, len(children))
 	for i := range children {

@@ -101,8 +101,8 @@ func (c *chaos) chance(n int) int {
 
 func (c *chaos) sleep(most time.Duration) { time.Sleep(time.Duration(c.pick(int(most)))) }
 
-// spared says whether the gate leaves a request alone: that of the people, and those for the lease, which have a link
-// of their own.
+// spared reports whether the gate lets a request pass: one of the test itself, or one for the lease, which has its own
+// link.
 func (c *chaos) spared(r *gate.Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -362,8 +362,8 @@ func (c *chaos) kill(p *chaosProcess) {
 	c.begin(p)
 }
 
-// gap is the worst that can happen to a child: it is made, deleted by somebody, and read by another tenure, while the
-// watch is cut off.
+// gap is the worst case for a child: while the watch is interrupted, it is created and deleted, and another tenure
+// reads it.
 func (c *chaos) gap(p *chaosProcess) {
 	c.blindTo("secrets", true)
 	c.scale(p)

@@ -22,9 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestRunUntilIdleSeesDeletedCollections: what one request deleted is waited for, object by object: those that are
-// gone, and those that stay until somebody has taken off their finalizer, whose work begins with an event that is
-// still on its way.
+// TestRunUntilIdleSeesDeletedCollections checks that RunUntilIdle waits for every object that one request has deleted:
+// those that are gone, and those with a finalizer, whose work begins with an event that has not arrived yet.
 func TestRunUntilIdleSeesDeletedCollections(t *testing.T) {
 	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		t.Run(contentType, func(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// TestContradictionIsSettledByAList: a watch is stuck, and the cache goes on holding what is deleted. Writes find
-// out: when the server has said for a second that there is no such object, the cache is listed anew. Readiness says
-// so for as long as that takes.
+// TestContradictionIsSettledByAList has a watch that is stuck, so that the cache still has a deleted object. Writes to
+// the object reveal this: after the server has answered NotFound for a second, the cache is listed again. Until that is
+// done, /readyz reports the contradiction.
 func TestContradictionIsSettledByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// dashboards are the series that dashboards and alerts ask for which were made for controller-runtime, each with the
-// labels that tell it from others.
+// dashboards are the series that dashboards and alerts for controller-runtime query, each with the labels that identify
+// it.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller/metrics, pkg/metrics and pkg/internal/metrics.
 var dashboards = []string{

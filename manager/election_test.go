@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Without a name of its own, the second operator of a cluster would wait for the first one's lease for ever.
+// If the lease had a default name, the second operator in a cluster would wait for the first one's lease forever.
 func TestLeaseNeedsAName(t *testing.T) {
 	_, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"},
 		manager.Options{LeaderElection: manager.LeaderElection{Enabled: true}})
@@ -24,8 +24,8 @@ func TestLeaseNeedsAName(t *testing.T) {
 	}
 }
 
-// A process that waits says at its start which runnables wait for which lease and who holds it, and then each new
-// holder.
+// A process that waits for the lease logs at its start which runnables wait, for which lease, and which process holds
+// it. Later it logs each new holder.
 func TestFollowerSaysWhoLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

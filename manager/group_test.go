@@ -11,7 +11,7 @@ type named string
 func (n named) Name() string              { return string(n) }
 func (n named) Run(context.Context) error { return nil }
 
-// What somebody removes or runs anew at the moment is not made anew at the end of a tenure, too.
+// A runnable that is just being removed or restarted is not rebuilt at the end of a tenure.
 func TestRemovedOrRestartedRunnablesAreNotRebuilt(t *testing.T) {
 	g := &group{}
 	for _, name := range []string{"a", "b", "later"} {

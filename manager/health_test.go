@@ -190,9 +190,9 @@ func TestLeaderWithoutAnIdentity(t *testing.T) {
 	})
 }
 
-// A follower's readiness does not depend on the server, as a leader's does not: restarting it, or taking its metrics
-// and webhooks out of service, would mend nothing, and it has warm caches to lose. One that never read the lease is
-// not ready.
+// The readiness of a follower does not depend on the server, and neither does a leader's. To restart it, or to take its
+// metrics and webhooks out of service, would not help, and its warm caches would be lost. But a follower that has never
+// read the lease is not ready.
 func TestOutageDoesNotMakeAFollowerUnready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -306,7 +306,7 @@ func TestRunnableSaysWhatItLacks(t *testing.T) {
 	})
 }
 
-// A runnable may lack as much as there are resources: what is told of it stays a line that can be read.
+// A runnable may lack access to every resource. The report is still one readable line.
 func TestManyReasonsAreCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lacks []error
@@ -328,7 +328,7 @@ func TestManyReasonsAreCutShort(t *testing.T) {
 	})
 }
 
-// noting has something to say although nothing is missing.
+// noting is a runnable with a note although nothing is missing.
 type noting struct{ runnable }
 
 func (noting) Note() string { return "48 of 50 buckets are full" }

@@ -142,7 +142,7 @@ func TestRunUntilIdleConverges(t *testing.T) {
 	})
 }
 
-// slowSink is a logger that takes its time over one message, and whoever logs it waits.
+// slowSink is a logger in which one message takes long, so that its caller is delayed.
 type slowSink struct {
 	message string
 	pause   time.Duration
@@ -166,9 +166,9 @@ func (s slowSink) WithValues(...any) klog.LogSink { return s }
 
 func (s slowSink) WithName(string) klog.LogSink { return s }
 
-// TestRunUntilIdleBetweenCacheAndHandlers: an informer that is slow between showing a change and telling its
-// handlers, here because it logs that an index function failed, is not at rest, although the process's own write
-// shows in its cache and no handler has anything to do.
+// TestRunUntilIdleBetweenCacheAndHandlers has an informer that is slow between the update of its cache and the calls of
+// its handlers, because it logs that an index function failed. RunUntilIdle must wait for it, although the process's
+// own write is in the cache and no handler has anything to do.
 func TestRunUntilIdleBetweenCacheAndHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := idleWorld(t, localapi.Options{}, "a")
@@ -198,8 +198,8 @@ func TestRunUntilIdleBetweenCacheAndHandlers(t *testing.T) {
 	})
 }
 
-// TestRunUntilIdleIsPatientWithASlowWatch: however late the event of a write is, it is waited for, if it is sure to
-// come; and about a second if nobody can know, since the cache takes labelled objects only.
+// TestRunUntilIdleIsPatientWithASlowWatch checks that RunUntilIdle waits for the event of a write as long as necessary
+// if the event is certain to come. If the cache has a label selector, it may not come, and the wait is about a second.
 func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	for _, c := range []struct {
 		name, selector, step string
@@ -384,8 +384,8 @@ func TestRunUntilIdleFailures(t *testing.T) {
 	})
 }
 
-// TestRunUntilIdleDeadline: no key is begun after the deadline, what is in flight finishes, what was done is told,
-// and what is left.
+// TestRunUntilIdleDeadline checks that no reconcile begins after the deadline, that those in flight finish, and that
+// the summary has both the work that was done and the work that is left.
 func TestRunUntilIdleDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{}, "a", "b", "c", "d"))
@@ -413,8 +413,8 @@ func TestRunUntilIdleDeadline(t *testing.T) {
 	})
 }
 
-// TestRunUntilIdleLooksBeforeItStops: what is due later is told although nobody looked at the very moment of the
-// deadline.
+// TestRunUntilIdleLooksBeforeItStops checks that the summary has the keys that are due later, even if no poll happened
+// at the moment of the deadline.
 func TestRunUntilIdleLooksBeforeItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}, "a"))

@@ -252,7 +252,7 @@ func TestRemoveBeforeTheStart(t *testing.T) {
 	})
 }
 
-// surviving are the options of a manager that goes on when the lease is lost.
+// surviving returns the options of a manager that continues when the lease is lost.
 func surviving() manager.Options {
 	o := elected()
 	o.LeaderElection.Survive = true

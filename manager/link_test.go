@@ -126,7 +126,7 @@ func (c *clock) wrap(identity string, next http.RoundTripper) http.RoundTripper 
 	})
 }
 
-// rewriteLease changes the spec of a lease in JSON; what is none is left alone.
+// rewriteLease changes the spec of a lease in JSON. Any other text is returned unchanged.
 func rewriteLease(text []byte, change func(spec map[string]any)) []byte {
 	var lease map[string]any
 	if json.Unmarshal(text, &lease) != nil {

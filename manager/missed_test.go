@@ -16,9 +16,9 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Case: while the watch is cut a reconcile creates a child, and somebody deletes it. The controller that made it is
-// followed by another one in the same process, which reads the child, as the process has written it. When the watch is
-// back nothing tells of the child; the new controller makes it again all the same.
+// While the watch is interrupted, a reconcile creates a child, and the child is deleted. Another controller in the same
+// process then replaces the first one. It reads the child, because the process remembers its own write. When the watch
+// is back, no event mentions the child, but the new controller must still create it again.
 func TestMissedWriteWakesTheNextController(t *testing.T) {
 	for name, next := range map[string]func(t *testing.T, w *world, l *life){
 		"restarted": func(t *testing.T, _ *world, l *life) {

@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// measures is a metrics system that somebody forgot to make.
+// measures is a metrics system of which the test has only a nil pointer.
 type measures struct {
 	manager.Metrics
 	http.Handler
@@ -51,7 +51,7 @@ func TestMisuse(t *testing.T) {
 	})
 }
 
-// A manager to which nobody gave anything says so, once. One that serves caches, or was given a runnable, does not.
+// A manager without runnables and caches logs that once. A manager with caches or a runnable does not.
 func TestManagerWithNothingToDoSaysSo(t *testing.T) {
 	for name, c := range map[string]struct {
 		give func(*testing.T, *manager.Manager) error

@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestServersEndLast: while work in flight is finished, and when the lease is released after that, health still
-// answers: alive, and not ready any more. When Run has returned nobody listens.
+// TestServersEndLast checks that the health server still answers while work in flight is finished and the lease is
+// released: alive, but not ready any more. When Run has returned, the port is closed.
 func TestServersEndLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, port := newWorld(t), newPort()
@@ -97,7 +97,7 @@ func (p *port) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// get asks who listens; the code is 0 when nobody answers.
+// get sends a request to the port. The code is 0 if there is no answer.
 func (p *port) get(path string) (int, string) {
 	client := &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
 	answer, err := client.Get("http://port" + path)

@@ -56,8 +56,9 @@ func (p permissions) revoke(resource string) {
 	}
 }
 
-// TestPermissionsComeAndGo: an administrator takes away and grants what the manager needs, by RBAC. The manager says
-// so on /readyz and in one line of its log, goes on with what it may still do, and recovers by itself.
+// TestPermissionsComeAndGo has an administrator who revokes and grants permissions of the manager by RBAC. The manager
+// reports a missing permission on /readyz and in one line of its log, continues with the rest of its work, and recovers
+// without a restart.
 func TestPermissionsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := localapi.NewTestWith(t, localapi.Options{RBAC: true})

@@ -63,7 +63,8 @@ func TestSelfTriggeringReconcileEndsInABubble(t *testing.T) {
 	})
 }
 
-// By the clock of the machine it is told, and ends a run until idle, which would never be.
+// RunUntilIdle returns an error that names a key whose reconciles trigger each other, because the manager would never
+// be idle. This test uses the real clock.
 func TestRunUntilIdleNamesRestlessKeys(t *testing.T) {
 	server, err := localapi.New(localapi.Options{})
 	if err != nil {

@@ -44,10 +44,10 @@ var rivalTimes = leader.Options{
 	RetryPeriod: 300 * time.Millisecond,
 }
 
-// TestProcessesOfOneLease is TestNoWriteIsAcceptedAfterTheLeasePassedOn with real processes: two of them write one
-// object, as often as they can while they lead, without looking whether their context is over. The leader is stopped
-// by SIGSTOP and goes on later, is killed, or is cut off by a network that keeps what was sent and delivers it when
-// all is over; or that, with wall clocks hours apart. FLYBALL_RIVALS=200 runs more seeds.
+// TestProcessesOfOneLease is TestNoWriteIsAcceptedAfterTheLeasePassedOn with real processes. Two of them write one
+// object, as often as they can while they lead, without checking their context. The leader is stopped by SIGSTOP and
+// continued later, is killed, or is cut off by a network that holds its packets and delivers them at the end. The wall
+// clocks may be hours apart. FLYBALL_RIVALS=200 runs more seeds.
 func TestProcessesOfOneLease(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_RIVALS"))
 	if err != nil {
@@ -74,7 +74,7 @@ func TestProcessesOfOneLease(t *testing.T) {
 	}
 }
 
-// rivalries are the ways in which the leader fails, by what is done to it until the other one leads, and how that ends.
+// rivalries are the ways in which the leader fails: what is done to it until the other process leads, and how it ends.
 var rivalries = []struct {
 	name  string
 	ahead bool // the wall clocks are hours apart
@@ -293,8 +293,8 @@ func TestRivalChild(t *testing.T) {
 	os.Exit(1)
 }
 
-// wire is a network between a process and the API that can be cut: what was sent meanwhile arrives when it is whole
-// again.
+// wire is a network between a process and the API that can be cut. Packets that are sent while it is cut arrive when it
+// is whole again.
 type wire struct {
 	listener net.Listener
 	server   string

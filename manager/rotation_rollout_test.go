@@ -35,7 +35,7 @@ func TestRotationDoesNotWaitForTheLeader(t *testing.T) {
 	})
 }
 
-// The new version has another name. The certificate gets both, and neither replica signs for ever.
+// The new version has another name. The certificate gets both names, and neither replica signs again and again.
 func TestRotationToOtherNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -100,7 +100,7 @@ func TestRotationBehindItsOwnWebhook(t *testing.T) {
 	})
 }
 
-// How docs/webhooks.md says that an authority is replaced which nobody may trust any more.
+// This test follows the procedure in docs/webhooks.md for an authority whose key was stolen.
 func TestRotationAfterACompromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -147,7 +147,7 @@ func TestRotationOutlivesPeople(t *testing.T) {
 	}
 }
 
-// A restart loses what was remembered. Then nobody knows the authority's key.
+// A replica that restarts no longer has the state in memory, so the authority's key is lost.
 func TestRotationAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -213,7 +213,7 @@ func TestRotationWhenTheClockJumps(t *testing.T) {
 		}
 		configure(t, api)
 		l, at := w.replica(t, manager.Options{})
-		time.Sleep(30 * time.Second) // Nobody knows whose clock is wrong: others may serve these certificates.
+		time.Sleep(30 * time.Second) // It is unknown whose clock is wrong, and others may serve these certificates.
 		if now := bundleOf(t, api); !strings.Contains(string(now), string(future.Data["ca.crt"])) {
 			t.Error("an authority that has not begun was dropped")
 		}

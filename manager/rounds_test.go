@@ -24,9 +24,9 @@ import (
 
 const childRounds = "FLYBALL_TEST_CHILD_ROUNDS"
 
-// TestRoundsOfStartAndStop starts and stops a manager a hundred times, at random moments and in real time, in a
-// process of its own: no goroutine is left, none panics, each stop takes no longer than the work in flight, and
-// nobody spins meanwhile: the CPU time of all the stops is a small part of the time they took.
+// TestRoundsOfStartAndStop starts and stops a manager a hundred times, at random moments and in real time, in a process
+// of its own. No goroutine is left and none panics. Each stop takes no longer than the work in flight. No goroutine
+// spins meanwhile: the CPU time of all the stops is a small part of the time that they took.
 func TestRoundsOfStartAndStop(t *testing.T) {
 	t.Parallel()
 	process := exec.Command(os.Args[0], "-test.run=^TestRoundsChild$", "-test.v")

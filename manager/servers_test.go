@@ -128,7 +128,8 @@ func TestMisuseIsFoundAtOnce(t *testing.T) {
 	}
 }
 
-// refusal is what a manager says that finds no API server there, when it had the time to hear an answer.
+// refusal returns the error of a manager for a host that is not an API server, once the manager has waited long enough
+// for an answer.
 func refusal(t *testing.T, host string) string {
 	t.Helper()
 	for patience := 50 * time.Millisecond; ; patience *= 4 {
@@ -152,7 +153,7 @@ func TestUnreachableServerIsOneLine(t *testing.T) {
 	}
 }
 
-// A kubeconfig that says http where the server speaks https: what the server says to that is passed on.
+// If the kubeconfig has http for a server of https, the error has the server's message.
 func TestPlainHTTPToAServerOfHTTPS(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -325,8 +326,8 @@ func TestSignalsWithinASecondCountOnce(t *testing.T) {
 	})
 }
 
-// TestSignalChild is the process of TestSignals: it says that it is waiting, and after the first signal finishes its
-// work, which takes for ever if a second one is to come.
+// TestSignalChild is the child process of TestSignals. It prints that it is waiting. After the first signal it finishes
+// its work, which takes forever if a second signal is to come.
 func TestSignalChild(t *testing.T) {
 	signals := os.Getenv("FLYBALL_SIGNAL_CHILD")
 	if signals == "" {

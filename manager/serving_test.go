@@ -32,9 +32,9 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 type reviewing struct {
 	asked int
 	down  bool
-	away  string   // the end of the path of what is not answered
+	away  string   // requests whose path ends so are not answered
 	paths []string // allowed beside /metrics
-	both  bool     // what is allowed is denied, too
+	both  bool     // the answer has both allowed and denied
 }
 
 func (s *reviewing) config() *rest.Config {
@@ -76,7 +76,7 @@ func (s *reviewing) config() *rest.Config {
 	}
 }
 
-// Metrics are for users that the API server knows and allows to read them. When it does not answer, nobody reads them.
+// Only users that the API server knows and allows can read metrics. While it does not answer, no user can.
 func TestReviewFailsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &reviewing{}
@@ -203,7 +203,7 @@ func TestFailingReviewsAreLoggedNowAndThen(t *testing.T) {
 	})
 }
 
-// Strangers hear whether the process is well; why not is for those who may read the path.
+// Unauthenticated users see whether the process is healthy. Only users who may read the path see why it is not.
 func TestHealthIsBriefForStrangers(t *testing.T) {
 	server := &reviewing{}
 	v, err := serving.NewReviewer(server.config())

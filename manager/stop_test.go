@@ -25,7 +25,7 @@ func elected() manager.Options {
 	}
 }
 
-// The stop of case 42: what is in flight finishes with a context that is alive, then events are sent, then the lease
+// At the stop, work in flight finishes with a context that is not cancelled, then events are sent, and then the lease
 // is released.
 func TestStopLetsWorkFinishThenEventsThenTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

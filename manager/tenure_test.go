@@ -21,11 +21,10 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestNoWriteIsAcceptedAfterTheLeasePassedOn runs two processes with one lease. The one that leads is partitioned
-// from the API, stopped as by SIGSTOP, slowed down, killed, or on a clock that was moved, with requests that were
-// under way sent when it goes on. The audit log is searched for writes that were accepted from a process after
-// another one had taken the lease; those that the fence or the server refused are counted. FLYBALL_SEEDS=200 runs
-// more seeds.
+// TestNoWriteIsAcceptedAfterTheLeasePassedOn runs two processes with one lease. The leader is partitioned from the API,
+// stopped as by SIGSTOP, slowed down or killed, or its clock is moved. When it continues, it sends the requests that it
+// was about to send. The test searches the audit log for writes that were accepted from a process after the other one
+// had taken the lease, and counts those that the fence or the server rejected. FLYBALL_SEEDS=200 runs more seeds.
 func TestNoWriteIsAcceptedAfterTheLeasePassedOn(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_SEEDS"))
 	if err != nil {
@@ -67,8 +66,8 @@ func (t *tally) add(other tally) {
 // candidate is one process: a manager whose controller writes twice a second.
 type candidate struct {
 	life *life
-	// lease is the connection of the elector, work that of the reconciler before the fence: what a stopped process
-	// has not sent yet is judged when it goes on.
+	// lease is the connection of the elector, and work that of the reconciler, before the fence: the fence checks the
+	// requests of a stopped process when it continues.
 	lease, work *link
 	clock       *clock
 	refused     *int
@@ -132,7 +131,7 @@ func runTenures(t *testing.T, seed uint64) tally {
 	all := map[string]*candidate{"a": newCandidate(t, w, "a"), "b": newCandidate(t, w, "b")}
 	refused, ways := 0, random.Perm(len(failures))
 	for _, way := range ways {
-		// Long enough that whoever lost the lease follows again: the bound is that of a follower.
+		// Long enough that the process that lost the lease is a follower again.
 		time.Sleep(time.Duration(12_000+random.IntN(20_000)) * time.Millisecond)
 		name := holder(t, admin)
 		leads := all[name]
@@ -227,8 +226,8 @@ func other(all map[string]*candidate, name string) string {
 	return ""
 }
 
-// restartEnded starts those processes anew that ended because their work, held up, outlived the lease: one that is
-// really stopped finds its timers run out when it goes on. It returns how many writes they were refused.
+// restartEnded restarts the processes that ended because their work outlived the lease while it was held up. It returns
+// how many of their writes were rejected.
 func restartEnded(t *testing.T, w *world, all map[string]*candidate) (refused int) {
 	for name, c := range all {
 		select {

@@ -99,7 +99,7 @@ func (c *tenants) delete(namespace, name string) {
 	}
 }
 
-// count is how many requests about the object there were for which is says so.
+// count returns the number of requests about the object for which is returns true.
 func (c *tenants) count(name string, is func(audit.Entry) bool) int {
 	return len(c.world.audit.Entries(func(e audit.Entry) bool { return e.Name == name && is(e) }))
 }
@@ -177,10 +177,10 @@ func TestTerminatingNamespace(t *testing.T) {
 	})
 }
 
-// TestFinalizerIsRemovedOnce (case 50): somebody writes the object at the moment at which its finalizer is removed;
-// the answer to that is lost; the cache hears of it late, and of other changes meanwhile; what is to be taken back
-// cannot be at first. The finalizer is removed by one write, another's is kept, and nothing is made for an object
-// that is being deleted.
+// TestFinalizerIsRemovedOnce removes a finalizer under four difficulties: the object is changed at the same moment; the
+// answer to the write is lost; the cache receives it late, after other changes; and the cleanup fails at first. The
+// finalizer must be removed by one write, another finalizer must stay, and nothing may be created for an object that is
+// being deleted.
 func TestFinalizerIsRemovedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -226,7 +226,7 @@ func TestFinalizerIsRemovedOnce(t *testing.T) {
 		for _, name := range names {
 			c.delete("default", name)
 		}
-		for i := range 5 { // While the cache is late it hears of more.
+		for i := range 5 { // more changes while the cache is behind
 			c.label("tenant-shared", fmt.Sprint("owner-", i))
 			time.Sleep(time.Second)
 		}
@@ -272,19 +272,19 @@ func TestFinalizerIsRemovedOnce(t *testing.T) {
 	})
 }
 
-// deleting says whether the ConfigMap was asked to go.
+// deleting reports whether there was a request to delete the ConfigMap.
 func (w *world) deleting(t *testing.T, name string) bool {
 	t.Helper()
 	return len(w.audit.Entries(func(e audit.Entry) bool { return e.Name == name && e.Verb == "delete" })) > 0
 }
 
-// label has somebody else change the object.
+// label changes the object as another writer.
 func (c *tenants) label(name, value string) {
 	c.t.Helper()
 	c.meddle(name, fmt.Sprintf(`{"metadata":{"labels":{"owner":%q}}}`, value))
 }
 
-// finalizer has somebody else add a finalizer.
+// finalizer adds a finalizer as another writer.
 func (c *tenants) finalizer(name, finalizer string) {
 	c.t.Helper()
 	c.meddle(name, fmt.Sprintf(`{"metadata":{"finalizers":[%q,%q]}}`, cleanUp, finalizer))

@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// A cached read before the manager runs does not wait for ever: its error says what to do. Live reads work, and the
-// first runnable can read at once.
+// A cached read before the manager runs does not wait forever. It returns an error with the remedy. Live reads work,
+// and the first runnable can read at once.
 func TestReadBeforeTheManagerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -77,7 +77,7 @@ func inherit(t *testing.T, o manager.Options, names ...string) *heir {
 	return h
 }
 
-// bequeath writes who holds the lease; nobody does when it was given back.
+// bequeath writes the holder of the lease; "" means that the lease was released.
 func (h *heir) bequeath(holder string) {
 	h.t.Helper()
 	leases := h.admin.CoordinationV1().Leases("kube-system")
@@ -116,7 +116,7 @@ func (h *heir) Reconcile(_ context.Context, r reconcile.Request) (reconcile.Resu
 	return reconcile.Result{}, nil
 }
 
-// takeRequests returns what was reconciled since it was last asked, and when that began.
+// takeRequests returns the requests since the last call, and when the first of them began.
 func (h *heir) takeRequests() ([]string, time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,9 +152,9 @@ func (h *heir) acquired(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// TestFollowersControllersAreWarm: while a process follows, event handlers hear of each change, once, and cannot
-// write; nothing is reconciled. When it leads its controller begins at that moment, with what changed last, and comes
-// to each object once.
+// TestFollowersControllersAreWarm checks a follower: its event handlers are called once for each change and cannot
+// write, and nothing is reconciled. When it becomes the leader, its controller begins at that moment with the objects
+// that changed last, and reconciles each object once.
 func TestFollowersControllersAreWarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := inherit(t, elected(), "a", "b", "c", "d")
@@ -242,7 +242,7 @@ func TestSurvivorIsWarmAgain(t *testing.T) {
 	})
 }
 
-// A controller that only warms up can be taken away, and lets go of its informer; one that is added warms up.
+// A controller that only warms up can be removed, and releases its informer. A controller that is added warms up.
 func TestRemoveWhileFollowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := inherit(t, elected(), "a")
@@ -265,7 +265,7 @@ func TestRemoveWhileFollowing(t *testing.T) {
 	})
 }
 
-// A follower whose cache cannot be filled says so, and fails when it was told to.
+// A follower whose cache cannot be filled reports that, and fails if CacheSyncTimeout is set.
 func TestWarmupThatCannotSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := inherit(t, elected())

@@ -176,7 +176,7 @@ func installSites(t *testing.T, w *world, warned *noted, manifests string) *clie
 	return user
 }
 
-// From a request of a user to what is stored, through an API server: defaulted, validated, converted.
+// An object that a user sends to an API server is defaulted, validated and converted before it is stored.
 func TestWebhooksEndToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, user, warned := serveSites(t)
@@ -226,7 +226,7 @@ func TestWebhooksEndToEnd(t *testing.T) {
 	})
 }
 
-// A webhook that is still answering when the manager stops is waited for. Then nobody is answered any more.
+// When the manager stops, it waits for the webhook requests in flight. After that, no request is answered.
 func TestStopAnswersWebhooksInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, at := newWorld(t), newPipes()

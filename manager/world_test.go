@@ -24,17 +24,18 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
-// world is an API server in memory and what was asked of it.
+// world is an API server in memory and the record of its requests.
 type world struct {
 	server *localapi.Server
 	audit  *audit.Log
 
 	mu   sync.Mutex
-	veto func(*gate.Request) gate.Verdict // nil: everything passes
-	// answers and frames say what becomes of those; nil: they pass. They are set before anything runs.
+	veto func(*gate.Request) gate.Verdict // nil lets all requests pass
+	// answers and frames decide about answers and frames of watches; nil lets them pass. They are set before anything
+	// runs.
 	answers func(*gate.Request, gate.Answer) gate.Verdict
 	frames  func(context.Context, gate.Frame)
-	// cuts says whether a watch ends before its next frame; nil: none does. It is set before anything runs.
+	// cuts reports whether a watch ends before its next frame; nil means never. It is set before anything runs.
 	cuts func(*gate.Request) bool
 }
 
@@ -154,7 +155,7 @@ func (l *life) mustEnd() {
 	}
 }
 
-// logs collects what is logged at verbosity 0, one line for each call of Write.
+// logs collects the log at verbosity 0, one line for each call of Write.
 type logs struct {
 	mu    sync.Mutex
 	lines []string

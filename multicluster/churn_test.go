@@ -92,7 +92,7 @@ func TestLeavingAndStoppingWhileJoining(t *testing.T) {
 	})
 }
 
-// Many goroutines announce clusters at once, twice each, and call Leave for clusters that nobody announced.
+// Many goroutines announce clusters at once, twice each, and call Leave for clusters that were never announced.
 func TestAHundredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r, s := startRecording(t)

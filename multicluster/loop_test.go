@@ -241,7 +241,7 @@ func TestWatchesClusters(t *testing.T) {
 		r.want(t, "left", "left/a")
 		w.join(t, "b", s)
 		r.want(t, "another one", "cluster://b/default/x", "cluster://b/default/y")
-		// As at the end of the process, but the controller goes on.
+		// As at the end of the process, but the controller continues.
 		if err := w.local.Remove(t.Context(), "fleet"); err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func with(code int) http.HandlerFunc {
 
 const mayNotList = `configmaps is forbidden: User "fleet" cannot list resource "configmaps" in API group "" at the cluster scope`
 
-// powerless is a server that allows discovery to everybody, and nothing else to anybody.
+// powerless is a server that allows only discovery.
 func powerless(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	var answer any = struct{}{}
@@ -69,7 +69,7 @@ func powerless(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// Servers that cannot work, over sockets: the status of each cluster says in words what is wrong.
+// With servers that do not work, over sockets, the status of each cluster describes the problem in words.
 func TestStatusDescribesErrors(t *testing.T) {
 	o := multicluster.Options{
 		JoinTimeout: 5 * time.Second,

@@ -320,8 +320,8 @@ func (cc *clusterController) pending() (n int) {
 	return n
 }
 
-// settled reports whether no cluster is about to join or leave: all providers have announced their clusters, or failed;
-// each cluster has been tried at least once; and none is draining.
+// settled reports whether no cluster is about to join or leave: all providers have announced their clusters or failed,
+// the fleet has tried each cluster at least once, and no cluster is draining.
 func (m *Manager) settled() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

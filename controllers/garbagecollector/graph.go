@@ -197,7 +197,7 @@ func (g *graph) unlinkLocked(ref metav1.OwnerReference, n *node) (owner *node) {
 	return owner
 }
 
-// unblockedLocked queues an owner whose deletion was blocked by the reference: the deletion may go on now.
+// unblockedLocked queues an owner whose deletion the reference has blocked, because it may continue now.
 func (g *graph) unblockedLocked(before metav1.OwnerReference, e *effects) {
 	if owner, found := g.nodes[before.UID]; found && blocking(before) {
 		e.enqueueDelete(owner)

@@ -171,7 +171,7 @@ func (p *play) redefine(kind string) {
 	p.serve(kind, p.served[kind]...)
 }
 
-// Whatever happens to versions, what is left at the end is what identity by UID, group and kind says.
+// However versions change, the objects that are left at the end are those that identity by UID, group and kind implies.
 func TestModelOfVersions(t *testing.T) {
 	runs := uint64(30)
 	if testing.Short() {

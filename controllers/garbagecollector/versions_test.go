@@ -261,7 +261,7 @@ func TestOwnerGoesBetweenVersions(t *testing.T) {
 	})
 }
 
-// A reference that cannot be resolved keeps its object. readyz and a metric name it until it is mended.
+// An object with a reference that cannot be resolved stays. readyz and a metric report it until it is corrected.
 func TestUnresolvedReferences(t *testing.T) {
 	inCluster(t, func(c0 *cluster) {
 		c := newCustom(c0)

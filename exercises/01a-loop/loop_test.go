@@ -120,7 +120,7 @@ func Test8TheStatusSaysWhatThereIs(t *testing.T) {
 
 	s = newServer(Set{Name: "web", Want: 1})
 	s.before = func(call string) {
-		if call == "status 1" && s.sets["web"].Want == 1 { // Somebody changes the Set after Reconcile has read it.
+		if call == "status 1" && s.sets["web"].Want == 1 { // The Set changes after Reconcile has read it.
 			s.sets["web"] = Set{Name: "web", Want: 2, Version: 2}
 		}
 	}

@@ -120,7 +120,7 @@ func Test1WhileTheProgramRuns(t *testing.T) {
 func Test2WhileNoProgramRuns(t *testing.T) {
 	w := newWorld("shop", "blog")
 	w.start(t)
-	delete(w.services, "blog") // Nobody hears of it.
+	delete(w.services, "blog") // Changed is not called.
 	w.start(t)
 	w.check(t, "blog was deleted while the program was stopped. Then the program started.", "shop of cluster here",
 		"Nothing tells the new program of a Service that was deleted before it began. What can it look at instead?")

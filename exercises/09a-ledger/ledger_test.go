@@ -76,7 +76,7 @@ func Test5AnotherObjectTellsHowFarTheCacheIs(t *testing.T) {
 	l := New(c)
 	l.Wrote(Object{"a", "web", 5})
 	delete(c.Objects, "other")
-	c.Version = 12 // The watch brought: a created at 5, a deleted by somebody at 11, other deleted at 12.
+	c.Version = 12 // The watch has shown: a created at 5 and deleted by another program at 11, and other deleted at 12.
 	wantGet(t, l, "a", 0, "We created it at version 5. The cache is at version 12 and does not have it, so somebody "+
 		"deleted it.\nNo event of a has to come: the version of the cache is enough.")
 	if n := l.Len(); n != 0 {
@@ -125,7 +125,7 @@ func Test9NeverOlderThanOwnWrites(t *testing.T) {
 			name := names[random.IntN(len(names))]
 			version := len(history) + 1
 			switch random.IntN(5) {
-			case 0, 1: // somebody writes; 0 is us
+			case 0, 1: // a write; 0 is our own
 				o := Object{name, []string{"web", "db"}[random.IntN(2)], version}
 				server[name] = o
 				history = append(history, func(c *Cache) { c.Objects[name], c.Version = o, version })

@@ -59,7 +59,7 @@ func Test2ALateCacheIsWaitedFor(t *testing.T) {
 		t.Fatalf("Sync returns %q, and the cache is up to date.", err)
 	}
 	w.want(t)
-	// Pod a is ready again, and the cache still has what was before.
+	// Pod a is ready again, and the cache still has the old Endpoints.
 	if err := w.Sync([]string{"a"}); !errors.Is(err, ErrStale) {
 		t.Fatalf("The cache is late: it lists a, and the server does not. Sync returns %v, want ErrStale.\n"+
 			"Otherwise the Endpoints stay without a: this was the first bug, kubernetes/kubernetes#125638.", err)

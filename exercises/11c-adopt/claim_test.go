@@ -56,7 +56,7 @@ func Test1SparedIsSpared(t *testing.T) {
 func Test2ANamesake(t *testing.T) {
 	s, cached, children := newServer()
 	s.spare()
-	s.owner = &Owner{Name: "web", UID: "2"} // The old one is gone, and somebody has created another one of this name.
+	s.owner = &Owner{Name: "web", UID: "2"} // The old Deployment is gone, and there is a new one of this name.
 	if _, err := Claim(s, cached, children()); err == nil {
 		t.Fatal("The cache has the Deployment with UID 1. The server has another one of the same name. Claim has " +
 			"adopted ReplicaSets for the one that is gone.")

@@ -117,7 +117,7 @@ func (b *Builder) NeedLeaderElection(needs bool) *Builder {
 }
 
 // CacheSyncTimeout makes the controller fail, and with it the manager, if a cache is not filled within d after the
-// start. Zero, the default, means that the controller waits, and the manager's readiness says for what.
+// start. Zero, the default, means that the controller waits; the manager's readiness shows for which cache.
 func (b *Builder) CacheSyncTimeout(d time.Duration) *Builder {
 	if d < 0 {
 		b.calls.Misuse("CacheSyncTimeout %v is negative; 0 means to wait", d)
@@ -161,7 +161,7 @@ func (b *Builder) Build(r reconcile.Reconciler[reconcile.Request]) (*Controller,
 	return parts.controller()
 }
 
-// input notes a call. It keeps the call if there is nothing wrong with it.
+// input checks a call of For, Owns or Watches, and records it if it is correct.
 func (b *Builder) input(call string, object informer.Object, h *Handler, o []WatchOptions) *Builder {
 	in := input{call: call, object: object, handler: h, options: Merge(o...)}
 	noted := buildcalls.Input{
@@ -184,7 +184,7 @@ func (b *Builder) input(call string, object informer.Object, h *Handler, o []Wat
 	return b
 }
 
-// kindOf returns the kind of an example object whose type tells it.
+// kindOf returns the kind of an example object, which the scheme finds by its Go type.
 func (b *Builder) kindOf(object runtime.Object) (schema.GroupVersionKind, error) {
 	told := object.GetObjectKind().GroupVersionKind()
 	kinds, _, err := b.manager.GetScheme().ObjectKinds(object)

@@ -153,7 +153,7 @@ func TestOwnersWithoutNamespaces(t *testing.T) {
 	})
 }
 
-// While the server does not say whether owners have namespaces, the controller waits, and says so.
+// The controller waits until the server has answered whether owners have namespaces, and reports that it waits.
 func TestOwnsWaitsForDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -301,8 +301,8 @@ func TestRebuildKeepsTheCaches(t *testing.T) {
 	})
 }
 
-// TestCachesOfTheManager: what Options.Caches restricts is restricted for controllers and for the client, in one
-// cache; a call of the builder may say otherwise.
+// TestCachesOfTheManager checks that Options.Caches applies to controllers and to the client, which share a cache, and
+// that a call of the builder overrides it.
 func TestCachesOfTheManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trim := func(obj informer.Object) (informer.Object, error) {

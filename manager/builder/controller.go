@@ -19,7 +19,7 @@ var _ manager.Rebuilder = (*Controller)(nil)
 // NeedLeaderElection reports whether the controller runs only while the process leads.
 func (c *Controller) NeedLeaderElection() bool { return !c.parts.leaderless }
 
-// Rebuild implements manager.Rebuilder. It returns a fresh controller on the same caches, which stay warm.
+// Rebuild implements manager.Rebuilder. It returns a new controller that uses the same caches, so they stay filled.
 func (c *Controller) Rebuild() (manager.Runnable, error) {
 	if c.parts.released {
 		return nil, errors.New("its informers were released: build it with a Builder again")
@@ -27,20 +27,19 @@ func (c *Controller) Rebuild() (manager.Runnable, error) {
 	return c.parts.controller()
 }
 
-// Release releases the informers of this controller and of those that Rebuild made from it. An informer that nobody
-// else uses ends. Call Release only after all these controllers have ended; the manager calls it when it removes a
-// controller.
+// Release releases the informers of this controller and of those that Rebuild made from it. An informer without other
+// users ends. All these controllers must have ended before. The manager calls Release when it removes a controller.
 func (c *Controller) Release() { c.parts.release() }
 
 // parts is what a controller is built from, the first time and by Rebuild.
 type parts struct {
-	name       string
-	reconciler reconcile.Reconciler[reconcile.Request]
-	options    reconcile.Options[reconcile.Request]
-	leaderless bool
-	sources    []reconcile.Source[reconcile.Request]
-	giveBack   []func()
-	released   bool
+	name             string
+	reconciler       reconcile.Reconciler[reconcile.Request]
+	options          reconcile.Options[reconcile.Request]
+	leaderless       bool
+	sources          []reconcile.Source[reconcile.Request]
+	releaseInformers []func()
+	released         bool
 }
 
 func (p *parts) controller() (*Controller, error) {
@@ -54,8 +53,8 @@ func (p *parts) controller() (*Controller, error) {
 }
 
 func (p *parts) release() {
-	for _, giveBack := range p.giveBack {
-		giveBack()
+	for _, releaseInformer := range p.releaseInformers {
+		releaseInformer()
 	}
-	p.giveBack, p.released = nil, true
+	p.releaseInformers, p.released = nil, true
 }

@@ -19,9 +19,9 @@
 //
 // # Misuse
 //
-// The methods record mistakes and go on. [Builder.Build] and [Builder.Complete] return all mistakes, each with what to
-// do about it. What only the server knows (that it has no such resource, or forbids it) shows in the manager's
-// readiness and, with [Builder.CacheSyncTimeout], ends the process.
+// The methods record mistakes and do not stop. [Builder.Build] and [Builder.Complete] return all mistakes, each with
+// its remedy. Other problems only the server knows: the resource does not exist, or access is forbidden. They show in
+// the manager's readiness and, with [Builder.CacheSyncTimeout], end the process.
 //
 // # Types
 //

@@ -62,7 +62,7 @@ func ExampleControllerManagedBy() {
 	// run: <nil>
 }
 
-// What is wrong is told at once, with what to do about it.
+// Complete reports mistakes at once, each with its remedy.
 func ExampleBuilder_Complete() {
 	mgr, err := manager.New(localapi.NewTest(quiet{}).RESTConfig(), manager.Options{})
 	if err != nil {

@@ -2,8 +2,8 @@ package builder
 
 import "github.com/flyball-dev/flyball/informer"
 
-// WatchOptions configures what of a kind is watched, and how. Several are merged; [WithPredicates], [OnlyMetadata] and
-// [MatchEveryOwner] are short forms. The zero value means all objects, in full.
+// WatchOptions configures the watch of a kind. Several are merged; [WithPredicates], [OnlyMetadata] and
+// [MatchEveryOwner] are short forms. The zero value watches all objects, in full.
 type WatchOptions struct {
 	// Predicates must all accept an event for it to pass.
 	Predicates []Predicate

@@ -35,11 +35,11 @@ func (b *Builder) attach(p *parts) error {
 		if filters := append(b.filters[:len(b.filters):len(b.filters)], in.options.Predicates...); len(filters) > 0 {
 			filtered = handler.Filter(filtered, filters...)
 		}
-		source, giveBack, err := open(b.manager, in, filtered)
+		source, releaseInformer, err := sourceOf(b.manager, in, filtered)
 		if err != nil {
 			return fmt.Errorf("%s(%T): %w", in.call, in.object, err)
 		}
-		p.giveBack = append(p.giveBack, giveBack)
+		p.releaseInformers = append(p.releaseInformers, releaseInformer)
 		if owner != nil {
 			source = &owned{Source: source, owner: owner}
 		}
@@ -52,8 +52,8 @@ func (b *Builder) attach(p *parts) error {
 	return nil
 }
 
-// open returns the source of one input, on the cache of its representation.
-func open(m *manager.Manager, in input, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
+// sourceOf returns the source of one input, on the cache of its representation.
+func sourceOf(m *manager.Manager, in input, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
 	example := in.object
 	if in.options.OnlyMetadata {
 		bare := &metav1.PartialObjectMetadata{}
@@ -65,42 +65,42 @@ func open(m *manager.Manager, in input, h Handler) (reconcile.Source[reconcile.R
 	f := m.Informers()
 	switch example.(type) {
 	case *metav1.PartialObjectMetadata:
-		return openAs[*metav1.PartialObjectMetadata](f, o, h)
+		return sourceAs[*metav1.PartialObjectMetadata](f, o, h)
 	case *unstructured.Unstructured:
-		return openAs[*unstructured.Unstructured](f, o, h)
+		return sourceAs[*unstructured.Unstructured](f, o, h)
 	}
-	return openAs[informer.Object](f, o, h)
+	return sourceAs[informer.Object](f, o, h)
 }
 
-func openAs[T informer.Object](f *informer.Factory, o informer.InformerOptions,
+func sourceAs[T informer.Object](f *informer.Factory, o informer.InformerOptions,
 	h Handler,
 ) (reconcile.Source[reconcile.Request], func(), error) {
 	inf, err := informer.ForOptions[T](f, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return source.Kind(inf, lift[T](h)), func() { informer.Release(inf) }, nil
+	return source.Kind(inf, handlerOf[T](h)), func() { informer.Release(inf) }, nil
 }
 
-// lift converts a handler of any objects to a handler of T.
-func lift[T informer.Object](h Handler) handler.EventHandler[T, reconcile.Request] {
-	var lifted handler.EventHandler[T, reconcile.Request]
+// handlerOf converts a handler of any objects to a handler of T.
+func handlerOf[T informer.Object](h Handler) handler.EventHandler[T, reconcile.Request] {
+	var typed handler.EventHandler[T, reconcile.Request]
 	if h.OnAdd != nil {
-		lifted.OnAdd = func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
+		typed.OnAdd = func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
 			h.OnAdd(ctx, obj, initial, q)
 		}
 	}
 	if h.OnUpdate != nil {
-		lifted.OnUpdate = func(ctx context.Context, old, obj T, q reconcile.Enqueuer[reconcile.Request]) {
+		typed.OnUpdate = func(ctx context.Context, old, obj T, q reconcile.Enqueuer[reconcile.Request]) {
 			h.OnUpdate(ctx, old, obj, q)
 		}
 	}
 	if h.OnDelete != nil {
-		lifted.OnDelete = func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[reconcile.Request]) {
+		typed.OnDelete = func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[reconcile.Request]) {
 			h.OnDelete(ctx, informer.Deleted[informer.Object]{Key: gone.Key, Object: gone.Object, Stale: gone.Stale}, q)
 		}
 	}
-	return lifted
+	return typed
 }
 
 // ownership turns an object into requests for its owners of one kind.
@@ -110,10 +110,10 @@ type ownership struct {
 	isNamespaced func(schema.GroupKind) (bool, error)
 
 	mu sync.Mutex
-	// known is true once the server has said whether the owners live in namespaces. Invariant: it is true before the
+	// known means that the server has answered whether the owners live in namespaces. Invariant: it is true before the
 	// first event is handled.
 	known, namespaced bool
-	err               error // why it has not said so yet
+	err               error // why there is no answer yet
 }
 
 // requests returns a request for each owner.
@@ -127,8 +127,8 @@ func (o *ownership) hasNamespace() bool {
 	return o.namespaced
 }
 
-// learn asks the server until it has succeeded once. It reports whether the answer is known.
-func (o *ownership) learn() bool {
+// resolve asks the server until it has succeeded once. It reports whether the answer is known.
+func (o *ownership) resolve() bool {
 	o.mu.Lock()
 	known := o.known
 	o.mu.Unlock()
@@ -142,8 +142,8 @@ func (o *ownership) learn() bool {
 	return o.known
 }
 
-// askAgain is the time between two attempts to learn whether owners have namespaces.
-const askAgain = time.Second
+// askInterval is the time between two attempts to resolve whether owners have namespaces.
+const askInterval = time.Second
 
 // owned is a source that first finds out whether the owners live in namespaces.
 type owned struct {
@@ -153,8 +153,8 @@ type owned struct {
 
 // Run implements reconcile.Source.
 func (s *owned) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request], synced func()) error {
-	for !s.owner.learn() {
-		pause := time.NewTimer(askAgain)
+	for !s.owner.resolve() {
+		pause := time.NewTimer(askInterval)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():

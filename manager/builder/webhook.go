@@ -23,7 +23,7 @@ import (
 )
 
 // WebhookBuilder collects the webhooks of one kind of objects. Its methods return the WebhookBuilder, so that calls can
-// be chained. They record mistakes and go on; Complete returns all mistakes, each with what to do about it.
+// be chained. They record mistakes, and Complete returns all of them, each with its remedy.
 //
 // Concurrency: a WebhookBuilder must not be used by several goroutines at once.
 type WebhookBuilder struct {

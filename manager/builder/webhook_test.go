@@ -204,7 +204,7 @@ func TestWebhooksOfAnyObject(t *testing.T) {
 
 func TestConversionIsServed(t *testing.T) {
 	m := siteManager(t)
-	for range 2 { // of both versions, say
+	for range 2 { // as for both versions
 		if err := builder.WebhookManagedBy(m).For(&website.V2{}).Complete(); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What a configuration file must say of itself.
+// The apiVersion and kind that a configuration file must have.
 const (
 	ConfigVersion = "flyball.dev/v1alpha1"
 	ConfigKind    = "ManagerConfiguration"
@@ -63,7 +63,7 @@ func (f *Flags) AddConfigField(path, flag string) {
 	f.fields[path] = []string{flag}
 }
 
-// readConfig sets the flags that the configuration file has a value for, but for those of the command line.
+// readConfig sets the flags for which the configuration file has a value, except those of the command line.
 func (f *Flags) readConfig() error {
 	if f.Config == "" {
 		return nil

@@ -10,8 +10,8 @@
 //
 // # Configuration file
 //
-// What flags say can be written into a file for --config instead, in the form that Kubernetes' components share. The
-// command line wins over the file, and the file over the defaults:
+// The values can also be in a file, which --config names, in the form that Kubernetes components share. The command
+// line overrides the file, and the file overrides the defaults:
 //
 //	apiVersion: flyball.dev/v1alpha1
 //	kind: ManagerConfiguration

@@ -44,7 +44,7 @@ func ExampleNew() {
 	}
 	err = elector.Run(context.Background(), func(tenure context.Context) error {
 		fmt.Printf("leading: %v, holder %q\n", elector.Check() == nil, holder())
-		return nil // the work is done; a real one would go on until it is stopped or the tenure ends
+		return nil // the work is done; a real program would continue until ctx or the tenure ends
 	})
 	fmt.Printf("afterwards: %v, holder %q\n", err, holder())
 	// Output:

@@ -13,7 +13,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// body tells whether it was closed.
+// body records whether it was closed.
 type body struct {
 	io.Reader
 	closed bool

@@ -29,7 +29,7 @@ import (
 type Lock interface {
 	// Get reads the record.
 	//
-	// Errors: NotFound, as of the API, if there is none yet.
+	// Errors: the API's NotFound if there is no record yet.
 	Get(ctx context.Context) (coordinationv1.LeaseSpec, error)
 	// Create writes the first record.
 	//
@@ -37,7 +37,7 @@ type Lock interface {
 	Create(ctx context.Context, record coordinationv1.LeaseSpec) error
 	// Update replaces the record that the last successful call read or wrote.
 	//
-	// Errors: Conflict if somebody else has written since; NotFound.
+	// Errors: Conflict if the record was written since; NotFound.
 	Update(ctx context.Context, record coordinationv1.LeaseSpec) error
 	// RecordEvent records an event about the lock. Its message is the identity and what happened.
 	RecordEvent(happened string)
@@ -189,9 +189,9 @@ type observation struct {
 	at     time.Time // zero if never seen
 }
 
-// expiry returns the time from which nobody leads by this lease if it stays unchanged. The duration in the lease counts
-// only if it is longer than the agreed one and the lease names a holder: a person may have shortened it without the
-// holder's knowledge.
+// expiry returns the time from which no process leads by this lease, if it stays unchanged. The duration in the lease
+// counts only if it is longer than the agreed one and the lease names a holder, because a person may have shortened it
+// without the holder's knowledge.
 func (o observation) expiry(agreed time.Duration) time.Time {
 	switch {
 	case o.at.IsZero():
@@ -215,8 +215,8 @@ func released(record leaseRecord) leaseRecord {
 	return record
 }
 
-// isReleased reports whether the holder itself released the lease. Somebody else who removed its name would not set the
-// duration to releasedSeconds.
+// isReleased reports whether the holder itself released the lease. A person who removes the holder's name would not set
+// the duration to releasedSeconds.
 func isReleased(record leaseRecord) bool {
 	return record.HolderIdentity == "" && record.LeaseDurationSeconds == releasedSeconds
 }

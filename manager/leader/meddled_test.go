@@ -111,16 +111,16 @@ func TestStatusOfALeaseThatNeverExpires(t *testing.T) {
 	})
 }
 
-// A person deletes and edits the lease of three candidates, at random moments, but does not delete it the second time
-// before all have seen that it was there again: nobody could know.
+// A person deletes and edits the lease of three candidates, at random moments. The person does not delete it a second
+// time before all candidates have seen that it exists again, because they could not notice that.
 func TestNeverTwoLeadersOfAnEditedLease(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 4))
 			lease := &fakeLease{}
 			candidates := []*candidate{campaign(t, lease, "a"), campaign(t, lease, "b"), campaign(t, lease, "c")}
-			time.Sleep(5 * time.Second) // until all have seen the lease: who has not takes what is not there
-			led := 0                    // for how many ticks somebody has
+			time.Sleep(5 * time.Second) // until all have seen the lease; see "Exceptions" in doc.go
+			led := 0                    // the number of ticks with a leader
 			for range 10 * 60 * 3 {
 				time.Sleep(100 * time.Millisecond)
 				synctest.Wait()

@@ -75,7 +75,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestCheck: the check of queries finds what is wrong in them.
+// TestCheck checks that check finds the problems of queries.
 func TestCheck(t *testing.T) {
 	families := everything(t)
 	for _, c := range []struct{ expr, legend, problem string }{
@@ -118,7 +118,7 @@ func everything(t *testing.T) map[string]*dto.MetricFamily {
 	return families
 }
 
-// check returns what is wrong in a query.
+// check returns the problems of a query.
 func check(expr, legend string, families map[string]*dto.MetricFamily) (problems []string) {
 	asked := map[string]bool{}
 	for _, m := range grouping.FindAllStringSubmatch(expr, -1) {

@@ -21,7 +21,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/requestinfo"
 )
 
-// Call is one kind of request: what RBAC decides access to a resource by, except for the object's name.
+// Call is a kind of request. It has the attributes by which RBAC decides access to a resource, except the object's
+// name.
 type Call struct {
 	Group, Resource, Subresource, Namespace, Verb string
 }
@@ -65,8 +66,8 @@ func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// identifies reports whether the call is the one by which informers detect that the server was replaced. It is in no
-// role, because informers work without it; deploy/manager.yaml has a role for it.
+// identifies reports whether the call is the one by which informers detect that the server was replaced. The recorded
+// roles leave it out, because informers work without it; deploy/manager.yaml has a role for it.
 func identifies(c Call, name string) bool {
 	return c == Call{Resource: "namespaces", Verb: "get"} && name == metav1.NamespaceSystem
 }
@@ -89,8 +90,8 @@ func (r *Recorder) note(c Call, name string) {
 	}
 }
 
-// isLease reports whether the call is about a lease. Leases are the only resource of which a process needs objects of
-// known names.
+// isLease reports whether the call is about a lease. Leases are the only resource for which a role can name the
+// objects, because a process knows their names.
 func (c Call) isLease() bool { return c.Group == coordinationv1.GroupName && c.Resource == "leases" }
 
 // grants reports whether the call can grant rights.

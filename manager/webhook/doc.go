@@ -8,16 +8,17 @@
 //
 // # Serving
 //
-// The server listens once something is registered, before the manager's caches are filled, and until work in flight has
-// ended at the stop. Every replica serves, whoever leads. A replica is ready when it can serve: it listens and has a
-// certificate that is valid.
+// The server listens as soon as a webhook is registered, before the manager's caches are filled. When the manager
+// stops, the server serves until all work in flight has ended. Every replica serves, whether or not it leads. A replica
+// is ready when it can serve: it listens and has a valid certificate.
 //
 // # Certificates
 //
-// The certificate is that of the files of Options.CertDir, as cert-manager puts them there. Files that change are
-// loaded again; while they do not match, the last good pair is served and /readyz says why.
+// By default the certificate is read from files in Options.CertDir, where cert-manager puts them. The server loads the
+// files again when they change. While certificate and key do not match, it serves the last good pair, and /readyz shows
+// the reason.
 //
-// With Options.Certificates the manager keeps the certificate itself, and the caBundle of the configurations too: see
-// [Certificates]. An authority is trusted everywhere before it signs, and until it ends, so no request is refused
+// With Options.Certificates the manager makes the certificate itself, and writes the caBundle of the configurations:
+// see [Certificates]. An authority is trusted everywhere from before it signs until it expires, so no request fails
 // during a rotation.
 package webhook

@@ -47,8 +47,8 @@ func (s *Server) count(path string, change int) {
 	s.inFlight[path] += change
 }
 
-// unknown answers requests for paths without a webhook, by Options.WebhookMux if that has a handler. The message
-// reaches the user whose operation it is, who can tell the author of the configuration.
+// unknown answers requests for paths without a webhook. Options.WebhookMux answers them if it has a handler for the
+// path. Otherwise the user of the operation sees the message, which should help to correct the configuration.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	if more := s.options.WebhookMux; more != nil {
 		if _, pattern := more.Handler(r); pattern != "" {

@@ -292,7 +292,7 @@ type Options struct {
 	CertName, KeyName string
 	// ClientCAName is the name of a file in CertDir with certificates of authorities, also if Certificates is set.
 	// Clients must then have a certificate signed by one of them. The file must exist before the server listens. It is
-	// read again when it changes; connections that are open stay. Empty means that every client may call.
+	// read again when it changes, which does not affect open connections. Empty means that every client may call.
 	ClientCAName string
 	// TLSOpts change the TLS configuration before the server listens. If they set GetCertificate or Certificates, the
 	// files are not used. HTTP/2 stays off.
@@ -301,36 +301,38 @@ type Options struct {
 	WebhookMux *http.ServeMux
 	// ListenAtOnce makes Run listen before there is a webhook.
 	ListenAtOnce bool
-	// DrainTimeout is how long requests in flight may go on after the stop. Zero means 5 s.
+	// DrainTimeout is how long requests in flight may continue after the stop. Zero means 5 s.
 	DrainTimeout time.Duration
-	// Metrics receives what is measured; nil means that nothing is. The manager sets it to its own.
+	// Metrics receives the measurements; nil means none. The manager sets it to its own metrics.
 	Metrics Metrics
 }
 
-// Certificates is a certificate that the manager makes and renews, with an authority of its own. It keeps both in a
-// Secret, and the authority in the caBundle of the named configurations. Every replica does that, whoever leads, and
-// serves what is in the Secret.
+// Certificates makes the manager create and renew a certificate, with an authority of its own. Both are stored in a
+// Secret. The manager also writes the authority into the caBundle of the named configurations. Every replica does all
+// this, whether or not it leads, and serves the certificate in the Secret.
 type Certificates struct {
 	// Secret is the name of the Secret, which a replica creates. Empty means that this is off. If one of the webhooks
-	// gets Secrets, exclude Namespace by its namespaceSelector, or this Secret by its matchConditions: nobody can call
-	// the webhook before the Secret is written, and with failurePolicy Fail nobody could write the Secret.
+	// is called for Secrets, exclude Namespace by its namespaceSelector, or this Secret by its matchConditions. The
+	// webhook cannot be called before the Secret is written, so with failurePolicy Fail the Secret could not be
+	// written.
 	Secret string
-	// Namespace is the namespace of the Secret and of the Service. Empty means that of this Pod.
+	// Namespace is the namespace of the Secret and of the Service. Empty means the namespace of this Pod.
 	Namespace string
-	// Service is the name of the Service through which an API server reaches the webhooks. The certificate is made out
-	// to it. A caBundle that belongs to another Service is left alone; if Service is empty, those of all Services are.
+	// Service is the name of the Service through which an API server reaches the webhooks. The certificate is valid for
+	// it. The manager does not change a caBundle that belongs to another Service. If Service is empty, it changes none
+	// that belongs to a Service.
 	Service string
-	// DNSNames are further names for the certificate. Some may be IP addresses. The caBundle that belongs to a URL is
-	// kept if the URL's host is one of them, or a name of the Service.
+	// DNSNames are further names for the certificate; some may be IP addresses. The manager also writes the caBundle of
+	// a URL whose host is one of them, or a name of the Service.
 	DNSNames []string
-	// ValidatingWebhooks, MutatingWebhooks and CustomResourceDefinitions name the objects whose caBundle is kept. They
-	// may be created later. A definition that does not convert by a webhook is left alone.
+	// ValidatingWebhooks, MutatingWebhooks and CustomResourceDefinitions name the objects whose caBundles the manager
+	// writes. They may be created later. A definition that does not convert by a webhook is not changed.
 	ValidatingWebhooks, MutatingWebhooks, CustomResourceDefinitions []string
-	// Lifetime is that of certificates, which are renewed when a third of it is left. Zero means 90 days; at least an
-	// hour.
+	// Lifetime is that of certificates, which are renewed when a third of it is left. Zero means 90 days; the minimum
+	// is an hour.
 	Lifetime time.Duration
 	// AuthorityLifetime is that of the authority, whose successor is made when a third of it is left. Zero means 10
-	// years; at least twice Lifetime.
+	// years; the minimum is twice Lifetime.
 	AuthorityLifetime time.Duration
 }
 

@@ -101,7 +101,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A replica that yields is not asked for the lease again: the two agree on who has the greater weight.
+// A replica that has yielded a lease does not request it back, because both replicas compare the same weights.
 func TestLeaseIsNotRequestedBack(t *testing.T) {
 	for _, k := range []string{"k", "l", "m", "eu/shop", "n", "o"} {
 		replicas := []string{"a", "b", "c"}

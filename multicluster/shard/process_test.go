@@ -48,9 +48,9 @@ var processTimes = leader.Options{
 // processClusters are all on one server, so that its versions order all changes of leases and objects.
 var processClusters = []string{"eu/a", "eu/b", "us/c", "us/d"}
 
-// TestProcessesOfOneFleet is TestNoTwoWritersInAFleet with processes: three of them, of which one after the other is
-// stopped (SIGSTOP) and goes on, killed (SIGKILL) and started again, or ended (SIGTERM). FLYBALL_FLEET_PROCESSES=50
-// runs more seeds.
+// TestProcessesOfOneFleet is TestNoTwoWritersInAFleet with three real processes. One after the other is stopped
+// (SIGSTOP) and continued, killed (SIGKILL) and started again, or ended (SIGTERM). FLYBALL_FLEET_PROCESSES=50 runs more
+// seeds.
 func TestProcessesOfOneFleet(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_FLEET_PROCESSES"))
 	if err != nil {
@@ -314,7 +314,7 @@ func TestReplicaChild(t *testing.T) {
 	if name == "" {
 		t.Skip("only as a child")
 	}
-	ctx, _ := manager.SetupSignals(t.Context()) // before anybody can know that it is there
+	ctx, _ := manager.SetupSignals(t.Context()) // before the test can know of this process
 	config := &rest.Config{Host: os.Getenv(childServer), QPS: -1}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {

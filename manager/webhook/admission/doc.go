@@ -7,10 +7,10 @@
 //
 // Most programs need neither: ctrl.NewWebhookManagedBy makes all this, and registers it with the manager's server.
 //
-// # What is promised
+// # Promises
 //
-//   - Whatever is sent, the answer is valid: an AdmissionReview of the version that was asked, or status 400, 405, 413
-//     or 415 with a metav1.Status that says what is wrong, which the API server shows to its user.
+//   - The answer to any request is valid: an AdmissionReview of the version of the request, or status 400, 405, 413 or
+//     415 with a metav1.Status that describes the problem, which the API server shows to its user.
 //   - A panic of a handler is answered, logged with its stack, and counted.
 //   - The context ends when the API server stops waiting: its timeout is in the request. It carries the request
 //     ([RequestFromContext]) and a logger.

@@ -52,8 +52,8 @@ func (w *Webhook) answer(ctx context.Context, r Request) *admissionv1.AdmissionR
 }
 
 // decodeReview returns the request of a review and the version in which to answer. The two versions of the API have the
-// same fields. A kind, a version and a uid, which an API server always sends, may be missing: a request that somebody
-// writes for a test often lacks them.
+// same fields. A kind, a version and a uid, which an API server always sends, may be missing, because requests that are
+// written for tests often lack them.
 func decodeReview(body []byte) (Request, string, error) {
 	var asked admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &asked); err != nil {

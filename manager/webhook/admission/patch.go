@@ -162,7 +162,7 @@ func mergeObjects(raw, before, after map[string]any) map[string]any {
 		switch {
 		case known && present:
 			merged[key] = merge(now, was, value)
-		case known && reflect.DeepEqual(was, value): // the encoder adds it; nobody changed it
+		case known && reflect.DeepEqual(was, value): // the encoder added it; it was not changed
 		default:
 			merged[key] = value
 		}

@@ -124,9 +124,9 @@ func (r *Response) Complete(to Request) error {
 	return nil
 }
 
-// Request is a request to admit an operation. Its fields are those of the API: what is done (Operation) to which object
-// (Kind, Name, Namespace, SubResource), by whom (UserInfo), the object as it would be stored (Object), and as it is
-// stored (OldObject, of UPDATE and DELETE).
+// Request is a request to admit an operation. Its fields are those of the API: the operation (Operation), the object
+// (Kind, Name, Namespace, SubResource), the user (UserInfo), the object as it would be stored (Object), and the stored
+// object (OldObject, for UPDATE and DELETE).
 type Request struct {
 	admissionv1.AdmissionRequest
 }

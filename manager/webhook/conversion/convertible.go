@@ -41,7 +41,7 @@ type Converter interface {
 // without an error if none of them has a method of [Hub] or [Convertible].
 //
 // Errors: the scheme does not know obj; there is not exactly one hub; a version that is not the hub cannot be
-// converted. The error says what to add.
+// converted. The error names the missing methods.
 func IsConvertible(scheme *runtime.Scheme, obj runtime.Object) (bool, error) {
 	_, err := hubConverterOf(scheme, obj)
 	if errors.Is(err, errNoConversion) {

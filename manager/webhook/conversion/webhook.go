@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/webhook/internal/review"
 )
 
-// Webhook converts objects of the kinds that it was told of. It serves ConversionReviews.
+// Webhook serves ConversionReviews. It converts objects of the kinds that were registered.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Webhook struct {
@@ -195,8 +195,8 @@ type conversionResponse struct {
 	Result           metav1.Status          `json:"result"`
 }
 
-// maxBody is the maximum size of a request. A list is converted in one request, so the limit is no object's: it keeps
-// one request from taking all memory.
+// maxBody is the maximum size of a request. A list is converted in one request, so the limit is much larger than that
+// of an object. It only keeps one request from using all memory.
 const maxBody = 128 << 20
 
 var versions = []string{"apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"}
@@ -229,7 +229,7 @@ func (w *Webhook) ServeHTTP(out http.ResponseWriter, in *http.Request) {
 }
 
 // decodeReview returns the review in a body. A kind, a version and a uid, which an API server always sends, may be
-// missing: a request that somebody writes for a test often lacks them.
+// missing, because requests that are written for tests often lack them.
 func decodeReview(body []byte) (asked conversionReview, err error) {
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return asked, fmt.Errorf("the body is not a ConversionReview: %w", err)

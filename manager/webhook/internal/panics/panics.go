@@ -1,4 +1,4 @@
-// Package panics tells the server of webhooks about the panics that its handlers recover.
+// Package panics reports the panics that handlers of webhooks recover to their server.
 package panics
 
 import (
