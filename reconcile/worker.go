@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/reconcile/internal/forbidden"
 	"github.com/flyball-dev/flyball/workqueue"
+	"github.com/flyball-dev/flyball/writes"
 )
 
 // runWorker reconciles one key after another until intake is done. Keys that are ready then stay in the queue.
@@ -152,7 +152,7 @@ func (c *engine[K]) outcomeOf(r *run[K], result Result, err error) outcome {
 		return succeeded
 	case r.Context.Err() != nil && errors.Is(err, context.Canceled):
 		return cancelled
-	case errors.Is(err, client.ErrStale):
+	case errors.Is(err, writes.ErrStale):
 		return stale
 	case IsTerminal(err):
 		return terminal
@@ -169,7 +169,7 @@ func (o outcome) String() string {
 
 // staleDelay returns how long a key waits for the cache, if no event runs it earlier.
 func staleDelay(err error) time.Duration {
-	if behind := (*client.StaleError)(nil); errors.As(err, &behind) {
+	if behind := (*writes.StaleError)(nil); errors.As(err, &behind) {
 		return max(staleRetry, behind.RetryAfter)
 	}
 	return staleRetry

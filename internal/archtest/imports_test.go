@@ -139,6 +139,9 @@ func judge(dir, path string) []string {
 		if complaint := upward(dir, own); complaint != "" {
 			wrong = append(wrong, complaint)
 		}
+		if under(dir, "reconcile") && under(own, "client") {
+			wrong = append(wrong, "the loop needs the record of own writes only: programs bring the client they want")
+		}
 		if under(own, onDisk) && !underAny(dir, onDisk, "cmd", "examples") {
 			wrong = append(wrong, "who embeds a controller, or an API, does not want a storage engine")
 		}
@@ -226,6 +229,7 @@ func TestJudge(t *testing.T) {
 		{"unknown", module + "/workqueue", true},
 		{"workqueue", module + "/internal/workctx", false},
 		{"reconcile", module + "/writes", false},
+		{"reconcile", module + "/client", true},
 		{"writes", module + "/reconcile", true},
 		{"manager", module + "/multicluster", true},
 		{"informer", "k8s.io/client-go/tools/cache", true},
