@@ -47,7 +47,7 @@ var commands = map[string]func(p *pipeline, t *testing.T, args []string) string{
 	"lag":       func(p *pipeline, _ *testing.T, _ []string) string { p.server.lag(); return "" },
 	"elsewhere": func(p *pipeline, _ *testing.T, args []string) string { p.server.rv = number(args); return "" },
 	"endless":   func(p *pipeline, _ *testing.T, _ []string) string { p.server.endless = true; return "" },
-	"send":      (*pipeline).send, // An event that is not in the history, such as real servers have sent: type, name, version.
+	"send":      (*pipeline).send, // An event that is not in the history: type, name, version.
 
 	// Time.
 	"advance": func(_ *pipeline, t *testing.T, args []string) string { time.Sleep(duration(t, args[0])); return "" },
