@@ -35,7 +35,7 @@ type clusterName struct {
 	// relabeled receives a token when the labels change, so that controllers apply their filters again. Capacity 1, as
 	// changed. Never closed.
 	relabeled chan struct{}
-	// end ends the incarnation once wanted no longer describes it; nil when there is no incarnation.
+	// end ends the incarnation when wanted does not fit any more; nil when there is no incarnation.
 	end context.CancelCauseFunc
 	// serving is the announcement that the incarnation was made for; nil when there is no incarnation.
 	serving *Announcement
@@ -104,8 +104,8 @@ func (n *clusterName) announceLocked(a *Announcement) {
 	}
 }
 
-// run serves one announcement after the other until the name is free or ctx is done. When work is done, reconciles in
-// flight are cancelled.
+// run serves one announcement after the other until the name is free or ctx is done. The end of the context work
+// cancels the reconciles in flight.
 func (n *clusterName) run(ctx, work context.Context) {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", n.name))
 	for ctx.Err() == nil {
@@ -127,8 +127,8 @@ func (n *clusterName) run(ctx, work context.Context) {
 	}
 }
 
-// next returns the announcement to serve, or nil when the cluster has left. The name is free when the cluster has left
-// and is Gone, or never had a state. next then deletes the name from the fleet.
+// next returns the announcement to serve, or nil if the cluster has left. If the cluster has left and nothing of it
+// remains, next deletes the name from the fleet and reports that it is free.
 func (n *clusterName) next() (a *Announcement, free bool) {
 	n.fleet.mu.Lock()
 	defer n.fleet.mu.Unlock()
@@ -138,7 +138,7 @@ func (n *clusterName) next() (a *Announcement, free bool) {
 	return n.wanted, free
 }
 
-// beginServing returns the context of an incarnation. It ends when a no longer describes the wanted cluster.
+// beginServing returns life, the context of an incarnation made for a. It ends when a newer announcement does not fit.
 func (n *clusterName) beginServing(ctx context.Context, a *Announcement) (context.Context, context.CancelCauseFunc) {
 	life, end := context.WithCancelCause(ctx)
 	n.fleet.mu.Lock()
@@ -152,8 +152,8 @@ func (n *clusterName) beginServing(ctx context.Context, a *Announcement) (contex
 	return life, end
 }
 
-// serve runs one incarnation and returns when it has gone. The incarnation ends when a no longer describes the wanted
-// cluster, when its tenure ends, or when ctx is done.
+// serve runs one incarnation, made for a, and returns when it has gone. The incarnation ends when a newer announcement
+// does not fit, when its tenure ends, or when ctx is done.
 func (n *clusterName) serve(ctx, work context.Context, a *Announcement) {
 	life, end := n.beginServing(ctx, a)
 	defer end(nil)

@@ -174,7 +174,7 @@ func (c *Controller) admit(inc *incarnation) {
 		}
 		c.mu.Unlock()
 	}
-	if !c.spec.selects(inc) { // A relabel in between found nothing to dismiss.
+	if !c.spec.selects(inc) { // The labels may have changed in between, when relabel had nothing to dismiss yet.
 		c.dismiss(inc)
 	}
 }
@@ -188,7 +188,7 @@ func (c *Controller) engage(inc *incarnation) {
 	}
 	cc.open()
 	c.mu.Lock()
-	attach := c.attach // Read after open: a Run that starts in between attaches what is open.
+	attach := c.attach // Read after open. If Run begins in between, it attaches cc, because cc is open.
 	c.mu.Unlock()
 	if attach != nil {
 		attach(cc)

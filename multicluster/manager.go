@@ -37,7 +37,7 @@ type Manager struct {
 	dropped      atomic.Uint64
 
 	mu sync.Mutex
-	// names are the names in the fleet. Invariant: while the fleet runs, each has a goroutine.
+	// names has the records of the names in the fleet. Invariant: while the fleet runs, each has a goroutine.
 	names       map[string]*clusterName
 	announcers  []*announcer
 	controllers []*Controller
@@ -229,7 +229,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// beginRun sets the function that starts names. It reports false on a second run.
+// beginRun stores start. It returns false if the fleet has run already.
 func (m *Manager) beginRun(start func(*clusterName)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

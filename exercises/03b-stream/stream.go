@@ -1,8 +1,8 @@
 // Package stream is task 03b: a program that never gets ready.
 //
-// Start fetches all objects when a program starts. It asks for them as a stream, in which the server first sends every
-// object and then a mark: those were all. A server that cannot do this rejects the request, and Start asks for a list
-// instead.
+// Start fetches all objects when a program starts. It asks for them as a stream, in which the server sends every object
+// and then a mark, which means that these were all. A server that cannot do this rejects the request, and Start asks
+// for a list instead.
 //
 // One day an API server of a cluster accepts the request, sends the objects, and never sends the mark. After a while it
 // closes the stream. A controller in kube-controller-manager watches the objects of this server, among many others. It

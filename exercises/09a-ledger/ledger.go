@@ -10,8 +10,8 @@
 //   - Get and List read from the cache, overlaid with the recorded writes. A write counts only if it is newer than what
 //     the cache has.
 //   - List returns the objects with the label, sorted by name. A recorded write may have changed the label.
-//   - Cache.Version is the progress of the cache: it has every change up to this version, of whatever object. A write
-//     up to this version is removed from the record, so that the record does not grow.
+//   - Cache.Version is the progress of the cache: it has every change of every object up to this version. A write up to
+//     this version is removed from the record, so that the record does not grow.
 //   - Two goroutines may write the same object, so two answers may be recorded in the wrong order. The newer version
 //     counts.
 //

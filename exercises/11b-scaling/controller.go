@@ -8,7 +8,7 @@
 //
 // Sync is a small version of one pass of that controller. It distinguishes two situations. If the user has changed the
 // size of the Deployment, it spreads the change over the ReplicaSets. Otherwise it takes a step of the rollout. Run the
-// tests, read the code, and find out which of the two it takes the situation for, and why that never changes. File
+// tests, read the code, and find out which of the two situations Sync sees here, and why that never changes. File
 // cluster.go is given.
 package scaling
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// unusedLeaseAge is how long a lease stays that no live session holds. Its replica has ended for good, or its cluster
-// has left the fleet.
+// unusedLeaseAge is how long a lease is kept when no live session holds it any more, because its replica has ended for
+// good or its cluster has left the fleet.
 const unusedLeaseAge = time.Hour
 
 // expireSessions finds the sessions that have expired, until ctx is done.

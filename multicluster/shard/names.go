@@ -43,7 +43,7 @@ type key struct {
 	name string
 }
 
-// keyOf returns the key of a lease. In that of a replica the name may be empty.
+// keyOf returns the key of a lease. For the lease of a replica, its name is empty.
 func keyOf(l *coordinationv1.Lease) key {
 	return key{kind(l.Labels[KindLabel]), l.Annotations[NameAnnotation]}
 }
