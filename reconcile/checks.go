@@ -17,16 +17,15 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// checks guard the loop: each looks at a key before or after a reconcile. What a check knows about one key is in the
-// key's entry; here is what it knows about all of them.
+// checks holds the state of the checks that concerns all keys. What a check knows about one key is in the key's entry.
 type checks[K comparable] struct {
 	deadlines *deadline.Watch
 	forbidden forbidden.Permissions[K]
 	hotloop   *hotloop.Detector[K]
 }
 
-// checkBefore begins the run of a key that a worker has taken. It returns nil if the key must not run now. Then the key
-// has been put off, or Options.Admit has refused it.
+// checkBefore begins the run of a key that a worker has taken. It returns nil if the key must not run now, because a
+// check has delayed it or Options.Admit has refused it.
 func (c *engine[K]) checkBefore(work context.Context, item *workqueue.Item[K]) *run[K] {
 	if admit := c.options.Admit; admit != nil && !admit(item.Key) {
 		return nil
@@ -93,7 +92,8 @@ func (c *engine[K]) checkAfter(r *run[K], how outcome, result Result, err error)
 	return denied
 }
 
-// updateEntry records what a reconcile shows about its key. An outcome of stale or cancelled shows nothing about it.
+// updateEntry records what a reconcile shows about its key. A reconcile that was stale or cancelled shows nothing about
+// its key.
 func (c *engine[K]) updateEntry(r *run[K], how outcome, err error,
 	known *contradiction.State,
 ) (denied forbidden.Denial) {
@@ -143,13 +143,14 @@ func (c *engine[K]) retryForbidden(keys []K) {
 	}
 }
 
-// finish ends a reconcile. Its key may be given back to the queue afterwards.
+// finish ends a reconcile. The worker calls Done for the key after this, never before.
 func (c *engine[K]) finish(r *run[K]) {
 	c.stats.Syncs.Add(1)
 	c.endRun(r.entry)
 }
 
-// endRun ends the run of an entry. If the key was forgotten during the run, it forgets what the run left behind.
+// endRun ends the run of a key. If the key was forgotten during the run, endRun forgets it again, because the run may
+// have recorded something since.
 func (c *engine[K]) endRun(e *entry[K]) {
 	c.mu.Lock()
 	key, forgotten := e.key, e.forgotten

@@ -27,7 +27,7 @@ import (
 // engine is the loop of a [Controller]: the queue, the sources that fill it, and the workers that empty it.
 type engine[K comparable] struct {
 	name string
-	// invalid is what is wrong with the arguments of New. Run returns it.
+	// invalid describes what is wrong with the arguments of New, or is nil. Run returns it.
 	invalid    error
 	reconciler Reconciler[K]
 	options    Options[K]
@@ -78,7 +78,7 @@ func newEngine[K comparable](name string, r Reconciler[K], o Options[K]) *engine
 
 func (c *engine[K]) Name() string { return c.name }
 
-// Add queues a key that an event or a user adds. The loop itself does not use it for retries.
+// Add queues a key for a source or a user. The loop does not use it for retries, which debouncing must not delay.
 func (c *engine[K]) Add(key K, o workqueue.AddOptions) {
 	c.stats.Adds.Add(1)
 	if c.keys.limits.Quiet > 0 && o.After <= 0 && !o.RateLimited {
@@ -137,7 +137,7 @@ func (c *engine[K]) Warmup(ctx context.Context) error {
 	return c.feeds.Warmup(klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name)))
 }
 
-// drain waits until idle is closed, which may be a little after work is cancelled.
+// drain waits until idle is closed. It gives up abandonAfter after work is cancelled.
 func (c *engine[K]) drain(work context.Context, idle <-chan struct{}) error {
 	select {
 	case <-idle:

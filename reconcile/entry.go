@@ -12,7 +12,8 @@ import (
 // entry is everything that the controller knows about one key. A key about which it knows nothing has no entry.
 //
 // Invariant: while a worker has the key, only that worker changes the entry, and does so under the controller's lock.
-// So the worker may read the entry without the lock. The exceptions are forgotten and debounce.
+// So the worker may read the entry without the lock. The exceptions are forgotten and debounce, which others change
+// too.
 type entry[K comparable] struct {
 	key K
 
@@ -20,12 +21,12 @@ type entry[K comparable] struct {
 	place int
 	// run is the reconcile that is running; zero if no worker has the key.
 	run deadline.Run
-	// forgotten reports whether the key was forgotten during its run. Then it is forgotten once more when the run ends.
+	// forgotten reports whether the key was forgotten during its run. If so, endRun forgets it when the run ends.
 	forgotten bool
 
-	// failing is when the key failed first since it last succeeded; zero if it is not being retried.
+	// failing is when the key first failed since its last success; zero if the key is not being retried.
 	failing time.Time
-	// failure describes the last reconcile if it failed; otherwise it is nil. It stays when the key is given up.
+	// failure describes the last reconcile if it failed; otherwise it is nil. A key that is given up keeps its failure.
 	failure *Failing
 	// permission is the permission that the key lacks, or empty. Invariant: checks.forbidden has the key under this
 	// permission and no other.
@@ -114,24 +115,26 @@ func (t *table[K]) end(e *entry[K]) {
 	t.drop(e)
 }
 
-// drop drops an entry that is idle. It leaves entries with a debounce to sweep: they become idle when time passes.
+// drop drops an entry if it is idle. It leaves entries with a debounce to sweep, because they become idle only after
+// some time.
 func (t *table[K]) drop(e *entry[K]) {
 	if e.debounce == nil && e.idle(&t.limits, time.Time{}) {
 		delete(t.entries, e.key)
-		*e = entry[K]{} // so that it keeps nothing alive that the key refers to
+		*e = entry[K]{} // so that the spare entry keeps nothing alive that the key refers to
 		t.spare = e
 	}
 }
 
-// sweep drops the entries that are idle. Because sweepAt doubles, its cost for each new entry is constant.
+// sweep drops the entries that are idle. Because sweepAt is at least twice the number of entries that are left, the
+// amortised cost of an insertion is constant.
 func (t *table[K]) sweep() {
 	now := time.Now()
 	maps.DeleteFunc(t.entries, func(_ K, e *entry[K]) bool { return e.idle(&t.limits, now) })
 	t.sweepAt = max(minSweep, 2*len(t.entries))
 }
 
-// fail records the failure of the last run; nil if it succeeded. The number of failures is bounded, because a
-// controller may give up keys for years.
+// fail records the failure of the last run; failure is nil if the run succeeded. The number of failures is bounded,
+// because a controller may give up keys for years.
 func (t *table[K]) fail(e *entry[K], failure *Failing) {
 	switch {
 	case failure == nil && e.failure != nil:

@@ -13,7 +13,7 @@ import (
 // ErrStopped is returned by methods of a controller that has been run already.
 var ErrStopped = errors.New("the controller was already run, and can run only once")
 
-// errTimeout is the cause of a reconcile's context that Options.Timeout ended.
+// errTimeout is the cause with which Options.Timeout ends the context of a reconcile.
 var errTimeout = fmt.Errorf("the reconcile timed out: %w", context.DeadlineExceeded)
 
 // StuckError reports reconciles that did not return although their context was cancelled. Their goroutines are still

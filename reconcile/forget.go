@@ -27,7 +27,8 @@ func (c *engine[K]) ForgetFunc(match func(key K) bool) {
 			c.Forget(key)
 		}
 	}
-	// The delays come last: a run that ends in between, and sets one, has been marked as forgotten above.
+	// Cancel the delays last, to catch the delay of a run that ended before its key could be marked as forgotten. A run
+	// that is still in flight is marked, so endRun cancels its delay.
 	c.queue.CancelDelays(slices.DeleteFunc(c.queue.Delayed(), func(key K) bool { return !match(key) })...)
 }
 

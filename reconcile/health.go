@@ -37,7 +37,7 @@ func (c *engine[K]) panicking() error {
 	return nil
 }
 
-// keyProblems returns the problems of keys, in words for people. Elements may be nil.
+// keyProblems returns an error for each kind of problem that keys have. Elements may be nil.
 func (c *engine[K]) keyProblems() (problems []error) {
 	c.mu.Lock()
 	running, failing, contradicted := c.keys.began(), map[K]time.Time{}, map[K]*contradiction.State{}
@@ -67,7 +67,7 @@ func (c *engine[K]) checkDeadlines(ctx context.Context, now time.Time) {
 	for _, e := range c.keys.running {
 		slow, hung := c.checks.deadlines.Pass(&e.run, now)
 		if slow {
-			c.queue.Release(e.key) // Safe under mu, which endRun needs before Done: the queue calls no callback.
+			c.queue.Release(e.key) // The run cannot end while mu is held. Release calls no user code.
 		}
 		if hung {
 			hanging[e.key] = now.Sub(e.run.Began)

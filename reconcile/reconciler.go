@@ -10,7 +10,7 @@ import (
 )
 
 // Request names the object to reconcile. It does not contain what happened to the object: a reconciler compares the
-// current state with the desired one. [Causes] returns why it was called.
+// current state with the desired state. [Causes] returns the reasons for the call.
 type Request struct {
 	types.NamespacedName
 }
@@ -22,7 +22,7 @@ func RequestFor(obj metav1.Object) Request {
 
 // Result decides when a key runs again after a reconcile without an error.
 type Result struct {
-	// RequeueAfter runs the key again after this time, unless an event runs it earlier. Zero or less means no further
+	// RequeueAfter runs the key again after this time, unless an event queues it earlier. Zero or less means no further
 	// run.
 	RequeueAfter time.Duration
 	// Requeue, without RequeueAfter, runs the key again with backoff. It counts in Options.MaxRetries as errors do.
@@ -32,7 +32,7 @@ type Result struct {
 }
 
 // Reconciler brings the actual state one step closer to what the object named by key asks for. It must be idempotent:
-// it may be called again for the same key at any time, and after a crash it begins anew.
+// it may be called again for the same key at any time, and after a crash it starts from the beginning.
 //
 // What the controller does with the result and the error:
 //

@@ -24,9 +24,9 @@ type run[K comparable] struct {
 	item            workqueue.Item[K]
 	number          uint64
 	began           trace.Place // where the trace has the beginning
-	// contradicted is the last answer of the server that contradicted a cache during the reconcile.
+	// contradicted is the last contradiction between the server and a cache during the reconcile, or nil.
 	contradicted atomic.Pointer[writes.ContradictionError]
-	// logger is made at its first use: most reconciles log nothing.
+	// logger is made at its first use, because most reconciles log nothing.
 	once   sync.Once
 	logger any
 }
@@ -79,7 +79,7 @@ func (r *run[K]) Value(key any) any {
 func (r *run[K]) id() string                { return r.controller.name + "-" + strconv.FormatUint(r.number, 10) }
 func (r *run[K]) causes() []workqueue.Cause { return r.item.Causes }
 
-// owner is the owner of all writes by the reconciles of one key, for package client.
+// owner identifies a key of a controller as the owner of its writes, for package client.
 type owner[K comparable] struct {
 	controller string
 	key        K

@@ -14,20 +14,20 @@ import (
 // Source adds keys to a controller. Package source has implementations.
 type Source[K comparable] interface {
 	// Run adds keys to out until ctx is done. It calls synced once, after it has added the keys of everything that was
-	// there at the start. Before it returns it removes what it has registered elsewhere. A source that has no more keys
-	// may return nil early. An error stops the controller.
+	// there at the start. Before it returns, it removes its registrations, such as handlers of an informer. A source
+	// that has no more keys may return nil early. An error stops the controller.
 	Run(ctx context.Context, out *Sink[K], synced func()) error
 	// Health returns nil, or the reason why the source is not synced, in words for people.
 	Health() error
 	// String names the source in logs and causes, for example "pods".
 	String() string
-	// Repeats reports whether a second Run adds all keys again, as the source of a cache does. Such a source also runs
-	// before the controller does ([Controller.Warmup]), and the keys that it adds then may be dropped.
+	// Repeats reports whether a second Run adds all keys again, as a source that reads a cache does. Such a source also
+	// runs before the controller does ([Controller.Warmup]), and the keys that it adds then may be dropped.
 	Repeats() bool
 }
 
-// Enqueuer adds keys to a controller's queue, with the event that is being handled as their cause. It is valid during
-// the call that it was passed to.
+// Enqueuer adds keys to a controller's queue. Their cause is the event that is being handled. An Enqueuer is valid only
+// during the call that it was passed to.
 type Enqueuer[K comparable] interface {
 	// Add queues key at once.
 	Add(key K)
@@ -35,15 +35,16 @@ type Enqueuer[K comparable] interface {
 	AddAfter(key K, d time.Duration)
 	// AddRateLimited queues key after the backoff of its failures.
 	AddRateLimited(key K)
-	// AddWith queues key with any options. If o has no cause, the cause is the event. If o has no priority, it is that
-	// of the Enqueuer (see [Sink.LowPriority]), as with the other methods.
+	// AddWith queues key with any options. If o has no cause, the cause is the event. If o has no priority, the
+	// priority is that of the Enqueuer (see [Sink.LowPriority]), as with the other methods.
 	AddWith(key K, o workqueue.AddOptions)
 }
 
 // Sink is the part of a controller that a [Source] uses.
 type Sink[K comparable] struct {
 	controller string
-	// enqueuer is the method Enqueuer of a feed.Intake. As a function it hides the type; see [controller].
+	// enqueuer is the method Enqueuer of a feed.Intake. It is a function value, which hides the type feed.Intake; see
+	// [controller].
 	enqueuer func(cause workqueue.Cause, changed bool) Enqueuer[K]
 }
 
@@ -53,8 +54,8 @@ func (s *Sink[K]) String() string { return s.controller }
 // For returns an [Enqueuer] whose keys carry cause.
 func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, true) }
 
-// LowPriority is For with workqueue.LowPriority. Use it for objects that have not changed, as those of the initial list
-// and of a resync, so that keys of changed objects are reconciled first.
+// LowPriority is For with workqueue.LowPriority. Use it for objects that have not changed, such as those of the initial
+// list or a resync, so that keys of changed objects are reconciled first.
 func (s *Sink[K]) LowPriority(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, false) }
 
 func (c *engine[K]) Watch(s Source[K]) error {

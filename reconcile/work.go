@@ -10,8 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Loop is the part of a controller that does not depend on the type of its keys: what it has done and what is left to
-// do. [Controller] implements it.
+// Loop is the part of a controller that does not depend on the type of its keys. It returns what the controller has
+// done and what it still has to do. [Controller] implements it.
 type Loop interface {
 	Name() string
 	Stats() Stats
@@ -22,12 +22,13 @@ type Loop interface {
 type Work struct {
 	// Started reports whether the workers have begun: every source has delivered its initial keys.
 	Started bool
-	// Ready is the number of keys that could be reconciled now, InFlight of those that are being reconciled.
+	// Ready is the number of keys that could be reconciled now, and InFlight the number of keys that are being
+	// reconciled.
 	Ready, InFlight int
-	// Delayed has the keys that wait for their time, the earliest first.
+	// Delayed has the delayed keys, the earliest first.
 	Delayed []Delayed
-	// Failing has the keys whose last reconcile failed, in no order. Keys that were given up are among them. A key
-	// leaves when it is reconciled without an error.
+	// Failing has the keys whose last reconcile failed, in no order. It includes keys that were given up. A key is
+	// removed when it is reconciled without an error.
 	Failing []Failing
 }
 
@@ -40,12 +41,13 @@ const (
 	whyRequeue = "RequeueAfter" // The [Result] asked for another run.
 )
 
-// Delayed is a key that waits for its time. A key that waits for two reasons is listed twice.
+// Delayed is a pending delay of a key. A key can have two, a requeue delay and one that AddAfter set.
 type Delayed struct {
 	Key string
 	In  time.Duration
-	// Why is WhyRetry, WhyStale, WhyDeferred, or the event of the last cause. That is "RequeueAfter" if the reconciler
-	// asked for the delay, "EnqueueAfter" if that method did, otherwise an event of a source, or "".
+	// Why is WhyRetry, WhyStale, WhyDeferred, or the event of the last cause. That event is "RequeueAfter" if the
+	// reconciler asked for the delay, "EnqueueAfter" if Controller.EnqueueAfter set it, and otherwise an event of a
+	// source or "".
 	Why     string
 	Attempt int
 }
@@ -63,7 +65,8 @@ type Failing struct {
 }
 
 func (c *engine[K]) Work() Work {
-	w := Work{Started: c.feeds.Synced()} // Read first: if it is true, the queue below has the keys of every source.
+	// Read Started first: if it is true, the queue already has the initial keys of every source.
+	w := Work{Started: c.feeds.Synced()}
 	c.mu.Lock()
 	w.InFlight = len(c.keys.running)
 	for _, e := range c.keys.entries {
@@ -81,8 +84,8 @@ func (c *engine[K]) Work() Work {
 	return w
 }
 
-// why returns the reason of a delay. The causes alone do not show it: they belong to all delays of the key, and the
-// queue drops some if there are many.
+// why returns the reason of a delay. The causes alone do not show the reason: they belong to all delays of the key, and
+// the queue drops some causes if there are many.
 func (c *engine[K]) why(d workqueue.KeyView[K]) string {
 	if d.Requeue && c.deferred(d.Key) {
 		return WhyDeferred
@@ -94,7 +97,7 @@ func (c *engine[K]) why(d workqueue.KeyView[K]) string {
 			break
 		}
 	}
-	if d.Requeue && d.Attempt > 0 && last != WhyStale { // A success forgets the attempts.
+	if d.Requeue && d.Attempt > 0 && last != WhyStale { // After a success, Attempt would be 0.
 		return WhyRetry
 	}
 	return last

@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/writes"
 )
 
-// runWorker reconciles one key after another until intake is done. Keys that are ready then stay in the queue.
+// runWorker reconciles one key after another until intake is done. Keys that are still ready then stay in the queue.
 func (c *engine[K]) runWorker(intake, work context.Context) {
 	item, err := c.queue.Get(intake)
 	defer func() {
@@ -26,16 +26,17 @@ func (c *engine[K]) runWorker(intake, work context.Context) {
 		c.processNextWorkItem(work, &item)
 		done := item.Key
 		item = workqueue.Item[K]{} // A worker that waits must keep nothing alive that its last key refers to.
-		// Next is Done of the last key and Get of the next one, under one lock.
+		// Next calls Done for the last key and Get for the next one, under one lock.
 		item, err = c.queue.Next(intake, done)
 	}
 }
 
-// processNextWorkItem reconciles a key that a worker has taken from the queue, and decides what becomes of it. The
-// worker calls Done afterwards, whatever the outcome; until then an add of the key only marks it. RateLimited adds the
-// key after its backoff. Requeue makes After a delay that an event cancels by running the key earlier.
+// processNextWorkItem reconciles a key that a worker has taken from the queue, and decides what happens to it. The
+// worker calls Done afterwards, whatever the outcome; until then, an add of the key only marks it as dirty. In
+// AddOptions, RateLimited adds the key after its backoff, and Requeue makes After a delay that is cancelled if an event
+// queues the key earlier.
 func (c *engine[K]) processNextWorkItem(work context.Context, item *workqueue.Item[K]) {
-	// The checks before the reconcile begin the run, or put off a key that has run too recently.
+	// The checks before the reconcile begin the run, or delay a key that must not run yet.
 	r := c.checkBefore(work, item)
 	if r == nil {
 		return
@@ -43,7 +44,8 @@ func (c *engine[K]) processNextWorkItem(work context.Context, item *workqueue.It
 	defer c.finish(r)
 	result, err := c.syncHandler(r)
 	how := c.outcomeOf(r, result, err)
-	// The checks after it record failures, missing permissions and wrong caches, for Health and for later runs.
+	// The checks after the reconcile record failures, missing permissions and wrong caches, for Health and for later
+	// runs.
 	denied := c.checkAfter(r, how, result, err)
 
 	c.outcomes[how].Add(1)
@@ -74,7 +76,7 @@ func (c *engine[K]) processNextWorkItem(work context.Context, item *workqueue.It
 	case retry:
 		c.logRetry(r, result, err, denied)
 		c.queue.AddWith(key, workqueue.AddOptions{RateLimited: true, Priority: priority, Cause: c.cause(WhyRetry)})
-		if denied.Probe { // One key finds out soon that a permission was granted, however long its backoff is.
+		if denied.Probe { // The probe tries again soon, whatever its backoff is, to see whether it may now.
 			c.queue.AddWith(key, workqueue.AddOptions{
 				After: forbidden.ProbeEvery, Requeue: true, Earliest: true, Priority: priority,
 				Cause: c.cause(WhyRetry),
@@ -89,7 +91,7 @@ func (c *engine[K]) processNextWorkItem(work context.Context, item *workqueue.It
 }
 
 // syncHandler calls the reconciler with a context that carries a logger, the causes and the timeout. A panic becomes a
-// [PanicError]. Nothing else in this package recovers.
+// [PanicError]. No other function of this package recovers from panics.
 func (c *engine[K]) syncHandler(r *run[K]) (result Result, err error) {
 	key, ctx := r.item.Key, context.Context(r)
 	if c.options.Timeout > 0 {
@@ -167,7 +169,7 @@ func (o outcome) String() string {
 	return [...]string{"done", "done", "done", "given up", "stale", "retry", "given up", "cancelled"}[o]
 }
 
-// staleDelay returns how long a key waits for the cache, if no event runs it earlier.
+// staleDelay returns how long a key waits for the cache, unless an event queues it earlier.
 func staleDelay(err error) time.Duration {
 	if behind := (*writes.StaleError)(nil); errors.As(err, &behind) {
 		return max(staleRetry, behind.RetryAfter)

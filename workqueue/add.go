@@ -9,12 +9,12 @@ func (q *Queue[K]) AddWithCause(key K, c Cause) { q.AddWith(key, AddOptions{Caus
 // several times, the delay that expires first counts. If d is zero or less, AddAfter is [Queue.Add].
 func (q *Queue[K]) AddAfter(key K, d time.Duration) { q.submit(key, &add[K]{after: d}) }
 
-// AddRateLimited counts a failure of the key and adds the key after the delay that the rate limiter returns. The loop
-// uses it for its own retries: an earlier run of the key cancels the delay.
+// AddRateLimited counts a failure of the key and adds the key after the delay that the rate limiter returns. It is for
+// retries: if the key is queued before the delay expires, the delay is cancelled.
 func (q *Queue[K]) AddRateLimited(key K) { q.AddWith(key, AddOptions{RateLimited: true}) }
 
-// RequeueAfter adds the key after d has passed. The loop uses it for its own periodic runs: an earlier run of the key
-// cancels the delay, and a later call replaces it. If d is zero or less, RequeueAfter is [Queue.Add].
+// RequeueAfter adds the key after d has passed. It is for periodic runs: if the key is queued before the delay expires,
+// the delay is cancelled. A later call replaces the delay. If d is zero or less, RequeueAfter is [Queue.Add].
 func (q *Queue[K]) RequeueAfter(key K, d time.Duration) {
 	q.submit(key, &add[K]{after: d, kind: requeueDelay})
 }
@@ -49,12 +49,12 @@ type add[K comparable] struct {
 	// after is the delay, and kind the kind of the delay.
 	after time.Duration
 	kind  delayKind
-	// earliest: keep a requeue delay that expires earlier.
+	// earliest keeps a pending requeue delay if it expires before this one.
 	earliest bool
-	// failed: processing the key failed, so this is a retry.
+	// failed reports whether processing the key failed, so that this add is a retry.
 	failed bool
-	// described: there is a priority, a group or a cause to record. caused: there is a cause. Both spare plain adds a
-	// comparison with the zero Cause.
+	// described reports whether there is a priority, a group or a cause to record, and caused whether there is a cause.
+	// They are flags so that a plain add need not compare its cause with the zero Cause.
 	described, caused bool
 	priority          int
 	cause             Cause

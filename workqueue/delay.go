@@ -14,15 +14,16 @@ type delayKind uint32
 const (
 	// scheduledAdd was set by AddAfter. It stays until it expires, or until CancelDelays, ShutDown or Drain drops it.
 	scheduledAdd delayKind = iota
-	// requeueDelay was set by the loop that works on the key: its retry or periodic run. Any run that comes earlier
-	// cancels it.
+	// requeueDelay was set by AddRateLimited or RequeueAfter, for a retry or a periodic run. It is cancelled when the
+	// key becomes dirty before it expires.
 	requeueDelay
 	delayKinds
 )
 
 // delays holds the pending delays of a queue and the one timer that expires them.
 type delays struct {
-	// heap holds the delays, earliest first. Their targets are the id of the key's entry, times two, plus the kind.
+	// heap holds the delays, earliest first. The target of a delay is the id of the key's entry times two, plus the
+	// kind.
 	//
 	// Invariant: entry.delays[kind] is the place of the entry's delay in the heap.
 	heap delayheap.Heap
@@ -61,8 +62,8 @@ func (q *Queue[K]) placeDelay(target uint32, place int32) {
 }
 
 // delayLocked sets a delay. If a key has several scheduled adds, the earliest wins, because each of them asks for a run
-// no later than its deadline. If it has several requeue delays, the last one wins, because it is what the loop wants
-// now, unless add.earliest is set. A dirty key needs no requeue delay.
+// no later than its deadline. If it has several requeue delays, the last one wins, because it is the controller's
+// latest decision, unless add.earliest is set. A dirty key needs no requeue delay.
 func (q *Queue[K]) delayLocked(e handle[K], a *add[K]) {
 	now := q.now()
 	deadline := now + min(a.after, never-1-now)

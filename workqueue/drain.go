@@ -7,7 +7,7 @@ import (
 
 // shutdown is the state of a queue's shutdown.
 type shutdown struct {
-	// begun: the queue ignores adds.
+	// begun reports whether ShutDown or Drain was called. From then on the queue ignores adds.
 	begun bool
 	// drained is closed to release the Drains that wait: when no key is ready or processing, or by ShutDown. It is nil
 	// if no Drain waits.

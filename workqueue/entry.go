@@ -47,8 +47,8 @@ func (e *entry[K]) wanted() bool {
 // idle reports whether the entry holds nothing but its key.
 func (e *entry[K]) idle() bool { return !e.processing() && !e.wanted() }
 
-// handle is an entry together with its id, by which lists refer to it. Lists of ids take half the memory of pointers,
-// and the garbage collector does not scan them.
+// handle is an entry together with its id. Lists refer to entries by id rather than by pointer: ids take half the
+// memory, and the garbage collector does not scan them.
 type handle[K comparable] struct {
 	*entry[K]
 	id uint32

@@ -14,9 +14,9 @@ const LowPriority = -6000
 // lanes holds the ready keys of a queue without an Order: first in, first out, but keys of negative priority wait in a
 // second lane, low.
 //
-// With strict priorities, the low lane would starve while other keys keep all workers busy. With ageing, a thousand
-// keys that have waited for long would come before a new one. So the low lane gets every tenth turn: it always moves,
-// and hardly delays the others.
+// With strict priorities, the low lane would starve while other keys keep all workers busy. With ageing, a thousand low
+// keys that have waited long would all go before a new normal key. So the low lane gets every tenth turn: it always
+// advances, and hardly delays the normal lane.
 type lanes[K comparable] struct {
 	// normal holds the ids of entries.
 	normal ring.Ring[uint32]
@@ -25,12 +25,13 @@ type lanes[K comparable] struct {
 	// Invariant: the Place of a run in low is its place there.
 	low   ring.Ring[*run[K]]
 	inLow int
-	// passed is how many keys of the normal lane were handed out since the last turn of low, while low had a run.
+	// passed counts the keys handed out from the normal lane since the last turn of the low lane. It counts only while
+	// the low lane has a run.
 	passed int
 }
 
-// lowTurn is how many keys of the normal lane may pass a key of the low lane.
-const lowTurn = 9
+// maxPassed is how many keys of the normal lane are handed out before the low lane gets a turn.
+const maxPassed = 9
 
 func (l *lanes[K]) len() int { return l.normal.Len() + l.inLow }
 
@@ -59,7 +60,7 @@ func (l *lanes[K]) pop() uint32 {
 	if l.inLow == 0 {
 		return l.normal.Pop()
 	}
-	if l.normal.Len() > 0 && l.passed < lowTurn {
+	if l.normal.Len() > 0 && l.passed < maxPassed {
 		l.passed++
 		return l.normal.Pop()
 	}

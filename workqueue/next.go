@@ -2,8 +2,8 @@ package workqueue
 
 import "context"
 
-// Next is Done of a key and then Get. While keys are ready it takes the lock once, so a worker that uses it contends
-// for the lock with the others half as often.
+// Next calls Done for a key, and then Get. If a key is ready, it takes the lock once instead of twice, which halves the
+// contention between workers.
 func (q *Queue[K]) Next(ctx context.Context, done K) (item Item[K], err error) {
 	q.mu.Lock()
 	worked := q.doneLocked(done)

@@ -23,8 +23,8 @@ type Options[K comparable] struct {
 	// [Item.Queued]. Metrics and an Order imply it. Without it, Item.Queued is always zero.
 	QueueingTime bool
 	// Order decides which ready key is handed out next. Nil means first in, first out, with a second lane for keys of
-	// negative priority: one of them is handed out when no other key is ready, or nine others were. It must not be
-	// shared with another queue.
+	// negative priority: one of them is handed out when no other key is ready, and otherwise after every nine other
+	// keys. It must not be shared with another queue.
 	Order *Order[K]
 	// MaxCauses is the maximum number of causes kept for one key. Zero means 8; negative means none are kept.
 	MaxCauses int
@@ -42,9 +42,9 @@ type AddOptions struct {
 	// Earliest keeps an earlier requeue delay, which this one would otherwise replace. So the earliest of several
 	// delays counts.
 	Earliest bool
-	// Priority is the key's priority; higher runs first, if the queue's order knows priorities. Without an Order it
-	// counts only whether it is negative. Nil means 0. A key that is added several times before it runs has the highest
-	// of its priorities.
+	// Priority is the key's priority; higher runs first, if the queue's order knows priorities. Without an Order, only
+	// its sign matters. Nil means 0. A key that is added several times before it runs has the highest of its
+	// priorities.
 	Priority *int
 	// Cause is why the key is added. The zero Cause is not recorded.
 	Cause Cause

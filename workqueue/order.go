@@ -7,9 +7,9 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
-// Order decides which ready key is handed out next. [NewPriorityOrder] and [NewFairOrder] return one. There are no
-// others, because a queue uses its order with the lock held, where it must not call a user's code. A queue without an
-// Order is first in, first out, with a second lane for keys of negative priority; see lanes.go.
+// Order decides which ready key is handed out next. [NewPriorityOrder] and [NewFairOrder] return one. A user cannot
+// write another one: a queue calls its Order with the lock held, where it must not run a user's code. A queue without
+// an Order is first in, first out, with a second lane for keys of negative priority; see lanes.go.
 type Order[K comparable] struct{ ready order.Order[K] }
 
 // PriorityOptions configures a [NewPriorityOrder].
@@ -51,8 +51,8 @@ func NewFairOrder[K comparable](o FairOptions[K]) *Order[K] {
 	return &Order[K]{order.NewFair(o.Group, within, order.Limits{PerGroup: o.GroupLimit, All: o.Limit})}
 }
 
-// Release frees the slot that a key being processed takes of FairOptions.Limit, so that another key may be processed
-// beside it. Use it for work that takes long because it waits for something. The key still counts for
+// Release frees the slot of FairOptions.Limit that a key in processing takes, so that another key can be processed in
+// the meantime. Use it for work that takes long because it waits for something. The key still counts for
 // FairOptions.GroupLimit. Release of a key that is not being processed, or in a queue without limits, does nothing.
 func (q *Queue[K]) Release(key K) {
 	if q.ready.limits == nil {

@@ -10,7 +10,7 @@ type processing[K comparable] []work[K]
 // work is a run that a worker has.
 type work[K comparable] struct {
 	entry handle[K]
-	// run describes this run; entry.run would be the one after it. The worker may read its causes until Done.
+	// run describes this run, and entry.run the next one. The worker may read the causes in run until Done.
 	run *run[K]
 	// began is when the key was handed out; zero if the queue does not measure time.
 	began time.Duration
@@ -21,7 +21,7 @@ func (p *processing[K]) insert(w work[K]) {
 	*p = append(*p, w)
 }
 
-// remove takes out the element at a place, which the last element then takes.
+// remove takes out the element at a place, and moves the last element into that place.
 func (p *processing[K]) remove(place int32) work[K] {
 	all := *p
 	w, last := all[place], len(all)-1

@@ -39,8 +39,9 @@ type Queue[K comparable] struct {
 	// Invariant: a key is in ready exactly once if it is dirty and not processing, and not at all otherwise.
 	ready ready[K]
 
-	// entries has the entry of each key that is in one of the sets or has a delay. The set of dirty keys is a flag of
-	// the entry: a key is dirty if it was added and no run has begun since, so it must be processed.
+	// entries has the entry of each key that is in one of the sets or has a delay. The dirty keys are not in a
+	// container of their own: a key is dirty if its entry has the flag dirty, which means that the key was added and no
+	// run of it has begun since.
 	entries table[K]
 
 	// processing holds the keys that workers have. A key that is added meanwhile is dirty and processing at once: it
@@ -153,7 +154,8 @@ func (q *Queue[K]) Done(key K) {
 	q.observeWork(worked)
 }
 
-// doneLocked returns how long the run took; notMeasured if there was none, or the queue has no metrics.
+// doneLocked returns how long the run took, or notMeasured if the key was not being processed or the queue has no
+// metrics.
 func (q *Queue[K]) doneLocked(key K) (worked time.Duration) {
 	place := q.placeLocked(key)
 	if place == none {

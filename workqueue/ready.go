@@ -31,7 +31,7 @@ func (r *ready[K]) pop() uint32 {
 	return r.lanes.pop()
 }
 
-// canPop reports whether a key can be handed out. With concurrency limits there may be none although keys are ready.
+// canPop reports whether a key can be handed out. Concurrency limits can hold back every ready key.
 func (r *ready[K]) canPop() bool {
 	switch {
 	case r.order == nil:
@@ -43,7 +43,7 @@ func (r *ready[K]) canPop() bool {
 	}
 }
 
-// len returns the number of ready keys, those held back by limits included.
+// len returns the number of ready keys, including those that limits hold back.
 func (r *ready[K]) len() int {
 	if r.order != nil {
 		return r.order.Len()
@@ -51,7 +51,8 @@ func (r *ready[K]) len() int {
 	return r.lanes.len()
 }
 
-// touch moves a key in the set to where it belongs if its priority has risen.
+// touch is called when the priority of a key in the set may have risen; before is the old priority. It moves the key to
+// where it now belongs.
 func (r *ready[K]) touch(next *run[K], before int) {
 	switch {
 	case r.order != nil:
@@ -61,7 +62,8 @@ func (r *ready[K]) touch(next *run[K], before int) {
 	}
 }
 
-// all yields the ids of the entries. If there is no Order, those of each lane are in queue order.
+// all yields the ids of the entries. Without an Order it yields the normal lane and then the low lane, each in queue
+// order.
 func (r *ready[K]) all() iter.Seq[uint32] {
 	if r.order == nil {
 		return r.lanes.all()

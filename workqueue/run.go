@@ -7,10 +7,10 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
-// run describes a run of a key: it becomes an [Item] when the key is handed out. Records of runs are reused. The entry
-// owns the record until the key is handed out; then the worker does until Done, because it may read Item.Causes.
+// run is the record of one run of a key. Get copies it into an [Item]. The entry owns the record until the key is
+// handed out. Then the worker owns it until Done, because Item.Causes is the record's slice. Records are reused.
 type run[K comparable] struct {
-	// Run is what an [Order] sees of it. Invariant: Key and ID are those of the entry.
+	// Run is the part that an [Order] sees. Invariant: Key and ID are those of the entry.
 	order.Run[K]
 	// causes are the reasons for the run, at most Queue.maxCauses; dropped counts those that came after.
 	causes  []Cause
@@ -20,8 +20,8 @@ type run[K comparable] struct {
 // keepSpare is how many unused records a queue keeps.
 const keepSpare = 1024
 
-// describeLocked records what an add says about the key's next run. It is short enough to be inlined, because a plain
-// add says nothing.
+// describeLocked records an add's failure, priority, group and cause for the key's next run. A plain add has none of
+// them, so the test for that is a function of its own, which is short enough to be inlined.
 func (q *Queue[K]) describeLocked(e handle[K], a *add[K]) {
 	if a.described || a.failed || e.run != nil {
 		q.recordLocked(e, a)
@@ -68,13 +68,13 @@ func (q *Queue[K]) beginLocked(e handle[K], item *Item[K]) work[K] {
 	}
 	e.run = nil
 	if q.group != nil && e.delays[scheduledAdd] != none {
-		q.runLocked(e).Group = w.run.Group // When the delay expires, the lock is held, and group must not be called.
+		q.runLocked(e).Group = w.run.Group // When the delay expires, the lock is held, so group cannot be called.
 	}
 	return w
 }
 
-// endLocked frees the run's slot of the limits, takes back its record and returns how long the run took; notMeasured if
-// the queue has no metrics.
+// endLocked frees the run's slot of the concurrency limits and takes back its record. It returns how long the run took,
+// or notMeasured if the queue has no metrics.
 func (q *Queue[K]) endLocked(w work[K]) (worked time.Duration) {
 	if q.ready.limits != nil {
 		q.ready.limits.Done(&w.run.Run)

@@ -13,9 +13,9 @@ type Stats struct {
 	Adds uint64
 	// Retries counts AddRateLimited calls.
 	Retries uint64
-	// UnfinishedWork is the total time that the keys in processing have been there, and LongestRunning the longest of
-	// them. Both are zero unless the queue measures time ([Options.QueueingTime], [Options.Metrics] or
-	// [Options.Order]).
+	// UnfinishedWork is the sum of the times for which the keys in processing have been processed so far, and
+	// LongestRunning is the longest of these times. Both are zero unless the queue measures time
+	// ([Options.QueueingTime], [Options.Metrics] or [Options.Order]).
 	UnfinishedWork, LongestRunning time.Duration
 }
 
@@ -47,7 +47,7 @@ func (q *Queue[K]) Stats() Stats {
 	return s
 }
 
-// notMeasured is the duration of a run that is not reported.
+// notMeasured stands for a duration that is not to be reported.
 const notMeasured = -1
 
 func (q *Queue[K]) observeWork(worked time.Duration) {

@@ -34,8 +34,8 @@ type table[K comparable] struct {
 	// idle counts the entries that hold nothing but their key. At most keep of them are kept, for keys that come back.
 	idle, keep int
 	// evicted has the fingerprints of keys whose idle entries were evicted recently, each in the slot that other bits
-	// of its hash select. A key that is inserted and finds its fingerprint here was evicted too early; see adapt. It is
-	// nil until an entry is evicted.
+	// of its hash select. If a key that is inserted finds its fingerprint here, its entry was evicted too early; see
+	// adapt. evicted is nil until an entry is evicted.
 	evicted *[keepMost]uint16
 	// retired holds ids in the order in which their entries became idle. An entry that is used again stays in it, and
 	// is skipped when its turn comes.
@@ -61,7 +61,7 @@ func newTable[K comparable]() table[K] {
 }
 
 // plain reports whether values of a type hold no references other than strings. An idle entry would keep alive whatever
-// its key refers to, so entries with other keys are evicted at once.
+// its key refers to, so an entry whose key is not plain is evicted as soon as it is idle.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Chan, reflect.UnsafePointer:
@@ -207,9 +207,9 @@ func (t *table[K]) evict() {
 	t.idle--
 }
 
-// adapt makes keep follow the number of keys that come and go in turn. Each inserted key that was evicted recently
-// raises keep by one; of the others, one in eight lowers it by one. So a burst of keys that never come back leaves no
-// memory behind.
+// adapt adjusts keep to the number of keys that come back. It is called for each key that is inserted: a key that was
+// evicted recently raises keep by one, and one in eight of the other keys lowers it by one. So a burst of keys that
+// never come back leaves no memory behind.
 func (t *table[K]) adapt(h uint64) {
 	if t.evicted[h%keepMost] == fingerprint(h) {
 		t.keep = min(t.keep+1, keepMost)
@@ -218,7 +218,7 @@ func (t *table[K]) adapt(h uint64) {
 	}
 }
 
-// fingerprint stands for a hash in table.evicted. It is never zero, as free slots are.
+// fingerprint stands for a hash in table.evicted. It is never zero, because zero marks a free slot.
 func fingerprint(h uint64) uint16 { return uint16(h>>32) | 1 }
 
 // unlink removes an id from the index. Ids behind the freed slot move up if their probe sequence crosses it, because

@@ -7,8 +7,8 @@ import (
 
 // View is a snapshot of the contents of a queue, for people to look at.
 type View[K comparable] struct {
-	// Ready holds the ready keys. If the queue has no [Order], those that are not of negative priority come first, and
-	// each lane is in queue order.
+	// Ready holds the ready keys. If the queue has no [Order], the keys of negative priority come last, and each lane
+	// is in queue order.
 	Ready []KeyView[K]
 	// Processing holds the keys that were handed out and are not done, in no particular order.
 	Processing []KeyView[K]

@@ -16,8 +16,8 @@ import (
 
 // EventHandler turns the events of objects into keys. A nil function ignores events of its kind.
 //
-// Concurrency: one goroutine calls it, for each object in the order of its events, after the cache has the change. It
-// should only compute keys. Work that takes long belongs into the reconciler.
+// Concurrency: the functions are called on one goroutine, in the order of the events of each object, and after the
+// cache has the change. They should only compute keys. Work that takes long belongs in the reconciler.
 type EventHandler[T any, K comparable] struct {
 	// OnAdd is called for an object that is new in the cache. initial reports whether it was there at the start.
 	OnAdd func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[K])
@@ -36,8 +36,8 @@ func EnqueueObject[T informer.Object]() EventHandler[T, reconcile.Request] {
 }
 
 // EnqueueMapped returns a handler that queues the keys that a function returns for the object. On an update it calls
-// the function for the new and for the old state, so a key that has lost the object is queued too. If the function is
-// nil, the handler is empty, and source.Kind reports an error.
+// the function for the new and for the old state, so a key that only the old state led to is queued too. If the
+// function is nil, the handler is empty, and source.Kind reports an error.
 func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Context, obj T) []K) EventHandler[T, K] {
 	if keys == nil {
 		return EventHandler[T, K]{}
@@ -65,8 +65,8 @@ func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Contex
 
 // OwnerOptions select owners. The zero value selects the controller of an object, in the namespace of the object.
 type OwnerOptions struct {
-	// ClusterScoped reports whether the owners have no namespace, like Nodes. An owner reference does not show this,
-	// but manager.Manager.IsNamespaced returns it.
+	// ClusterScoped reports whether the owners have no namespace, like Nodes. An owner reference does not show whether
+	// the owner has a namespace; manager.Manager.IsNamespaced reports it.
 	ClusterScoped bool
 	// EveryOwner selects all owners of the kind, not only the one whose reference has controller=true.
 	EveryOwner bool
@@ -76,7 +76,7 @@ type OwnerOptions struct {
 // kind of the owner reference have to match, the version does not. When the reference changes, the old and the new
 // owner are queued. EnqueueOwner expands to [EnqueueMapped] with [OwnersOf].
 //
-// Builder.Owns of manager/builder finds out by itself whether the owners have namespaces.
+// Builder.Owns of manager/builder sets ClusterScoped by itself.
 func EnqueueOwner[T informer.Object](kind schema.GroupKind, o OwnerOptions) EventHandler[T, reconcile.Request] {
 	if kind.Kind == "" {
 		panic(

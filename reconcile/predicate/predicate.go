@@ -110,7 +110,8 @@ func Not[T informer.Object](p Predicate[T]) Predicate[T] {
 	return func(e Event[T]) bool { return !p(e) }
 }
 
-// mustHave panics if one of ps is nil, so that the mistake shows here and not in an event handler.
+// mustHave panics if one of ps is nil, so that the mistake shows when the predicate is made and not in an event
+// handler.
 func mustHave[T informer.Object](of string, ps []Predicate[T]) {
 	for i, p := range ps {
 		if p == nil {

@@ -1,4 +1,4 @@
-// Package source has implementations of reconcile.Source, from which a controller gets its keys.
+// Package source implements reconcile.Source. A controller gets its keys from sources.
 //
 // [Kind] turns the events of an informer into keys, with a handler of package handler. The keys of [Chan], [Every] and
 // [Output] come from a channel, a clock and another controller.

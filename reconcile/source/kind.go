@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Kind returns a source of the events of an informer, which h turns into keys. The source does not run the informer;
-// its owner does, for example a factory.
+// Kind returns a source that passes the events of an informer to h, which turns them into keys. The source does not run
+// the informer. The owner of the informer does, for example a factory.
 func Kind[T informer.Object, K comparable](inf informer.Informer[T], h handler.EventHandler[T, K]) reconcile.Source[K] {
 	k := &kind[T, K]{informer: inf, handler: h}
 	switch {
@@ -38,7 +38,7 @@ type kind[T informer.Object, K comparable] struct {
 	informer informer.Informer[T]
 	handler  handler.EventHandler[T, K]
 	name     string
-	invalid  error // what is wrong with the arguments of Kind; Run returns it
+	invalid  error // the error in the arguments of Kind, which Run returns
 }
 
 func (k *kind[T, K]) String() string { return k.name }

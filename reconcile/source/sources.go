@@ -18,7 +18,8 @@ func Chan[K comparable](name string, keys <-chan K) reconcile.Source[K] {
 	return &channel[K]{always: always(name), keys: keys}
 }
 
-// always is the name of a source that is always ready, and the methods that follow from that.
+// always is the name of a source that is always healthy and does not repeat. It has the methods that such sources
+// share.
 type always string
 
 func (a always) String() string { return string(a) }
@@ -89,8 +90,8 @@ func (t *ticker[K]) Run(ctx context.Context, out *reconcile.Sink[K], synced func
 }
 
 // Output carries keys from one controller to others: the reconciler of one emits keys, and the controllers that watch
-// the Output reconcile them. Keys that are emitted while no controller watches wait for the first one that does, each
-// once.
+// the Output reconcile them. Keys that are emitted while no controller watches are kept, each once, for the first
+// controller that watches.
 //
 // Concurrency: all methods may be called at any time.
 type Output[K comparable] struct {
@@ -99,7 +100,7 @@ type Output[K comparable] struct {
 	mu sync.Mutex
 	// sinks has the controllers that watch now.
 	sinks map[*reconcile.Sink[K]]struct{}
-	// waiting has the keys that were emitted while there were none, in order. known has the same keys.
+	// waiting has the keys that were emitted while sinks was empty, in order. known is the set of these keys.
 	waiting []emitted[K]
 	known   map[K]bool
 }

@@ -47,8 +47,8 @@ func newRetries(name string, own MetricsProvider) peer.CounterMetric {
 // Source: client-go v0.37.2 util/workqueue/queue.go, defaultUnfinishedWorkUpdatePeriod.
 const refreshPeriod = 500 * time.Millisecond
 
-// gauges pushes to client-go's metrics what Flyball's queue offers to be pulled. sync, start and stop do nothing on
-// nil.
+// gauges connects Flyball's queue, whose metrics are pulled, to client-go's metrics, which are pushed. sync, start and
+// stop do nothing on nil.
 type gauges struct {
 	depth               peer.GaugeMetric
 	adds                peer.CounterMetric

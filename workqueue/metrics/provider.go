@@ -15,7 +15,7 @@ import (
 // queue's name.
 //
 // Source: k8s.io/component-base v0.37.2 metrics/prometheus/workqueue/metrics.go, for names, help and buckets, which
-// dashboards expect. It has neither workqueue_delayed nor workqueue_processing.
+// dashboards expect. Upstream has neither workqueue_delayed nor workqueue_processing.
 type Provider struct {
 	queued, worked *prometheus.HistogramVec
 

@@ -1,9 +1,9 @@
-// Package contradiction holds back keys whose writes the server contradicts again and again: it refuses the writes
-// because it has no such object, although a cache holds the object. It is one of the checks beside the loop of package
-// reconcile.
+// Package contradiction holds back keys whose writes are contradicted by the server again and again: the server refuses
+// them because the object does not exist, although a cache holds the object. It is one of the checks beside the loop of
+// package reconcile.
 //
-// The cache is wrong then. A reconcile that trusts it may create objects that other controllers delete at once, and the
-// events of these deletions would run the key again at once, whatever the backoff of its failures is.
+// Then the cache is wrong. A reconcile that trusts it may create objects that other controllers delete at once. The
+// events of these deletions would run the key again immediately, whatever its backoff.
 package contradiction
 
 import (
@@ -17,17 +17,19 @@ import (
 const (
 	// heldAfter is the number of contradicted reconciles after which a key is held back.
 	heldAfter = 2
-	// Min is how long a key is held back at first. Each further time is twice as long, up to Max.
+	// Min is how long a key is held back at first. Each later wait is twice as long, up to Max.
 	Min = time.Second
 	// Max is the longest time for which a key is held back.
 	Max = time.Minute
 )
 
-// State describes the contradictions of one key. It is immutable: Next returns a new State. So it may be read without a
-// lock, and it has to be, because its methods read a cache. Nil is the state of a key that was not contradicted.
+// State describes the contradictions of one key. It is immutable: Next returns a new State. So its methods need no
+// lock, and they must not be called under one, because they read a cache. Nil is the state of a key that was not
+// contradicted.
 type State struct {
 	why *writes.ContradictionError
-	// runs is the number of contradicted reconciles. since is when the first of them ended, last when the last one did.
+	// runs is the number of contradicted reconciles. since is when the first of them ended, and last when the latest
+	// ended.
 	runs        int
 	since, last time.Time
 	// until is when the next reconcile may begin.
@@ -48,8 +50,8 @@ func (s *State) Wait() time.Duration {
 	return time.Until(s.until)
 }
 
-// Next returns the state after a further reconcile. why is its contradiction, or nil if it had none. A reconcile
-// without a contradiction may have written nothing, so it does not end a state that stands.
+// Next returns the state after a further reconcile. why is the contradiction of that reconcile, or nil if it had none.
+// A reconcile without a contradiction may have written nothing, so it does not end a state that stands.
 func (s *State) Next(why *writes.ContradictionError) *State {
 	if !s.Stands() {
 		s = nil

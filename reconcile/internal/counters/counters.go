@@ -3,7 +3,7 @@ package counters
 
 import "sync/atomic"
 
-// Live has the counters of a controller that are not kept for each outcome of a reconcile.
+// Live has the counters of a controller, except those that package reconcile keeps for each outcome.
 type Live struct {
 	Started, Events, Adds, Syncs, Timeouts, Panics, Hung, Deferred atomic.Uint64
 	// Panicking counts the reconciles that panicked since the last one that did not.

@@ -1,4 +1,4 @@
-// Package ctxkey has keys under which the context of a reconcile has values.
+// Package ctxkey has keys for values in the context of a reconcile.
 package ctxkey
 
 import (
@@ -10,8 +10,9 @@ import (
 // Name is the key of the reconcile's name: the controller and the key, as a string.
 type Name struct{}
 
-// Logger is the key of the logger. Package logr does not export it, so a context finds it out when klog asks for the
-// logger. With it, package reconcile makes the logger of a reconcile only when it is used.
+// Logger is the key of the logger. Package logr does not export its key, so the context spy finds it out when klog asks
+// for the logger. With this key, package reconcile can build the logger of a reconcile only when the reconciler logs
+// something.
 var Logger = func() (key any) {
 	klog.FromContext(spy{context.Background(), &key})
 	return key

@@ -2,9 +2,9 @@
 // loop of package reconcile.
 //
 // The obvious design is a timer for each reconcile. It costs two allocations and two calls into the runtime. But all
-// reconciles have the same limit, so the one that began first reaches it first. So one timer is enough. A reconcile
-// sets it only if it is not set. When it fires, all running reconciles are checked, which happens at most once within
-// the limit.
+// reconciles have the same limit, so the one that began first reaches the limit first, and one timer is enough. A
+// reconcile sets the timer only if it is not set. When the timer fires, all running reconciles are checked, which
+// happens at most once within the limit.
 package deadline
 
 import (
@@ -21,14 +21,14 @@ type Run struct {
 	Slow, Hung bool
 }
 
-// Limits are how long a reconcile may take.
+// Limits are the times after which a reconcile counts as slow or hung.
 type Limits struct {
-	// Slow is when a reconcile releases its slot of the concurrency limit, Hung when it is reported. Zero or less means
-	// never.
+	// After Slow, a reconcile releases its slot of the concurrency limit. After Hung, it is reported. Zero or less
+	// means never.
 	Slow, Hung time.Duration
 }
 
-// Watch is the timer, and the limits that it is for.
+// Watch holds the limits and the one timer.
 //
 // Concurrency: the caller locks. Run takes the lock itself.
 type Watch struct {
@@ -54,8 +54,8 @@ func New(l Limits) *Watch {
 	return w
 }
 
-// Run calls check at once and each time that the timer fires, until ctx is done. check has to call Pass for all runs.
-// It is called without the lock.
+// Run calls check at once and each time that the timer fires, until ctx is done. check must call Pass for all runs. Run
+// calls check without the lock.
 func (w *Watch) Run(ctx context.Context, lock sync.Locker, check func(now time.Time)) {
 	lock.Lock()
 	fired := w.start()
@@ -100,7 +100,8 @@ func (w *Watch) Begin(now time.Time) {
 	}
 }
 
-// Pass reports which limits a run has exceeded since the last call. It sets the timer to the next limit of the run.
+// Pass reports which limits the run has exceeded since the last call of Pass. If the run has a limit ahead, the timer
+// fires no later than that.
 func (w *Watch) Pass(r *Run, now time.Time) (slow, hung bool) {
 	pass := func(limit time.Duration, passed *bool) bool {
 		switch due := r.Began.Add(limit); {

@@ -1,8 +1,8 @@
 // Package debounce keeps keys from running too often. It implements Options.MinInterval, Debounce and MaxDebounce of
 // package reconcile, as one of the checks beside the loop.
 //
-// A key is checked when a worker has taken it. If it comes too early, it goes back into the queue with a delay, and its
-// causes are kept here until it runs.
+// A key is checked when a worker has taken it. If it is too early, the key goes back into the queue with a delay, and
+// State keeps its causes until it runs.
 package debounce
 
 import (
@@ -14,10 +14,10 @@ import (
 
 // Limits bound how often a key may run. The zero value has no bounds.
 type Limits struct {
-	// Interval is the least time between the starts of two runs.
+	// Interval is the shortest time between the starts of two runs.
 	Interval time.Duration
-	// Quiet is how long the key waits after the last event that added it; but at most Longest after the first one.
-	// WithDefaults turns a Longest of zero into ten times Quiet.
+	// Quiet is how long a key waits after the last event that added it. It runs no later than Longest after the first
+	// of these events. WithDefaults replaces a Longest of zero by ten times Quiet.
 	Quiet, Longest time.Duration
 }
 
@@ -36,16 +36,16 @@ func (l *Limits) Any() bool { return l.Interval > 0 || l.Quiet > 0 }
 type State struct {
 	// started is when the last run of the key began.
 	started time.Time
-	// first and last are the times of the first and the last event since then that added the key. They are zero if no
-	// event did, or if Limits.Quiet is zero.
+	// first and last are the times of the first and the last event that added the key since started. They are zero if
+	// there was no such event, or if Limits.Quiet is zero.
 	first, last time.Time
-	// waiting reports whether the key was put off and has not run since. causes are the causes of the runs that were
-	// put off.
+	// waiting reports whether the key was put off and has not run since. causes are the causes that were collected
+	// meanwhile.
 	waiting bool
 	causes  []workqueue.Cause
 }
 
-// maxCauses bounds State.causes, as the queue bounds those of a key.
+// maxCauses bounds State.causes. The queue has the same bound for the causes of a key.
 const maxCauses = 8
 
 // Added records that an event added the key.
@@ -64,8 +64,8 @@ func (s *State) Idle(l *Limits, now time.Time) bool {
 	return s.last.IsZero() && !s.waiting && now.Sub(s.started) >= l.Interval
 }
 
-// Admit returns how long a key that a worker has taken still has to wait. If that is zero, the key runs now, and item
-// gets the causes of all runs that were put off.
+// Admit returns how long a key that a worker has taken still has to wait. If it returns zero, the key runs now, and
+// Admit has added the causes collected while the key waited to item.
 func Admit[K comparable](s *State, l *Limits, item *workqueue.Item[K], now time.Time) (wait time.Duration) {
 	if !s.started.IsZero() {
 		wait = s.started.Add(l.Interval).Sub(now)

@@ -12,7 +12,7 @@ import (
 
 // Source is a reconcile.Source as this package runs it.
 type Source[K comparable] interface {
-	// Run adds the keys to held, or to the queue if held is nil or was flushed.
+	// Run runs the source. Its keys go to held, or to the queue if held is nil or was flushed.
 	Run(ctx context.Context, held *backlog.Backlog[K, workqueue.Cause], synced func()) error
 	Health() error
 	String() string
@@ -20,26 +20,27 @@ type Source[K comparable] interface {
 	Repeats() bool
 }
 
-// Feeds has the sources of one controller. The zero value has none.
+// Feeds runs the sources of one controller. The zero value has no sources.
 //
 // Concurrency: all methods may be called from any goroutine. No method of a source is called under the lock.
 type Feeds[K comparable] struct {
 	mu    sync.Mutex
 	phase phase
-	// feeds has a feed for each source. Invariant: while running, each has a goroutine. During a warm-up run, the feeds
-	// whose sources repeat have one.
+	// feeds has a feed for each source. Invariant: in phase running, each feed has a goroutine. During a warm-up run,
+	// each feed whose source repeats has one.
 	feeds []*feed[K]
-	// start starts the goroutine of a feed. Invariant: it is nil unless running, or during a warm-up run.
+	// start starts the goroutine of a feed. Invariant: start is not nil in phase running and during a warm-up run, and
+	// nil otherwise.
 	start func(*feed[K])
 	// fail ends the controller with an error; nil before Start.
 	fail func(error)
-	// goroutines are the ones that Start started.
+	// goroutines counts the goroutines that Start started.
 	goroutines sync.WaitGroup
 	// warm is the warm-up run whose sources are running, or nil. It may go on after Start.
 	warm *warmup[K]
 }
 
-// phase is where a controller is in its life. It only moves forward.
+// phase is the phase of a controller's life. It only moves forward.
 type phase int
 
 const (
@@ -86,8 +87,9 @@ func (f *Feeds[K]) Add(s Source[K]) bool {
 	return true
 }
 
-// Start starts every source. Sources of a warm-up run go on running instead, if they can. Start passes the error of a
-// source to fail. It returns false if it was called before.
+// Start starts every source. If a warm-up run is in progress and its backlog is not outgrown, the sources of that run
+// are not started again: they go on running. Start passes the error of a source to fail. It returns false if it was
+// called before.
 func (f *Feeds[K]) Start(ctx context.Context, fail func(error)) bool {
 	f.mu.Lock()
 	if f.phase != created {
@@ -142,7 +144,7 @@ func (f *Feeds[K]) all() []*feed[K] {
 	return slices.Clone(f.feeds)
 }
 
-// Flush passes the keys that were held back to add. From now on the sources add their keys to the queue.
+// Flush calls add for each key that was held back. After Flush, the sources add their keys to the queue.
 func (f *Feeds[K]) Flush(add func(key K, o workqueue.AddOptions)) {
 	f.mu.Lock()
 	warm := f.warm
@@ -156,7 +158,8 @@ func (f *Feeds[K]) Flush(add func(key K, o workqueue.AddOptions)) {
 	warm.flushed = true
 }
 
-// Stop ends a warm-up run. From then on Add fails. It does not end the sources that Start started: their context does.
+// Stop ends a warm-up run. After Stop, Add returns false. Stop does not end the sources that Start started; they end
+// with their context.
 func (f *Feeds[K]) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,8 +194,8 @@ func (f *Feeds[K]) Warming() bool {
 	return f.phase == created && f.warm != nil
 }
 
-// Synced reports whether the queue has got all initial keys: the controller runs, each source is synced, and no keys
-// are held back.
+// Synced reports whether all initial keys have been added to the queue: the controller is running, each source is
+// synced, and no keys are held back.
 func (f *Feeds[K]) Synced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -24,7 +24,8 @@ type Controller[K comparable] interface {
 type Intake[K comparable] struct {
 	controller Controller[K]
 	stats      *counters.Live
-	// held is the backlog of a warm-up run; nil once the keys go into the queue.
+	// held is the backlog of a warm-up run. It is nil if there is none, or if the backlog was flushed: then keys go
+	// into the queue.
 	held  atomic.Pointer[backlog.Backlog[K, workqueue.Cause]]
 	trace *trace.Recorder // nil if tracing is off
 }
@@ -87,7 +88,7 @@ func (e *Enqueuer[K]) AddWith(key K, o workqueue.AddOptions) {
 			in.stats.Adds.Add(1)
 			return
 		}
-		in.held.Store(nil) // It was flushed: the controller runs.
+		in.held.Store(nil) // The backlog was flushed, so the controller is running.
 	}
 	in.controller.Add(key, o)
 }

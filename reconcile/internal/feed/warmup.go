@@ -28,7 +28,7 @@ type warmup[K comparable] struct {
 }
 
 // Warmup implements reconcile.Controller.Warmup: it runs the sources that repeat until ctx or the controller ends. When
-// the backlog is outgrown, it begins anew with an empty one.
+// the backlog is outgrown, it starts over with an empty backlog.
 func (f *Feeds[K]) Warmup(ctx context.Context) error {
 	for {
 		w := f.beginWarmup(ctx)
@@ -44,7 +44,7 @@ func (f *Feeds[K]) Warmup(ctx context.Context) error {
 	}
 }
 
-// beginWarmup starts the sources that repeat. It returns nil if there are none, or if it is too late.
+// beginWarmup starts the sources that repeat. It returns nil if there are none, if Start was called, or if ctx is done.
 func (f *Feeds[K]) beginWarmup(ctx context.Context) *warmup[K] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +109,8 @@ func (f *Feeds[K]) failed(err error) {
 	}
 }
 
-// takeOver keeps the sources of a warm-up run running, if it is alive and not outgrown. Otherwise it ends the run.
+// takeOver lets the sources of a warm-up run continue if the run is alive and its backlog is not outgrown. Otherwise it
+// ends the run.
 func (f *Feeds[K]) takeOver() {
 	f.mu.Lock()
 	w := f.warm

@@ -1,9 +1,9 @@
 // Package forbidden tracks the permissions that reconciles lack. It is one of the checks beside the loop of package
 // reconcile.
 //
-// When a permission is taken away, every key that needs it fails, again and again. That is one thing to report, not one
-// for each key. And a single key that tries now and then, the probe, is enough to find out that the permission was
-// granted.
+// When a permission is revoked, every key that needs it fails again and again. This is one problem and is reported
+// once, not for each key. One key, the probe, tries again every [ProbeEvery]: that is enough to notice that the
+// permission was granted.
 package forbidden
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/internal/overdue"
 )
 
-// ProbeEvery is the longest time until it is noticed that a permission was granted.
+// ProbeEvery is how often the probe tries again, and so the longest time until a granted permission is noticed.
 const ProbeEvery = 30 * time.Second
 
-// Permissions maps each missing permission to the keys that lack it. The record of a key in package reconcile has the
+// Permissions maps each missing permission to the keys that lack it. The entry of a key in package reconcile has the
 // permission that the key lacks.
 //
 // Concurrency: the caller locks.
@@ -31,11 +31,11 @@ type Permissions[K comparable] map[string]*missing[K]
 // missing is one permission.
 type missing[K comparable] struct {
 	since time.Time
-	// keys are those that lack it. Invariant: there is at least one.
+	// keys are the keys that lack the permission. Invariant: there is at least one.
 	keys map[K]struct{}
 	// probe is the key that tries again every ProbeEvery. Invariant: it is one of keys.
 	probe K
-	// retried is when all keys last tried again at once.
+	// retried is when remove last returned all keys.
 	retried time.Time
 }
 
@@ -50,8 +50,8 @@ type Denial struct {
 }
 
 // Missing returns the permission that err reports as missing, without the namespace: `User "x" cannot create resource
-// "pods" in API group ""`. It returns "" for all other errors. Those of admission, for example of a quota or of a
-// namespace that terminates, are Forbidden as well, but no permission is missing.
+// "pods" in API group ""`. It returns "" for all other errors. Errors of admission, for example those of a quota or of
+// a terminating namespace, are Forbidden as well, but no permission is missing.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters, ForbiddenStatusError.
 func Missing(err error) string {
@@ -69,9 +69,10 @@ func Missing(err error) string {
 	return `User "` + text
 }
 
-// Update records that key, which lacked the permission before, now lacks the permission now; both may be empty. It
-// returns the keys that should try again at once, because key was the probe and the permission before may have been
-// granted. If key was the last one to lack it, lasted is how long it was missing; otherwise lasted is zero.
+// Update records which permission a key lacks: before is the permission that it lacked until now, and now the one that
+// it lacks from now on. Each may be empty. Update returns the keys that should try again at once, because key was the
+// probe of before and no longer lacks it. If key was the last key that lacked before, lasted is how long that
+// permission was missing; otherwise lasted is zero.
 func (p Permissions[K]) Update(key K, before, now string) (d Denial, retry []K, lasted time.Duration) {
 	if before != "" && before != now {
 		retry, lasted = p.remove(key, before)
@@ -106,8 +107,8 @@ func (p Permissions[K]) remove(key K, permission string) (retry []K, lasted time
 		m.probe = other
 		retry = append(retry, other)
 	}
-	// Some keys may need the permission in other namespaces, where it is still missing. So not all of them try again
-	// each time that the probe succeeds.
+	// Some keys may need the permission in other namespaces, where it is still missing. So not all keys try again each
+	// time that a probe succeeds.
 	if time.Since(m.retried) < ProbeEvery {
 		return []K{m.probe}, 0
 	}

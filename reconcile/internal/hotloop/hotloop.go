@@ -28,11 +28,12 @@ const (
 	// them, or if no time passed between them.
 	ReportAfter = 1000
 	// EndlessAfter is the number of runs without any time between them after which the controller ends. A clock stands
-	// still for so long only in testing/synctest. There it moves when all goroutines wait, so the loop would never end.
+	// still for so long only in testing/synctest. There, time moves only while all goroutines wait, so the loop would
+	// never end.
 	EndlessAfter = 5 * ReportAfter
 )
 
-// Detector records the last runs of a few keys. A key that loops runs so often that it is among them.
+// Detector records the last runs of a few keys. A key that loops runs so often that it is one of them.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Detector[K comparable] struct {
@@ -55,8 +56,8 @@ type row struct {
 	hash        uint64
 	first, last time.Time // when the first and the last run began; zero if the row is free
 	runs        int
-	// own is the number of runs, up to the last, that only the controller itself caused. still is the number of runs,
-	// up to the last, without any time between them.
+	// own is the number of latest runs that nothing but the controller caused. still is the number of latest runs
+	// between which no time passed.
 	own, still int
 	reported   bool
 }
@@ -104,8 +105,8 @@ func (d *Detector[K]) Begin(ctx context.Context, item *workqueue.Item[K], now ti
 	return trail.With(ctx, writes), found
 }
 
-// beginLocked records a run and returns the length of the row. It returns 0 if another key with the same place has been
-// running so often that it keeps the place.
+// beginLocked records a run and returns the length of the row. It returns 0 if the row belongs to another key that is
+// running often and keeps the row.
 func (r *row) beginLocked(hash uint64, now time.Time, gap time.Duration) int {
 	switch {
 	case r.hash == hash && gap <= rowGap && !r.last.IsZero():
@@ -123,7 +124,8 @@ func (r *row) beginLocked(hash uint64, now time.Time, gap time.Duration) int {
 	return r.runs
 }
 
-// judge returns the row as a Loop when it has become one.
+// judge counts the run if own is set, which means that nothing but the controller caused it; otherwise the count starts
+// over. It returns a Loop if the row has reached a threshold.
 func (r *row) judge(hash uint64, own bool) *Loop {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +143,7 @@ func (r *row) judge(hash uint64, own bool) *Loop {
 	return &Loop{Runs: r.runs, Duration: r.last.Sub(r.first), Endless: endless}
 }
 
-// trigger puts the causes of a run into words, and reports whether the controller itself caused it alone.
+// trigger describes the causes of a run for people, and reports whether nothing but the controller caused it.
 func (d *Detector[K]) trigger(writes *trail.Trail, item *workqueue.Item[K],
 	gap time.Duration,
 ) (words string, isOwn bool) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Longest returns the key that has been in the state for longest, and the number of keys that have been in it for at
-// least limit. since has the time when each key entered the state. A negative limit turns the report off.
+// Longest returns the key that has been in a state for longest, and the number of keys that have been in it for at
+// least limit. since has the time at which each key entered the state. A negative limit turns the report off.
 func Longest[K comparable](since map[K]time.Time, limit time.Duration) (longest K, keys int) {
 	if limit < 0 {
 		return longest, 0

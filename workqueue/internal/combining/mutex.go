@@ -1,5 +1,5 @@
 // Package combining has a mutex to which operations can be delegated: the goroutine that holds the mutex executes them.
-// So a goroutine that only puts something in does not wait behind many that take something out.
+// So a producer does not wait for the mutex behind many consumers.
 //
 // The idea is flat combining: Hendler, Incze, Shavit and Tzafrir, "Flat Combining and the Synchronization-Parallelism
 // Tradeoff", SPAA 2010.
@@ -11,24 +11,25 @@ import (
 )
 
 const (
-	// maxPending is about how many operations may wait to be executed, so that their memory is bounded.
+	// maxPending bounds, approximately, the operations that wait to be executed, and so their memory.
 	maxPending = 256
-	// maxRounds is how often in a row an Unlock or Delegate executes what was delegated meanwhile. After that, Delegate
-	// waits for the mutex. Otherwise one goroutine could be kept busy with the operations of others.
+	// maxRounds is how often in a row one goroutine executes the operations that others have delegated in the meantime.
+	// After that, the calls of Delegate in other goroutines wait for the mutex instead. Otherwise others could keep
+	// this goroutine busy for ever.
 	maxRounds = 4
 )
 
 // Mutex is a mutual exclusion lock. Do must be set before its first use, and not be changed afterwards.
 //
-// The operations that one goroutine delegates are executed in their order, and before every operation that begins after
-// Delegate returned.
+// The operations that one goroutine delegates are executed in order. A goroutine that acquires the mutex after Delegate
+// has returned finds the operation executed.
 type Mutex[T any] struct {
 	// Do executes a delegated operation. It is called with the mutex held.
 	Do func(op *T)
 
 	mu sync.Mutex
-	// pending is a stack of the delegated operations, linked from the last to the first. count is its size, or was a
-	// moment ago.
+	// pending is a stack of the delegated operations, linked from the last to the first. count is approximately its
+	// size.
 	pending atomic.Pointer[node[T]]
 	count   atomic.Int32
 	// overloaded is set while a goroutine has executed operations for more than maxRounds rounds.
@@ -68,11 +69,11 @@ func (m *Mutex[T]) Unlock() {
 	}
 }
 
-// Delegate has a copy of op executed: by the goroutine that holds the mutex, right after it releases it, or at once if
-// the mutex is free.
+// Delegate hands over a copy of op for execution. If the mutex is free, Delegate executes it at once; otherwise the
+// goroutine that holds the mutex executes it right after releasing the mutex.
 func (m *Mutex[T]) Delegate(op *T) {
 	if m.overloaded.Load() || m.count.Load() >= maxPending {
-		moved := *op // If Do got op itself, every caller's would be allocated on the heap.
+		moved := *op // A copy, because passing op itself to Do would move the op of every caller to the heap.
 		m.Lock()
 		m.Do(&moved)
 		m.Unlock()

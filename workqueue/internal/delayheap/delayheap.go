@@ -1,8 +1,8 @@
 // Package delayheap holds the pending delays of a queue, ordered by deadline. Delays with the same deadline are in the
 // order in which they were set.
 //
-// It is a heap with four children per node. The queue must be able to find the delay of a key, to replace or cancel it,
-// so the heap reports each place that changes.
+// It is a heap with four children per node. To replace or cancel the delay of a key, the queue has to know its place,
+// so the heap reports every change of a place.
 package delayheap
 
 import (
@@ -21,7 +21,7 @@ type Delay struct {
 	Deadline time.Duration
 	// sequence orders delays with equal deadlines: first in, first out. It is compared modulo 2³².
 	sequence uint32
-	// Target identifies what is delayed; its meaning is the queue's.
+	// Target identifies what is delayed. Only the queue knows its meaning.
 	Target uint32
 }
 

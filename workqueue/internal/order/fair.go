@@ -67,7 +67,8 @@ func NewFair[K comparable](group func(key K) string, within func() Order[K], l L
 // GroupOf implements [Grouper].
 func (f *Fair[K]) GroupOf() func(key K) string { return f.group }
 
-// Push adds a run at the end of its group. A group that had no keys gets its turn after those that had.
+// Push adds a run at the end of its group. A group that had no ready keys takes its turn after all groups that had
+// some.
 func (f *Fair[K]) Push(run *Run[K]) {
 	l := f.lanes[run.Group]
 	if l == nil {

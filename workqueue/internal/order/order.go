@@ -14,10 +14,10 @@ type Run[K comparable] struct {
 	Priority int
 	// Since is when the key became ready, as the time since the queue was made.
 	Since time.Duration
-	// Place belongs to the Order that holds the run: it finds the run by it when the priority rises. In a queue without
-	// an Order it belongs to the lane of low priority.
+	// Place is for the Order that holds the run, which needs it to find the run when the priority rises. In a queue
+	// without an Order, it is for the lane of low priority.
 	Place int
-	// Released: the run was handed out and no longer takes a slot of the limit.
+	// Released reports whether the run was handed out and no longer takes a slot of the limit.
 	Released bool
 	// ID belongs to the queue.
 	ID uint32
@@ -29,7 +29,8 @@ type Order[K comparable] interface {
 	Push(run *Run[K])
 	// Pop removes and returns the next run. It must not be called if Len is 0 or, on a [Limiter], CanPop is false.
 	Pop() *Run[K]
-	// Touch moves a run in the Order to where it belongs after its Priority may have risen. It never falls.
+	// Touch is called when the Priority of a run in the Order may have risen; it never falls. It moves the run to where
+	// it now belongs.
 	Touch(run *Run[K])
 	// Len returns the number of runs in the Order.
 	Len() int

@@ -2,9 +2,9 @@
 //
 // The obvious design wakes one waiter for each key that becomes ready. With many workers and short work, that limits
 // the throughput of the queue: a wake-up costs more than the work. Here at most one waiter is being woken at a time.
-// When it runs, it takes a key, or finds the queue shut down, and wakes the next if that need not wait either. So
-// workers are woken no faster than they start running, a burst is handled by the few that are awake, and no key is left
-// behind.
+// When that waiter runs, it takes a key, or finds the queue shut down. Then it wakes the next waiter, if there is
+// another key or the queue is shut down. So workers are woken no faster than they start running, a burst is handled by
+// the few that are awake, and no key is left behind.
 package waitlist
 
 import "slices"
@@ -24,7 +24,7 @@ const none = -1
 type List struct {
 	// stack holds the waiters. The last one pushed is woken first, because its memory is most likely still cached.
 	stack []*Waiter
-	// waking: a waiter has been woken and has not yet looked for a key.
+	// waking reports whether a waiter has been woken and has not yet looked for a key.
 	waking bool
 	// spare holds waiters for reuse.
 	spare []*Waiter
