@@ -1,5 +1,5 @@
-// Package manager runs controllers in a process. It starts what they need, reports their health, elects a leader, and
-// stops everything in an order that cuts off no work.
+// Package manager runs controllers in a process. It starts the caches, clients and servers that they need, reports
+// their health, elects a leader, and stops them in an order that lets work in flight finish.
 //
 // # Start
 //

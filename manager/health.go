@@ -244,7 +244,7 @@ type counter struct {
 	describe func(d time.Duration) string
 }
 
-// stalled returns a check for each counter that has stalledFor still for that long.
+// stalled returns a check for each counter that has not risen for the duration after, although it has work.
 func (p *progress) stalled(counters []counter, after time.Duration) (found []check) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ type defaulter struct {
 	method reflect.Value
 }
 
-// defaulterOf returns given as a Defaulter of any object. It must be one of objects like the example.
+// defaulterOf returns given as a Defaulter of any object. given must be a Defaulter of the example's type.
 func defaulterOf(given any, example runtime.Object) (admission.Defaulter[runtime.Object], error) {
 	if d, ok := given.(admission.Defaulter[runtime.Object]); ok {
 		return d, nil
@@ -35,7 +35,7 @@ type validator struct {
 	create, update, remove reflect.Value
 }
 
-// validatorOf returns given as a Validator of any object. It must be one of objects like the example.
+// validatorOf returns given as a Validator of any object. given must be a Validator of the example's type.
 func validatorOf(given any, example runtime.Object) (admission.Validator[runtime.Object], error) {
 	if v, ok := given.(admission.Validator[runtime.Object]); ok {
 		return v, nil

@@ -43,8 +43,8 @@ type hook struct {
 	path  string
 }
 
-// WebhookManagedBy returns a builder of webhooks that the manager will serve. The object is that of For, which need not
-// be called then.
+// WebhookManagedBy returns a builder of webhooks that the manager will serve. If an object is given, For need not be
+// called.
 func WebhookManagedBy(m *manager.Manager, object ...informer.Object) *WebhookBuilder {
 	b := &WebhookBuilder{manager: m}
 	if m == nil {
@@ -104,8 +104,8 @@ func (b *WebhookBuilder) set(h *hook, call string, given any) {
 	}
 }
 
-// WithConverter sets what converts the kind between its versions. Without it, types with the methods of conversion.Hub
-// and conversion.Convertible convert themselves.
+// WithConverter sets the converter between the versions of the kind. Without it, types with the methods of
+// conversion.Hub and conversion.Convertible convert themselves.
 func (b *WebhookBuilder) WithConverter(of func(*runtime.Scheme) (conversion.Converter, error)) *WebhookBuilder {
 	if of == nil {
 		b.misuse("WithConverter: the function is nil")
@@ -197,7 +197,7 @@ func (b *WebhookBuilder) failed(err error) error {
 	return fmt.Errorf("build webhooks of %s: %w", what, err)
 }
 
-// hooks returns the webhooks to register. It notes mistakes.
+// hooks returns the webhooks to register. It records mistakes.
 func (b *WebhookBuilder) hooks() (all []hook) {
 	name := strings.ReplaceAll(b.kind.Group, ".", "-") + "-" + b.kind.Version + "-" + strings.ToLower(b.kind.Kind)
 	scheme := b.manager.GetScheme()
@@ -253,8 +253,8 @@ func (b *WebhookBuilder) convert(server *webhook.Server) (bool, error) {
 	return true, all.RegisterHub(b.object)
 }
 
-// methodOf returns a method of given that takes a context and objects of the type of example, as many as there are in,
-// and returns the types out.
+// methodOf returns the method of given with that name. It must take a context and in objects of the example's type, and
+// return the types out.
 func methodOf(given any, name string, example runtime.Object, in int, out ...reflect.Type) (reflect.Value, error) {
 	of, contextType := reflect.TypeOf(example), reflect.TypeFor[context.Context]()
 	f := reflect.ValueOf(given).MethodByName(name)
@@ -268,7 +268,7 @@ func methodOf(given any, name string, example runtime.Object, in int, out ...ref
 		fits = of.AssignableTo(t.In(i))
 	}
 	for i := 0; fits && i < len(out); i++ {
-		isList := out[i].Kind() == reflect.Slice // of texts, which other packages give names of their own
+		isList := out[i].Kind() == reflect.Slice // []string, or a type with this form, such as admission.Warnings
 		fits = t.Out(i) == out[i] || isList && t.Out(i).ConvertibleTo(out[i])
 	}
 	if !fits {

@@ -58,7 +58,7 @@ func configFields() map[string][]string {
 // section has a dot: "imageController.concurrentImageSyncs". Call it before Validate.
 //
 // A flag named "feature-gates", as the gate of k8s.io/component-base/featuregate adds it, is set by the field
-// featureGates without being asked for.
+// featureGates without a call of AddConfigField.
 func (f *Flags) AddConfigField(path, flag string) {
 	f.fields[path] = []string{flag}
 }

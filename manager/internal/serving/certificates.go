@@ -49,7 +49,7 @@ func serverConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 }
 
-// Files is a certificate in files that another process replaces now and then.
+// Files is a certificate in files that another process replaces from time to time.
 type Files struct {
 	reloaded[tls.Certificate]
 }
@@ -74,7 +74,7 @@ func NewFiles(certFile, keyFile string) *Files {
 // Errors: there was no good pair yet.
 func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.get() }
 
-// Authorities are the certificates of authorities in a file that another process replaces now and then.
+// Authorities has the certificates of authorities in a file that another process replaces from time to time.
 type Authorities struct {
 	reloaded[x509.CertPool]
 }

@@ -29,8 +29,9 @@ type Reviewer struct {
 	tokens *gentype.Client[*authenticationv1.TokenReview]
 	access *gentype.Client[*authorizationv1.SubjectAccessReview]
 
-	// Reviews have rate limits of their own, so that a flood of requests slows down neither the controllers nor,
-	// because there are two, the readers that the API server knows. logs limits the lines about reviews that failed.
+	// Reviews have their own rate limits, so that a flood of requests does not slow down the controllers. Users that
+	// the API server knows have one, and all others another, so that strangers do not slow down known users. logs
+	// limits the lines about reviews that failed.
 	unknownUsers, known, logs flowcontrol.RateLimiter
 
 	mu sync.Mutex
@@ -48,7 +49,7 @@ type grant struct {
 	path, verb string
 }
 
-// decision is the status for a request, which counts until a time.
+// decision is the status for a request, and the time until which it is valid.
 type decision struct {
 	code  int
 	until time.Time

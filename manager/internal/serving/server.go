@@ -45,8 +45,8 @@ func New(config *tls.Config) *Server {
 	}
 }
 
-// Mux returns the handler of an address, which the first call creates. It returns nil for an empty address. what names
-// for the log what will be served there.
+// Mux returns the handler of an address, which the first call creates. It returns nil for an empty address. The log
+// describes the content of the address by what.
 func (s *Server) Mux(addr string, what ...string) *http.ServeMux {
 	if addr == "" {
 		return nil
@@ -94,7 +94,7 @@ func (s *Server) Addr(configured string) string {
 	return ""
 }
 
-// Limits of a connection. What is served is small and quick, except profiles.
+// Limits of a connection. Responses are small and quick, except profiles.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
