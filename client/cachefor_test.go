@@ -1,9 +1,12 @@
 package client_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+	"weak"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +31,50 @@ func TestUncacheGivesTheInformerBack(t *testing.T) {
 		w.wantNames("while-uncached")
 		w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "spec.x", func(client.Object) []string { return nil }))
 	})
+}
+
+// A cache that was dropped is freed, although it has not shown a write, and the server has contradicted it.
+func TestUncacheFreesTheCache(t *testing.T) {
+	held := func(w *world) weak.Pointer[corev1.ConfigMap] {
+		inf, err := informer.For[*corev1.ConfigMap](w.factory)
+		w.must(err)
+		defer informer.Release(inf)
+		obj, found := inf.Get("default", "a")
+		if !found {
+			w.t.Fatal("the cache does not hold the object")
+		}
+		return weak.Make(obj)
+	}
+	for name, leave := range map[string]func(w *world){
+		"unused": func(w *world) {},
+		"write that it has not shown": func(w *world) {
+			w.must(w.Create(w.ctx, configMap("b")))
+		},
+		"contradiction": func(w *world) {
+			w.must(w.Delete(w.ctx, configMap("a")))
+			if err := w.Delete(w.ctx, configMap("a")); !apierrors.IsNotFound(err) {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, client.Options{}, func(w *world) {
+				w.set(func() { w.lag = time.Minute })
+				w.warm(&corev1.ConfigMapList{})
+				obj := held(w)
+				leave(w)
+				w.must(w.Uncache(&corev1.ConfigMap{}))
+				synctest.Wait()
+				for range 5 {
+					runtime.GC()
+					time.Sleep(time.Millisecond)
+				}
+				if obj.Value() != nil {
+					t.Error("the cache is still in memory")
+				}
+			}, configMap("a"))
+		})
+	}
 }
 
 func TestCacheForRestrictsWhatCachesDoesNotMention(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -177,6 +178,15 @@ func (x *contradictions) forgetLocked() {
 			time.Since(known.last) > forgetContradictionAfter
 	})
 	maps.DeleteFunc(x.relisted, func(_ informer.Cache, at time.Time) bool { return time.Since(at) >= relistAgainAfter })
+}
+
+// prune forgets the caches that are not used any more.
+func (x *contradictions) prune(used []informer.Cache) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	dropped := func(c informer.Cache) bool { return !slices.Contains(used, c) }
+	maps.DeleteFunc(x.of, func(what contradiction, _ answers) bool { return dropped(what.cache) })
+	maps.DeleteFunc(x.relisted, func(c informer.Cache, _ time.Time) bool { return dropped(c) })
 }
 
 // stands reports whether the cache still holds the object.

@@ -146,5 +146,12 @@ func (r *Record) Sizes() (unseen, inDoubt, expected int) {
 		unseenOf, inDoubtOf := l.sizes()
 		unseen, inDoubt = unseen+unseenOf, inDoubt+inDoubtOf
 	}
+	r.prune()
 	return unseen, inDoubt, r.caches().Expected()
+}
+
+// prune forgets the caches that the factory has dropped, so that they can be freed.
+func (r *Record) prune() {
+	r.caches().Prune()
+	r.contradictions.prune(r.caches().All())
 }

@@ -98,11 +98,13 @@ func (l *Resource) Join(c Cache) {
 	l.joined = append(slices.Clip(l.joined), &joinedCache{c, map[string]string{}})
 }
 
-// Leave undoes Join.
+// Leave undoes Join. If the factory is to drop the cache, too, it must have done so before: then the record keeps
+// nothing of it.
 func (l *Resource) Leave(c Cache) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.joined = slices.DeleteFunc(slices.Clone(l.joined), func(other *joinedCache) bool { return other.Cache == c })
+	l.mu.Unlock()
+	l.record.prune()
 }
 
 // Entry returns the entry of an object; nil if there is none.

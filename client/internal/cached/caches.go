@@ -132,8 +132,8 @@ func (cs *Caches) Drop(k kinds.Kind) {
 	delete(cs.pending, k)
 	cs.mu.Unlock()
 	if c != nil {
-		c.Writes.Leave(c)
 		c.release()
+		c.Writes.Leave(c)
 	}
 }
 

@@ -43,6 +43,14 @@ func newSet(f factory) *Set { return &Set{factory: f, awaiting: map[informer.Cac
 // From reports whether the Set has the caches of f.
 func (s *Set) From(f *informer.Factory) bool { return s != nil && s.factory == factory(f) }
 
+// All returns the caches in use. The caller must not change the slice.
+func (s *Set) All() []informer.Cache {
+	if s == nil {
+		return nil
+	}
+	return s.factory.Caches()
+}
+
 // History returns the number of the server's history. It is 0 if there are no caches. Writes made at a lower number
 // belong to an earlier history, and so do the resource versions of their answers.
 func (s *Set) History() int64 {
@@ -82,10 +90,7 @@ func (s *Set) WillShow(w Written) bool {
 // Holding returns the caches of a resource that take objects of the namespace. Their selectors may still leave an
 // object out.
 func (s *Set) Holding(resource schema.GroupResource, namespace string) (holding []informer.Cache) {
-	if s == nil {
-		return nil
-	}
-	for _, c := range s.factory.Caches() {
+	for _, c := range s.All() {
 		if c.IsOf(resource) && takes(c.Selection(), namespace) {
 			holding = append(holding, c)
 		}

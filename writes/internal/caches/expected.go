@@ -103,14 +103,22 @@ func (s *Set) Expected() (n int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pruneLocked()
 	for _, a := range s.awaiting {
 		n += len(a.states)
 	}
 	return n
 }
 
-// pruneLocked drops the caches that the factory has dropped. They will not apply another batch.
+// Prune forgets the caches that the factory has dropped, so that they can be freed. They will not apply another batch.
+func (s *Set) Prune() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pruneLocked()
+}
+
 func (s *Set) pruneLocked() {
 	used := s.factory.Caches()
 	maps.DeleteFunc(s.awaiting, func(c informer.Cache, _ *awaiting) bool { return !slices.Contains(used, c) })
