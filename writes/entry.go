@@ -23,8 +23,8 @@ const (
 	forgetIncomparableAfter = time.Minute
 )
 
-// Entry is the server's answer to the newest own write of one object. Reads of every cache that is behind it get it in
-// place of what the cache has. It does not change once it is in the record.
+// Entry is the server's answer to the last own write of one object. A read of a cache that is behind the entry shows it
+// in place of what the cache has. It does not change once it is in the record.
 type Entry struct {
 	Key types.NamespacedName
 	GVK schema.GroupVersionKind
@@ -45,7 +45,8 @@ type Entry struct {
 	// abandoned is set when RunUntilIdle no longer waits for the entry. It is guarded by the resource's mu.
 	abandoned bool
 
-	// expected is the state that the caches have to show. If one of them passes it without, readers are woken.
+	// expected is the state that the caches have to show. If one of them passes it without showing it, the readers are
+	// woken.
 	expected caches.Expected
 	readers  readers
 

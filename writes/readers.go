@@ -32,7 +32,7 @@ func (r *readers) add(w Waker) bool {
 	return true
 }
 
-// remove takes w out, which knows a later state by now. It reports whether no waker is left.
+// remove takes w out, because it knows a later state by now. It reports whether no waker is left.
 func (r *readers) remove(w Waker) (empty bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

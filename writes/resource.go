@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
-// maxEntries bounds the entries of one resource, and maxUnread those of a resource that has no joined cache yet.
-// Entries beyond become minimum versions: reads wait for them.
+// maxEntries bounds the entries of one resource, and maxUnread those of a resource that no cache has joined yet. Further
+// entries become minimum versions: reads wait for them.
 const (
 	maxEntries = 10_000
 	maxUnread  = 100
@@ -98,8 +98,7 @@ func (l *Resource) Join(c Cache) {
 	l.joined = append(slices.Clip(l.joined), &joinedCache{c, map[string]string{}})
 }
 
-// Leave undoes Join. If the factory is to drop the cache, too, it must have done so before: then the record keeps
-// nothing of it.
+// Leave undoes Join. Release the informer of the cache first: then the record keeps nothing of it in memory.
 func (l *Resource) Leave(c Cache) {
 	l.mu.Lock()
 	l.joined = slices.DeleteFunc(slices.Clone(l.joined), func(other *joinedCache) bool { return other.Cache == c })

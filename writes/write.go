@@ -89,9 +89,11 @@ type outcome struct {
 	// after is when the server may be asked about the write. If the object's name is not known, a list that begins then
 	// or later is sure to show the effect.
 	after time.Time
-	// late is until when the server may apply a deletion of any object with the name; zero for other writes.
+	// late is until when the server may still apply the write, if it is a deletion that takes any object with the
+	// name; zero for other writes.
 	late time.Time
-	// until is the version of such a list, in the server's history of that number; "" before there is one.
+	// until is the version of a list that shows the effect, in the server's history of number history; "" before there
+	// is one.
 	until   string
 	history int64
 	// name is the object's name if only the request's body has it.
@@ -226,8 +228,8 @@ func (w *Write) gone(uid types.UID, known []identity) *Entry {
 	return e
 }
 
-// lastGone returns the entry for a server that has no object of that name. It is nil if this process has seen none
-// either. The known states are those that it has seen.
+// lastGone returns the entry for a server that has no object of that name: the last one that this process has seen is
+// gone. It is nil if there was none. known are the states that the process has seen.
 func (w *Write) lastGone(known []identity) *Entry {
 	for _, last := range slices.Backward(known) { // The last comes from a cache.
 		if last.uid != "" {
@@ -311,9 +313,9 @@ func (w *Write) state() outcome {
 	return w.outcome
 }
 
-// Concerns reports whether a reader has to wait for the write before it reads c in a namespace ("" means all). The
-// caller finds out what the write could change there. A nil owner stands for a reader outside of a reconcile: a write
-// whose answer was lost is to it like a write of another process.
+// Concerns reports whether a read of c in a namespace ("" means all) on behalf of owner has to wait for the write, if
+// the write could change what it reads; the caller finds that out. A nil owner stands for a read outside of a reconcile,
+// which does not wait for a write whose answer was lost: it treats that like a write of another process.
 func (w *Write) Concerns(c Cache, namespace string, owner any) bool {
 	if !takes(c, w.key.Namespace) || (namespace != "" && w.key.Namespace != "" && namespace != w.key.Namespace) {
 		return false
@@ -326,8 +328,8 @@ func (w *Write) Concerns(c Cache, namespace string, owner any) bool {
 	return o.inDoubt || w.owner == owner
 }
 
-// mayChange reports whether the write may change the object of that key, or any object if the key has no name. If the
-// name of the write's object is not known, it may.
+// mayChange reports whether the write may change the object of that key, or any object if the key has no name. A write
+// whose object's name is not known may change every object.
 func (w *Write) mayChange(key types.NamespacedName) bool {
 	return key.Name == "" || w.key.Name == "" || w.key == key
 }
