@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
-// maxEntries bounds the entries of one resource, and maxUnread those of a resource that no cache has joined yet. Further
-// entries become minimum versions: reads wait for them.
+// maxEntries bounds the entries of one resource, and maxUnread those of a resource that no cache has joined yet. The
+// oldest entries become minimum versions: reads wait for them.
 const (
 	maxEntries = 10_000
 	maxUnread  = 100

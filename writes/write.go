@@ -314,8 +314,8 @@ func (w *Write) state() outcome {
 }
 
 // Concerns reports whether a read of c in a namespace ("" means all) on behalf of owner has to wait for the write, if
-// the write could change what it reads; the caller finds that out. A nil owner stands for a read outside of a reconcile,
-// which does not wait for a write whose answer was lost: it treats that like a write of another process.
+// the write could change what it reads; the caller finds that out. A nil owner stands for a read outside of a
+// reconcile, which does not wait for a write whose answer was lost: it treats that like a write of another process.
 func (w *Write) Concerns(c Cache, namespace string, owner any) bool {
 	if !takes(c, w.key.Namespace) || (namespace != "" && w.key.Namespace != "" && namespace != w.key.Namespace) {
 		return false
