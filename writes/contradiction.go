@@ -28,8 +28,9 @@ const (
 	// forgetContradictionAfter is how long a contradiction is remembered after the server last repeated it. A reconcile
 	// that is contradicted is held back for a shorter time.
 	forgetContradictionAfter = 2 * time.Minute
-	// maxContradictions bounds the contradictions remembered of one server.
-	maxContradictions = 1000
+	// maxContradictions bounds the contradictions remembered of one cache, so that a cache which is far behind keeps none
+	// of another from being noticed.
+	maxContradictions = 100
 )
 
 // ContradictionError reports that the server has no such object, while a cache still holds it.
@@ -96,7 +97,7 @@ func refusesAbsent(response *http.Response) bool {
 // contradictions has the objects that caches hold, but that the server does not have according to its answers.
 type contradictions struct {
 	mu sync.Mutex
-	// of has the answers about each object. Invariant: it has at most maxContradictions elements.
+	// of has the answers about each object. Invariant: it has at most maxContradictions elements for each cache.
 	of map[contradiction]answers
 	// relisted is when each cache was last listed because of a contradiction.
 	relisted map[informer.Cache]time.Time
@@ -145,7 +146,7 @@ func (x *contradictions) note(what contradiction) (err *ContradictionError, reli
 		known = answers{first: now, rebuilds: what.cache.Rebuilds()}
 	}
 	known.last = now
-	if before || len(x.of) < maxContradictions {
+	if before || x.countLocked(what.cache) < maxContradictions {
 		x.of[what] = known
 	}
 	_, recently := x.relisted[what.cache]
@@ -153,6 +154,16 @@ func (x *contradictions) note(what contradiction) (err *ContradictionError, reli
 		x.relisted[what.cache] = now
 	}
 	return what.error(known.first), relist
+}
+
+// countLocked returns the number of contradictions of a cache.
+func (x *contradictions) countLocked(c informer.Cache) (n int) {
+	for what := range x.of {
+		if what.cache == c {
+			n++
+		}
+	}
+	return n
 }
 
 // longest returns the oldest lasting contradiction of a cache; nil if there is none.
