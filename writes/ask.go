@@ -19,18 +19,18 @@ import (
 )
 
 var (
-	// errSilent means that the server did not answer in time, or forbids the list.
+	// errSilent means that the server did not answer in time, or forbids the list that would answer.
 	errSilent   = errors.New("the server does not answer in time")
 	errNoServer = errors.New("the record has no client of the server")
 )
 
-// askAgainAfter is how long a server that did not answer is left alone about that write.
+// askAgainAfter is the pause before a server that did not answer is asked about the same write again.
 const askAgainAfter = 2 * time.Second
 
-// ask asks the server what became of the write. If the object's name is known, the answer has the object or shows that
-// there is none. That ends the doubt, unless the server may still apply a deletion later. If the name is not known, the
-// version of a list takes the place of an answer: reads have to wait until the cache has reached it. The same list
-// serves all other writes without a name that are due by now.
+// ask asks the server for the effect of the write. If the name of the object is known, the answer has the object or
+// shows that there is none. This ends the doubt, unless the server may still apply a deletion later. If the name is not
+// known, ask records the version of a list, and reads have to wait until the cache has reached that version. The same
+// list answers for all other writes without a name that are due by now.
 func (w *Write) ask(ctx context.Context) error {
 	l, start := w.resource, time.Now()
 	history, known := l.record.caches().History(), slices.Concat(w.known, l.identities(w.Key()))
@@ -70,9 +70,9 @@ type listing struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// now returns the entry for what the server has under the name of w. If the server has nothing, that is the end of the
-// last known object; nil if none was known before the server was asked. An object that this process has made since is
-// not the one that is missing.
+// now returns the entry for what the server has under the name of w. If the server has nothing, the entry shows that
+// the last known object is gone. known has the states that were known before the server was asked, because an object
+// that this process has created since then is not the one that is missing. If there are none, now returns nil.
 func (w *Write) now(list listing, known []identity) *Entry {
 	if len(list.Items) == 0 {
 		return w.lastGone(known)
@@ -87,8 +87,8 @@ func (w *Write) now(list listing, known []identity) *Entry {
 	return w.entry(a, body)
 }
 
-// deletesLater reports whether w is a deletion that may still remove an object made from now on. list is what the
-// server has under its name.
+// deletesLater reports whether w is a deletion that may still remove an object that is created from now on. list is
+// what the server has under the name of w.
 func (w *Write) deletesLater(list listing, known []identity) bool {
 	switch {
 	case !w.state().late.After(time.Now()):
@@ -97,7 +97,7 @@ func (w *Write) deletesLater(list listing, known []identity) bool {
 		return !wire.Identify(runtime.ContentTypeJSON, list.Items[0]).Deleting
 	}
 	existed := slices.ContainsFunc(known, func(i identity) bool { return i.uid != "" })
-	return !existed // If it did, the deletion is over.
+	return !existed // If it existed, it is gone now, so the deletion is over.
 }
 
 // askAt sets when the server may be asked about w again.
@@ -107,8 +107,8 @@ func (w *Write) askAt(t time.Time) {
 	w.outcome.after = t
 }
 
-// shownBy records the version of a list if the list is sure to show the effect of w. The list began at start, in that
-// history of the server.
+// shownBy records the version of a list as the version that caches have to reach, if the list is sure to show the
+// effect of w. start is when the list began, and history the number of the server's history at that time.
 func (w *Write) shownBy(version string, history int64, start time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,8 @@ func (w *Write) shownBy(version string, history int64, start time.Time) {
 	}
 }
 
-// found records the version of each object that is left of a deletion of many.
+// found records the versions of the objects that a deletion of many was to remove. items are those that the server
+// still has. The others get no version.
 func (w *Write) found(items []json.RawMessage) {
 	versions := map[types.UID]string{}
 	for _, item := range items {
@@ -133,9 +134,9 @@ func (w *Write) found(items []json.RawMessage) {
 	w.outcome.objects = objects
 }
 
-// fetch lists the objects that w may have changed: the object of that name, or the metadata of those that a deletion of
-// many has left. For a generated name it needs only the version of the list. It lists rather than gets, because caches
-// need the permission to list anyway.
+// fetch lists the objects that w may have changed: the object with the name of w or, for a deletion of many, the
+// metadata of the objects that are left. For a generated name, only the version of the list is needed. fetch sends a
+// list rather than a get, because caches need the permission to list anyway.
 func (r *Record) fetch(ctx context.Context, w *Write) (list listing, err error) {
 	peer := r.peer.Load()
 	if peer.server == nil {

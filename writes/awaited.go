@@ -11,14 +11,14 @@ import (
 	"github.com/flyball-dev/flyball/writes/internal/caches"
 )
 
-// Awaited are the records of all servers that a process writes to, while a manager runs until it is idle. Their entries
-// are kept until all caches of the factories show them. The zero value is empty.
+// Awaited has the records of all servers that a process writes to, while a manager runs until it is idle. In this time,
+// an entry of these records is kept until all caches of the factory show it. The zero value is empty.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Awaited struct {
 	mu      sync.Mutex
 	records map[*Record]struct{}
-	// past is the count of records that were removed.
+	// past is the sum of the counts of the records that were removed.
 	past uint64
 }
 
@@ -115,7 +115,7 @@ func (r *Record) count() uint64 { return r.begun.Load() + r.ended.Load() }
 
 // behind reports whether a cache of the factory does not show a write of the resource.
 func (l *Resource) behind(ctx context.Context) (behind bool) {
-	for _, w := range l.untold() {
+	for _, w := range l.answeredInDoubt() {
 		if l.mayBeUnseen(ctx, w) {
 			behind = true
 		}
@@ -127,8 +127,8 @@ func (l *Resource) behind(ctx context.Context) (behind bool) {
 	return behind || slices.ContainsFunc(l.order, l.awaitedLocked)
 }
 
-// untold returns the writes that were answered, but whose answers did not tell their effect.
-func (l *Resource) untold() (untold []*Write) {
+// answeredInDoubt returns the writes that were answered, but whose answers did not show their effect.
+func (l *Resource) answeredInDoubt() (inDoubt []*Write) {
 	if l.busy.Load() == 0 {
 		return nil
 	}
@@ -136,14 +136,14 @@ func (l *Resource) untold() (untold []*Write) {
 	defer l.mu.Unlock()
 	for w := range l.inDoubt {
 		if o := w.state(); o.inDoubt && o.lost == nil && !w.abandoned {
-			untold = append(untold, w)
+			inDoubt = append(inDoubt, w)
 		}
 	}
-	return untold
+	return inDoubt
 }
 
-// mayBeUnseen reports whether the caches may not show the effect of w. It asks the server, once. It need not ask if the
-// caches show that all objects of a deletion are gone.
+// mayBeUnseen reports whether some cache may lack the effect of w. It asks the server about w once, unless the caches
+// already show that all objects of a deletion are gone.
 func (l *Resource) mayBeUnseen(ctx context.Context, w *Write) bool {
 	o := w.state()
 	if o.until == "" && !o.silent && !(w.all && l.showAll(o.objects)) {
@@ -165,11 +165,11 @@ func (l *Resource) mayBeUnseen(ctx context.Context, w *Write) bool {
 	if len(o.objects) > 0 {
 		delete(l.inDoubt, w)
 	}
-	w.abandoned = true // Without a list of objects only reads have to wait.
+	w.abandoned = true // If the objects are not known, only reads still wait for w.
 	return false
 }
 
-// setSilent records that the server does not tell the effect of w.
+// setSilent records that the server did not answer when it was asked about w.
 func (w *Write) setSilent() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,10 +186,10 @@ func (l *Resource) showAll(objects []caches.Written) bool {
 // giveUp abandons the writes that the caches may never show.
 func (l *Resource) giveUp() (abandoned []caches.Written) {
 	all := l.record.caches()
-	untold := l.untold()
+	inDoubt := l.answeredInDoubt()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range untold {
+	for _, w := range inDoubt {
 		o := w.state()
 		certain := o.until != "" && !o.silent
 		if certain && slices.ContainsFunc(o.objects, all.WillShow) {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// relistAfter is how long the server must contradict a cache before the cache is listed anew. A watch is rarely
-	// later than that.
+	// relistAfter is how long the server must contradict a cache before the cache is listed anew. A watch rarely lags
+	// more than that.
 	relistAfter = time.Second
 	// relistAgainAfter is the shortest time between two lists of a cache because of contradictions.
 	relistAgainAfter = 30 * time.Second
@@ -51,9 +51,9 @@ func (e *ContradictionError) Error() string {
 		e.Resource, e.Key, time.Since(e.Since).Round(time.Second))
 }
 
-// compare looks at a refusing answer. If the server has no such object and a cache holds one, it passes a
-// [ContradictionError] to the function under [ContradictionKey]. Soon after a deletion that is normal. If it lasts for
-// a second, the cache is listed anew.
+// compare handles an answer that refuses a request. If the server has no such object and a cache holds one, compare
+// passes a [ContradictionError] to the function under [ContradictionKey]. Shortly after a deletion such a contradiction
+// is normal. If it lasts for relistAfter, the cache is listed anew.
 func (r *Record) compare(ctx context.Context, to wire.Place, response *http.Response) {
 	if to.Key.Name == "" || r.caches() == nil || !refusesAbsent(response) {
 		return
@@ -74,7 +74,7 @@ func (r *Record) compare(ctx context.Context, to wire.Place, response *http.Resp
 // Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go, Preconditions.Check.
 const preconditionUID = "UID in precondition"
 
-// maxRefusal bounds how much of a refusing answer is read.
+// maxRefusal bounds how much of an answer that refuses a request is read.
 const maxRefusal = 64 << 10
 
 // refusesAbsent reports whether the server refused a request because it has no such object, or another one under the

@@ -10,9 +10,9 @@
 //	    └─ every write of the process: of the client, a clientset, a dynamic client
 //
 // A write in doubt is a request whose effect is unknown: it is under way, its answer was lost, or the answer does not
-// tell what became of the object. An entry is the answer of the server to the last write of an object. A read shows it
-// in place of what the cache has, until the cache has reached its version. A minimum version is a version that a cache
-// has to reach before it can be read, because the record no longer has the entry.
+// show the effect. An entry is the answer of the server to the last write of an object. Until a cache has reached the
+// version of the entry, a read of that cache returns the entry in place of the cached object. A minimum version takes
+// the place of entries that the record has dropped: a cache can be read only when it has reached that version.
 //
 // The arrows go one way. The informer offers [informer.Cache], and does not import this package. The client asks the
 // record at each read. Package reconcile only puts an owner and a [Waker] into the context of its requests.
@@ -25,9 +25,9 @@
 // comment of client lists the files of both packages in the order in which a call enters them.
 //
 // Then the rest: record.go, the record of one server; context.go, what the context of a request carries; readers.go,
-// the readers that run again if no cache ever shows a state; contradiction.go, caches that hold what the server does
-// not have; ask.go, the question to the server what became of a write; awaited.go, waiting until the caches show all
-// writes.
+// the readers that run again if no cache ever shows a state; contradiction.go, objects that a cache holds although the
+// server does not have them; ask.go, which asks the server for the effect of a write; awaited.go, which waits until the
+// caches show all writes.
 //
 // Two packages can be read last: internal/caches compares the caches with what was written, and internal/wire, below
 // the root of the module, reads requests and answers.

@@ -16,8 +16,9 @@ import (
 	"github.com/flyball-dev/flyball/writes/internal/caches"
 )
 
-// forgetDeletedAfter and forgetIncomparableAfter bound how long an entry is kept when nothing shows that it may go: for
-// a deleted object that no cache ever held, and for servers whose versions do not compare.
+// forgetDeletedAfter and forgetIncomparableAfter bound how long an entry is kept if no watermark can show that it was
+// reached. The first is for a deleted object without a comparable version, the second for other objects of a server
+// whose versions cannot be compared.
 const (
 	forgetDeletedAfter      = 10 * time.Minute
 	forgetIncomparableAfter = time.Minute
@@ -30,7 +31,8 @@ type Entry struct {
 	GVK schema.GroupVersionKind
 	// Gone is set if the object with uid was deleted: it never comes back.
 	Gone bool
-	// Version is that of the state in Body. If Gone, it is a version at which the object existed; "" if none is known.
+	// Version is the resource version of the state in Body. If Gone is set, it is a version at which the object still
+	// existed; "" if none is known.
 	Version string
 	// Body is the object as the server sent it, in ContentType; nil when it did not send the object itself.
 	Body        []byte
@@ -66,7 +68,7 @@ func (e *Entry) View(c Cache) informer.Object {
 }
 
 // SetView sets the object in the form in which c would hold it, so that it is decoded once for each cache. If another
-// reader was faster, its object stays. It returns the object that is set.
+// reader has set one already, that one stays. SetView returns the object that is set.
 func (e *Entry) SetView(c Cache, obj informer.Object) informer.Object {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,8 +142,8 @@ func (e *Entry) expect() {
 	all.Expect(&e.expected)
 }
 
-// written returns what the factory's caches have to show. For a deleted object that is the end of its UID: they may
-// have shown its last version long before.
+// written returns what the factory's caches have to show. For a deleted object it has no version: the caches have to
+// show that the UID is gone, and may have shown its last version long before.
 func (e *Entry) written() caches.Written {
 	w := caches.Written{Resource: e.resource.Name, Key: e.Key, UID: e.uid}
 	if !e.Gone {

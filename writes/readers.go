@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// readers are the wakers of those that read or wrote a state. A cache misses the state if others changed or deleted the
-// object again in a gap of the watch. No event tells of that state, nor of its end, so the readers run again.
+// readers has the wakers of the reconciles that read or wrote a state. A cache misses the state if its watch had a gap
+// and another client changed or deleted the object in that gap. Then no event shows that the state existed, or that it
+// ended, so its readers have to run again.
 type readers struct {
 	mu sync.Mutex
 	// wakers are called when a cache misses the state. Invariant: empty once missed.
@@ -57,7 +58,7 @@ func (r *readers) wake(resource schema.GroupResource, key types.NamespacedName) 
 	}
 }
 
-// Shown registers the waker of ctx with all entries, which its reader is about to see. It returns false if a cache has
+// Shown registers the waker of ctx with the entries that a read is about to return. It returns false if a cache has
 // missed one of them: then the caller must read again.
 func Shown(ctx context.Context, entries []*Entry) bool {
 	w := wakerFrom(ctx)

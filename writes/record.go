@@ -40,7 +40,7 @@ type Record struct {
 type peer struct {
 	// caches are those of the process; nil if there are none.
 	caches *caches.Set
-	// server is asked for what an answer did not tell; nil if it cannot be asked.
+	// server is asked about writes whose answers do not show their effect; nil if it cannot be asked.
 	server rest.Interface
 	// requestTimeout is how long the server may work on a request whose answer was lost.
 	requestTimeout time.Duration
@@ -52,8 +52,8 @@ type peer struct {
 // defaultRequestTimeout is the kube-apiserver's --request-timeout.
 const defaultRequestTimeout = time.Minute
 
-// New returns a record of the writes to the server that config leads to. It ignores requests of clients made of the
-// same config that go elsewhere: to another host, or to a path that is not below the config's.
+// New returns a record of the writes to the server that config leads to. The record ignores requests to another host,
+// and to a path that is not below that of config.
 //
 // Errors: a config with an invalid host.
 func New(config *rest.Config) (*Record, error) {
@@ -68,7 +68,7 @@ func New(config *rest.Config) (*Record, error) {
 	return r, nil
 }
 
-// Of returns the record that t, or a transport that it wraps, feeds; nil if there is none.
+// Of returns the record to which t, or a transport that t wraps, reports; nil if there is none.
 func Of(t http.RoundTripper) *Record {
 	for t != nil {
 		if own, ok := t.(*transport); ok {
@@ -83,10 +83,10 @@ func Of(t http.RoundTripper) *Record {
 	return nil
 }
 
-// Connect sets the caches of the process, the server to ask for what an answer did not tell, and how long that server
-// may work on a request whose answer was lost. A nil server and a zero timeout leave what was set before. Connect
-// reports false, and changes nothing, if the record is connected to other caches: the two would number the server's
-// history differently.
+// Connect sets the caches of the process, the server to ask about writes whose answers do not show their effect, and
+// how long that server may work on a request whose answer was lost. A nil server and a zero timeout leave what was set
+// before. If the record is connected to the caches of another factory, Connect changes nothing and returns false,
+// because two factories number the histories of the server differently.
 func (r *Record) Connect(f *informer.Factory, server rest.Interface, requestTimeout time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,8 +106,8 @@ func (r *Record) Connect(f *informer.Factory, server rest.Interface, requestTime
 	return true
 }
 
-// AskWithin bounds how long [Awaited.Behind] waits for each answer of the server; it does not ask a slower server
-// again. While the server is unreachable, Moving and Behind ignore its writes.
+// AskWithin bounds how long [Awaited.Behind] waits for each answer of the server. If an answer takes longer, Behind
+// does not ask about that write again. While the server is unreachable, Moving and Behind ignore its writes.
 func (r *Record) AskWithin(timeout time.Duration, unreachable func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,8 +139,8 @@ func (r *Record) allResources() []*Resource {
 	return r.all
 }
 
-// Sizes returns how many own writes some cache has not reached, and how many are in doubt. expected is the number of
-// states that the caches still have to show or to pass.
+// Sizes returns the number of own writes that some cache has not reached, the number of writes in doubt, and the number
+// of states that the caches still have to show or to pass.
 func (r *Record) Sizes() (unseen, inDoubt, expected int) {
 	for _, l := range r.allResources() {
 		unseenOf, inDoubtOf := l.sizes()

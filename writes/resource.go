@@ -57,15 +57,15 @@ type Resource struct {
 	inDoubt map[*Write]struct{}
 	// swept is when inDoubt was last searched for old writes.
 	swept time.Time
-	// minimums are the versions of own writes that have no entry, in the server's history of number minimumHistory.
+	// minimums are the minimum versions. They belong to the server's history that has the number minimumHistory.
 	minimums       versions.Minimums
 	minimumHistory int64
-	// joined are the caches read through this record. The slice is replaced, never changed.
+	// joined are the caches that are read with this record. The slice is replaced, never changed.
 	joined []*joinedCache
 }
 
-// joinedCache is a cache with the last watermark that was seen of each of its namespaces; "" stands for all of them, if
-// it is not restricted to some. The Resource's mu guards the watermarks.
+// joinedCache is a cache, and the watermark of each of its namespaces as it was last seen. If the cache holds all
+// namespaces, it has one watermark, under "". The Resource's mu guards the watermarks.
 type joinedCache struct {
 	Cache
 	watermarks map[string]string
@@ -91,7 +91,7 @@ func (c *joinedCache) wentBackLocked() (back bool) {
 	return back
 }
 
-// Join adds a cache: entries are kept until it has reached them.
+// Join adds a cache. From now on an entry is kept until this cache, too, has reached it.
 func (l *Resource) Join(c Cache) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +149,7 @@ func (l *Resource) Unreached(c Cache, key types.NamespacedName) (entries []*Entr
 // unreachedLocked returns the entries of a namespace ("" means all) that c has not reached. Their order is fixed, so
 // that the results of two calls can be compared.
 func (l *Resource) unreachedLocked(c Cache, namespace string) (unreached []*Entry) {
-	of, mark := "", "" // The last entry's namespace, most often this one's too, and its watermark.
+	of, mark := "", "" // The last entry's namespace and its watermark. The next entry's is often the same.
 	for i, e := range l.order {
 		if namespace != "" && namespace != e.Key.Namespace {
 			continue
@@ -181,7 +181,7 @@ func (l *Resource) end(w *Write, e *Entry) {
 	l.settle(w, e)
 }
 
-// settle ends the doubt about a write. e is the state of the object that is known then; nil means that the caches may
+// settle ends the doubt about a write. e is the state of the object, which is now known; nil means that the caches can
 // be read as they are.
 func (l *Resource) settle(w *Write, e *Entry) {
 	if e != nil {
@@ -195,7 +195,7 @@ func (l *Resource) settle(w *Write, e *Entry) {
 	}
 }
 
-// enter puts the effect of w, unless it is nil, into the record. It returns the entry that it superseded.
+// enter puts e, the effect of w, into the record unless it is nil. It returns the entry that e supersedes.
 func (l *Resource) enter(w *Write, e *Entry) (old *Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +205,7 @@ func (l *Resource) enter(w *Write, e *Entry) (old *Entry) {
 		return nil
 	}
 	e.history = l.record.caches().History()
-	l.pruneLocked() // The caches' lists so far are from before e.
+	l.pruneLocked() // If a watermark went back, drop the entries now: e is newer.
 	if old = l.entries[e.Key]; old != nil {
 		if !e.supersedes(old) {
 			return nil
@@ -229,7 +229,8 @@ func (l *Resource) countLocked() {
 	l.busy.Store(int64(n))
 }
 
-// pruneLocked drops the oldest entries that every cache has reached, and all entries if the server's history went back.
+// pruneLocked drops the oldest entries, as far as every cache has reached them or there are too many. If the server's
+// history went back, it drops all entries.
 func (l *Resource) pruneLocked() {
 	for _, c := range l.joined {
 		if c.wentBackLocked() {
@@ -251,7 +252,8 @@ func (l *Resource) pruneLocked() {
 	l.order = nil
 }
 
-// raiseLocked makes the version of e a minimum. Minimums of an earlier history of the server have no meaning any more.
+// raiseLocked makes the version of e a minimum version. It drops the minimum versions of another history, which have no
+// meaning any more.
 func (l *Resource) raiseLocked(e *Entry) {
 	if e.history != l.minimumHistory {
 		l.minimums, l.minimumHistory = versions.Minimums{}, e.history
@@ -290,8 +292,9 @@ func (l *Resource) dropSettledLocked() {
 	}
 }
 
-// forgetLocked drops the entries after the server's history went back. The caches have a list of the new history. It
-// also shows the effect of the writes in doubt that waited for a list of the old one. Writes that are not due yet stay.
+// forgetLocked drops the entries after the server's history went back. The caches now have a list of the new history.
+// That list also shows the effect of the writes in doubt that waited for a list of the old history, so it drops these
+// writes as well. Writes in doubt that do not wait for a list stay.
 func (l *Resource) forgetLocked() {
 	clear(l.entries)
 	l.order, l.minimums = nil, versions.Minimums{}
@@ -312,7 +315,8 @@ func (l *Resource) forgetOldLocked() {
 	}
 }
 
-// identities returns the states of an object that this process has seen. The last comes from a cache, if one holds it.
+// identities returns the states of an object that this process has seen. The last one comes from a cache, if a cache
+// holds the object.
 func (l *Resource) identities(key types.NamespacedName) (known []identity) {
 	if e := l.Entry(key); e != nil {
 		known = append(known, identity{e.uid, e.Version})
@@ -328,7 +332,7 @@ func (l *Resource) identities(key types.NamespacedName) (known []identity) {
 	return known
 }
 
-// sizes returns how many own writes some cache has not reached, and how many are in doubt.
+// sizes returns the number of own writes that some cache has not reached, and the number of writes in doubt.
 func (l *Resource) sizes() (unseen, inDoubt int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 )
 
 // ErrStale reports that the cache does not show yet what this process wrote. Nothing is wrong: try again a little
-// later. Package reconcile does so without counting a failure. Only reads with the context of a reconcile return it, or
-// with one of package client's WithOwner. Map functions, validators, runnables and programs that run once get an answer
-// instead: see the package comment of client.
+// later. Package reconcile does so without counting a failure. Only reads with the context of a reconcile, or with a
+// context from client.WithOwner, return it. The reads of map functions, validators, runnables and programs that run
+// once return objects instead: see the package comment of client.
 var ErrStale = errors.New("the cache is behind a write of this process")
 
 // StaleError is the [ErrStale] of one read.
@@ -21,9 +21,10 @@ type StaleError struct {
 	// Resource and Key name the object that was to be read. The name is empty for a list.
 	Resource string
 	Key      types.NamespacedName
-	// Wanted is the resource version to wait for, and Seen the cache's. Wanted is empty while it is not known.
+	// Wanted is the resource version that the cache has to reach, and Seen the one that it has reached. Wanted is empty
+	// while it is not known.
 	Wanted, Seen string
-	// RetryAfter is how long it takes at least; zero when that is not known.
+	// RetryAfter is the shortest time after which the read can succeed; zero if it is not known.
 	RetryAfter time.Duration
 	// Cause is the error of the write whose effect is not known; nil if there is none.
 	Cause error
@@ -64,8 +65,8 @@ func (l *Resource) WaitForVersion(ctx context.Context, c Cache, key types.Namesp
 	return &StaleError{Resource: l.Name.String(), Key: key, Wanted: version, Seen: c.Watermark(key.Namespace)}
 }
 
-// Wait waits until c has reached the entry, for a read of key. It does not wait for a cache that shows an earlier
-// history of the server.
+// Wait waits until c has reached the entry, for a read of key. If the cache shows an earlier history of the server,
+// Wait returns a [StaleError] at once.
 //
 // Errors: a [StaleError] at the deadline; ctx's.
 func (e *Entry) Wait(ctx context.Context, c Cache, key types.NamespacedName, deadline time.Time) error {
@@ -75,8 +76,8 @@ func (e *Entry) Wait(ctx context.Context, c Cache, key types.NamespacedName, dea
 	return e.resource.WaitForVersion(ctx, c, key, e.Version, deadline)
 }
 
-// Wait waits until more is known of the write, for a read of key from c: the request is over, the server has told the
-// effect, or c shows it. The caller then asks the record again.
+// Wait waits, for a read of key from c, until more is known about the write: the request is over, the server has shown
+// the effect, or c shows it. The caller then asks the record again.
 //
 // Errors: a [StaleError] at the deadline, or at once if nothing can be known by then; ctx's.
 func (w *Write) Wait(ctx context.Context, c Cache, key types.NamespacedName, deadline time.Time) error {
@@ -158,8 +159,8 @@ func (l *Resource) dueOf(owner any) *Write {
 	return nil
 }
 
-// staleOf returns a [StaleError] about a write of owner that some cache has not reached; nil if there is none. If
-// inDoubt is set, a write in doubt counts as well.
+// staleOf returns a [StaleError] for the first write of owner that some cache has not reached; nil if there is none. If
+// inDoubt is set, it considers writes in doubt first.
 func (l *Resource) staleOf(owner any, inDoubt bool) error {
 	if l.busy.Load() == 0 {
 		return nil

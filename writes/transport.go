@@ -23,7 +23,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/wire"
 )
 
-// Wrap returns a transport that sends requests by next and records the writes among them. It fits [rest.Config].Wrap.
+// Wrap returns a transport that sends requests through next and records the writes among them. It fits
+// [rest.Config].Wrap.
 func (r *Record) Wrap(next http.RoundTripper) http.RoundTripper {
 	return &transport{record: r, next: next}
 }
@@ -65,7 +66,7 @@ func reads(method string) bool {
 // errPanicked is why the effect of a write is unknown if its goroutine panicked.
 var errPanicked = errors.New("the writer panicked")
 
-// send sends a write, which is in doubt until the answer tells its effect.
+// send sends a write. The write is in doubt until the answer shows its effect.
 func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripper) (*http.Response, error) {
 	r.begun.Add(1)
 	defer r.ended.Add(1)
@@ -73,7 +74,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	note := noteOf(request, to)
 	trace.BeginWrite(request.Context(), &note)
 	defer note.End()
-	lost, answered := errPanicked, false // These say why the effect is unknown, if the write has not ended below.
+	lost, answered := errPanicked, false // The reason for a doubt, unless the write ends below.
 	defer func() {
 		if !w.isOver() {
 			note.Err = lost
@@ -111,7 +112,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	if watched := trail.From(request.Context()); watched != nil && !w.all {
 		watched.Note(asWrite(request, to, a))
 	}
-	if e, told := w.effect(a, body); told {
+	if e, shown := w.effect(a, body); shown {
 		w.resource.end(w, e)
 	} else {
 		w.endInDoubt(nil, time.Now())
@@ -119,7 +120,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	return response, nil
 }
 
-// read reads the answer of a success.
+// read reads the answer to a write that succeeded.
 func (w *Write) read(contentType string, body []byte) wire.Answer {
 	if w.intent.Decode != nil {
 		if obj, err := w.intent.Decode(contentType, body); err == nil {
@@ -129,15 +130,16 @@ func (w *Write) read(contentType string, body []byte) wire.Answer {
 	return wire.Identify(contentType, body)
 }
 
-// failed returns why it is unknown whether a write that was answered with an error took effect; nil if it did not.
-// answered reports whether the server is done with the request, so that a list shows all of its effect.
+// failed judges a write that was answered with an error. If the write took no effect, lost is nil; otherwise lost is
+// the reason why the effect is unknown. answered reports whether the server is done with the request, so that a list
+// shows all of its effect.
 //
-// A Status with the reason InternalError comes from code that is done. One without a reason may be an error of the
-// storage, which can still apply the write, and so can a server that answers that the time is up.
+// A Status with the reason InternalError comes from code that is done. A Status without a reason may come from an error
+// of the storage, which can still apply the write. A server that answers with a timeout can still apply the write, too.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters/status.go, ErrorToAPIStatus.
 func (w *Write) failed(response *http.Response, body []byte) (lost error, answered bool) {
-	refused := response.StatusCode < http.StatusInternalServerError || admissionSaid(body)
+	refused := response.StatusCode < http.StatusInternalServerError || fromAdmission(body)
 	// Before a deletion of many is refused for one object, it may have deleted others.
 	if refused && (!w.all || response.StatusCode == http.StatusTooManyRequests) {
 		return nil, true
@@ -147,12 +149,12 @@ func (w *Write) failed(response *http.Response, body []byte) (lost error, answer
 	return fmt.Errorf("the server answered %q", response.Status), answered
 }
 
-// admissionSaid reports whether a Status comes from the admission chain, which the server calls before it stores
+// fromAdmission reports whether a Status comes from the admission chain, which the server calls before it stores
 // anything. A webhook chooses the code of its denial, and may answer with 500.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin: webhook/errors/statuserror.go, webhook/validating and
 // webhook/mutating/dispatcher.go, resourcequota/controller.go.
-func admissionSaid(body []byte) bool {
+func fromAdmission(body []byte) bool {
 	return slices.ContainsFunc([]string{
 		"admission webhook ", "failed calling webhook ", "AdmissionWebhook/", "resource quota evaluation timed out",
 	}, func(said string) bool { return bytes.Contains(body, []byte(said)) })
@@ -205,7 +207,8 @@ func asWrite(r *http.Request, to wire.Place, a wire.Answer) trail.Write {
 	return w
 }
 
-// placeOf returns the target of a request. ours is false if it is no object, or is on another server.
+// placeOf returns the target of a request. ours is false if the path names no object, or if the request goes to another
+// server.
 func (r *Record) placeOf(u *url.URL) (to wire.Place, ours bool) {
 	path, below := strings.CutPrefix(u.Path, r.base.Path)
 	to, isObject := wire.PlaceAt(path)

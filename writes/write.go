@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/writes/internal/caches"
 )
 
-// Intent is what our client knows about a write and the request does not tell.
+// Intent has what package client knows about a write and the request does not show.
 type Intent struct {
 	// Name is the name of the object to create.
 	Name string
@@ -27,14 +27,15 @@ type Intent struct {
 	Deleted metav1.Object
 	// Precondition is the only UID that may be deleted; "" if any may.
 	Precondition types.UID
-	// Decode decodes an answer, which is an object of Kind, so that it is decoded once.
+	// Decode decodes an answer, which is an object of Kind. It also keeps the object for the client, so that an answer
+	// is decoded only once.
 	//
 	// Errors: an answer of another kind.
 	Decode func(contentType string, body []byte) (metav1.Object, error)
 	Kind   schema.GroupVersionKind
 }
 
-// WithIntent returns a context for one request of our client.
+// WithIntent returns a context for one request of package client.
 func WithIntent(ctx context.Context, i *Intent) context.Context {
 	return context.WithValue(ctx, intentKey, i)
 }
@@ -53,7 +54,7 @@ type Write struct {
 	all        bool
 	collection string
 	selectors  url.Values
-	// intent is what our client knows; empty for other clients.
+	// intent is empty for requests of other clients.
 	intent Intent
 	// body returns the body of the request: an object, a patch or the options of a deletion. It is nil for the body of
 	// a subresource.
@@ -79,12 +80,12 @@ type identity struct {
 
 func identityOf(obj metav1.Object) identity { return identity{obj.GetUID(), obj.GetResourceVersion()} }
 
-// outcome is what is known of a write whose answer did not tell its effect.
+// outcome is what is known of a write whose answer did not show its effect.
 type outcome struct {
 	// inDoubt is set when the request is over and its effect is not known.
 	inDoubt bool
-	// lost is why the effect is unknown. It is nil while the write is under way, and if an answer came that did not
-	// tell it.
+	// lost is the error that left the effect unknown. It is nil while the write is under way, and if an answer came
+	// that does not show the effect.
 	lost error
 	// after is when the server may be asked about the write. If the object's name is not known, a list that begins then
 	// or later is sure to show the effect.
@@ -98,7 +99,8 @@ type outcome struct {
 	history int64
 	// name is the object's name if only the request's body has it.
 	name string
-	// objects are what caches show once they have the effect. silent is set if the server does not tell it.
+	// objects are the states that caches show once they have the effect. silent is set if the server did not answer
+	// when it was asked.
 	objects []caches.Written
 	silent  bool
 }
@@ -172,8 +174,9 @@ func (w *Write) Sent() (contentType string, body []byte) {
 	return w.contentType, body
 }
 
-// effect returns the effect that the answer tells; nil means none. told is false when the answer does not tell it.
-func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, told bool) {
+// effect returns the effect that the answer shows; nil means none. shown is false if the answer does not show the
+// effect.
+func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, shown bool) {
 	key := types.NamespacedName{Namespace: a.Namespace, Name: a.Name}
 	switch {
 	case w.all:
@@ -197,7 +200,8 @@ func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, told bool) {
 	return w.entry(a, body), true
 }
 
-// refused returns the effect of a refused write: a refused deletion can show which object is gone.
+// refused returns what the refusal of a write shows about the object: a refused deletion can show that an object is
+// gone.
 func (w *Write) refused(code int, body []byte) *Entry {
 	switch {
 	case !w.Deletes() || w.all:
@@ -251,9 +255,9 @@ func (w *Write) addDeleted(items []wire.Answer) {
 	}
 }
 
-// lose ends a write whose effect is unknown. If the server has answered, it is done with the write. Otherwise it may
-// still apply the write until its request timeout. Readers wait for that only if the write [Write.harmsLate]: otherwise
-// one look at the server is enough.
+// lose ends a write whose effect is unknown. If answered is set, the server is done with the write. Otherwise the
+// server may still apply the write until its request timeout. Readers wait for that timeout only if a late effect does
+// harm; see [Write.harmsLate]. If it does not, it is enough to ask the server once.
 func (w *Write) lose(why error, answered bool) {
 	contentType, body := w.Sent()
 	if w.key.Name == "" && body != nil { // A clientset sent it: only the body has the object's name.
@@ -264,7 +268,7 @@ func (w *Write) lose(why error, answered bool) {
 	after := time.Now()
 	switch late := after.Add(w.resource.record.peer.Load().requestTimeout); {
 	case answered || !w.harmsLate(contentType, body):
-	case w.Deletes() && !w.all: // One look at the server may show that it is over.
+	case w.Deletes() && !w.all: // The server's answer may show that the deletion is over.
 		w.mu.Lock()
 		w.outcome.late = late
 		w.mu.Unlock()
@@ -288,7 +292,7 @@ func (w *Write) harmsLate(contentType string, body []byte) bool {
 	return w.Key().Name == ""
 }
 
-// endInDoubt ends a request whose effect is not known. lost and after are those of the outcome.
+// endInDoubt ends a request whose effect is not known. lost and after are fields of the outcome.
 func (w *Write) endInDoubt(lost error, after time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

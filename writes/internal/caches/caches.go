@@ -19,8 +19,8 @@ type Set struct {
 	factory factory
 
 	mu sync.Mutex
-	// awaiting has the caches that are observed: those that a state is expected of, or was when the last batch came.
-	// The Set does not keep other caches in memory, which the factory may have dropped.
+	// awaiting has the caches that are observed: those of which a state is expected, or was expected when their last
+	// batch came. It has no others, so that the Set does not keep caches in memory that the factory has dropped.
 	awaiting map[informer.Cache]*awaiting
 }
 
@@ -79,8 +79,8 @@ func (s *Set) Show(w Written) bool {
 	})
 }
 
-// WillShow reports whether a cache that is behind the write is sure to reach it, however slow the watch: the cache
-// takes every object of the namespace, and the answer told what to look for.
+// WillShow reports whether some cache is behind the write and is sure to reach it, however slow the watch is: the cache
+// holds every object of the namespace, and the answer shows which state to wait for.
 func (s *Set) WillShow(w Written) bool {
 	return slices.ContainsFunc(s.Holding(w.Resource, w.Key.Namespace), func(c informer.Cache) bool {
 		return takesAll(c.Selection()) && c.HasSynced() && willShow(c, w) && !shows(c, w)

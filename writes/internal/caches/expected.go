@@ -41,7 +41,7 @@ const maxExpected = 10_000
 
 // awaiting are the states expected of one cache. The Set's mu guards it.
 type awaiting struct {
-	// states has for each the watermark of its namespace when it was added.
+	// states maps each expected state to the watermark that its namespace had when the state was added.
 	states map[*Expected]string
 	// stop ends the observation of the cache.
 	stop func()
@@ -124,8 +124,8 @@ func (s *Set) pruneLocked() {
 	maps.DeleteFunc(s.awaiting, func(c informer.Cache, _ *awaiting) bool { return !slices.Contains(used, c) })
 }
 
-// applied is called after c has applied a batch that showed these states. It calls Missed for the expected states that
-// the cache passed and did not show.
+// applied is called after c has applied a batch, of which shown are the states. It calls Missed for the expected states
+// that the cache passed and did not show.
 func (s *Set) applied(c informer.Cache, shown iter.Seq[informer.Object]) {
 	passed := s.passed(c)
 	if len(passed) == 0 {
@@ -147,8 +147,8 @@ func (s *Set) applied(c informer.Cache, shown iter.Seq[informer.Object]) {
 	}
 }
 
-// passed removes and returns the expected states that the cache has passed. A watermark that went back has passed all
-// of them: they belong to a history that no longer exists.
+// passed removes and returns the expected states that the cache has passed. A watermark that went back counts as past
+// all of them, because they belong to a history that no longer exists.
 func (s *Set) passed(c informer.Cache) map[state][]*Expected {
 	s.mu.Lock()
 	defer s.mu.Unlock()
