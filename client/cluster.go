@@ -29,8 +29,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Caches restricts the caches of some kinds. All objects of other kinds are cached.
 	Caches []CacheOf
-	// CacheFor restricts the caches of the kinds that are not in Caches; nil does not. It must return the same for the
-	// same arguments.
+	// CacheFor restricts the caches of the kinds that are not in Caches; nil means no restriction. It must return the
+	// same for the same arguments.
 	CacheFor func(kind schema.GroupVersionKind, namespaced bool) informer.InformerOptions
 	// Uncached are objects whose kinds, in the representation of the object, are always read from the server.
 	Uncached []Object
@@ -38,7 +38,7 @@ type Options struct {
 	FieldManager string
 	// DryRun adds [DryRunAll] to every write.
 	DryRun bool
-	// StaleAfter is how long a read waits until the cache shows an own write. Zero means a second.
+	// StaleAfter is how long a read waits for the cache to show an own write. Zero means a second.
 	StaleAfter time.Duration
 	// RequestTimeout is how long the server may go on with a request whose answer was lost. Zero means a minute, the
 	// default of kube-apiserver's --request-timeout.
@@ -115,8 +115,8 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	return &Cluster{o: o, server: server, caches: cached.New(o.Informers, server, restrict, uncached)}, nil
 }
 
-// Through returns a client that sends its requests by another config, for example as another user. It shares the caches
-// and the record of own writes with c, so that each sees what the other wrote.
+// Through returns a client that sends its requests with another config, for example as another user. It shares the
+// caches and the record of own writes with c, so that each sees what the other wrote.
 func (c *Cluster) Through(config *rest.Config) (*Cluster, error) {
 	if config == nil {
 		return nil, fmt.Errorf("client through another configuration: %w", errNoConfig)
@@ -149,8 +149,8 @@ func (c *Cluster) IsObjectNamespaced(ctx context.Context, obj runtime.Object) (b
 
 // IndexField adds an index to the cache of obj's kind, in obj's representation. Lists can then select by field with
 // [MatchingFields]. extract returns the values of one object. It is called for objects of the cache, and for own writes
-// that the cache does not show yet. IndexField sends no request: the kind may be defined later. ctx is not used; it is
-// there as in controller-runtime.
+// that the cache does not show yet. IndexField sends no request: the kind may be defined later. ctx is not used; the
+// method has it as in controller-runtime.
 //
 // Errors: [informer.ErrIndexExists]; an error if the kind is not cached.
 func (c *Cluster) IndexField(_ context.Context, obj Object, field string, extract func(Object) []string) error {
@@ -181,9 +181,9 @@ func (r apiReader) List(ctx context.Context, list ObjectList, opts ...ListOption
 	return r.cluster.List(ctx, list, append(opts[:len(opts):len(opts)], Live)...)
 }
 
-// Cache creates the cache of obj's kind, in obj's representation, with the indexes of [Cluster.IndexField]. Without it
-// the first read does so. It is for callers that read by these indexes from the informer itself. It does nothing for a
-// kind that is not cached.
+// Cache creates the cache of obj's kind, in obj's representation, with the indexes of [Cluster.IndexField]. Without
+// this call, the first read creates the cache. Cache is for callers that use these indexes on the informer itself. It
+// does nothing for a kind that is not cached.
 func (c *Cluster) Cache(ctx context.Context, obj Object) error {
 	k, err := kinds.Of(c.o.Scheme, obj)
 	if err == nil {

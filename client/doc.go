@@ -56,7 +56,7 @@
 //   - Nothing is promised about the writes of other processes. Reads show them when the watch brings them.
 //
 // Such a read does not wait: it shows the answer to the write in the place of what the cache has, until the cache has
-// reached that version. It waits, up to [Options].StaleAfter, only if the answer does not tell the state of the object:
+// reached that version. It waits, up to [Options].StaleAfter, only if the answer does not show the state of the object:
 //
 //   - A subresource answered with another kind, such as a Scale, or the Status of an eviction.
 //   - Many objects were deleted at once.
@@ -66,23 +66,22 @@
 //
 // # Who gets ErrStale
 //
-// If that takes longer, a read with the context of a reconcile (see [WithOwner]) returns [ErrStale], which package
-// reconcile turns into a quiet requeue. Other reads never return it: those of map functions, validators, runnables and
-// programs that run once. They show every own write that was answered. If the cache does not show it in time, the
-// client asks the server instead, and if that fails as well, the read returns what the cache has. A write whose answer
-// was lost is like a write of another process to them: they see it when the watch brings it.
+// If the wait takes longer than that, a read with the context of a reconcile (see [WithOwner]) returns [ErrStale],
+// which package reconcile turns into a quiet requeue. Other reads never return it: those of map functions, validators,
+// runnables and programs that run once. They show every own write that was answered. If the cache does not show it in
+// time, the client asks the server instead, and if that fails as well, the read returns what the cache has. A write
+// whose answer was lost is like a write of another process to them: they see it when the watch brings it.
 //
-// One question to the server does not settle every lost write. Some do harm if the server applies them late, after the
-// reconcile has looked and written again:
+// Asking the server once does not settle every lost write. Some writes do harm if the server applies them late, after
+// the reconcile has read and written again:
 //
 //   - a create with a generated name,
 //   - an update, a patch or a deletion without a precondition, unless the server shows that the deletion took effect,
 //   - a deletion of many objects.
 //
-// Reconciles cannot read what such a write could change until the cache has a list that began after the server's
-// request timeout. That is the object of that name, and the lists that would have it by their namespace and selectors.
-// A refused connection leaves nothing open, and neither does an answer of the server's admission chain, whatever its
-// code.
+// Until the cache has a list that began after the server's request timeout, a reconcile cannot read what such a write
+// could change: the object of that name, and lists whose namespace and selectors include it. A refused connection
+// leaves no doubt. Nor does an answer of the server's admission chain, whatever its code.
 //
 // With [LiveIfStale] the server answers where a reconcile would get ErrStale. That costs a request, and it does not
 // help against a write that is still under way.

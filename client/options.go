@@ -145,7 +145,7 @@ func MatchingLabelsSelector(selector labels.Selector) interface {
 	})
 }
 
-// both returns the selector of what a and b select. A nil a selects all.
+// both returns a selector for the objects that a and b both select. A nil a selects all.
 func both(a, b labels.Selector) labels.Selector {
 	if a == nil {
 		return b
@@ -218,7 +218,7 @@ type WriteOptions struct {
 	FieldManager string
 	// DryRun makes the server do everything but store the object. Reads do not show such a write.
 	DryRun bool
-	// Force takes the fields over that other field managers own. It is for patches of type apply only.
+	// Force takes over fields that other field managers own. It is for patches of type apply only.
 	Force bool
 	// FieldValidation is "Strict", "Warn" or "Ignore". If it is empty the server chooses.
 	FieldValidation string
@@ -272,7 +272,7 @@ func WithSubResourceBody(body Object) WriteOption {
 }
 
 var (
-	// ForceOwnership takes the fields over that other field managers own and an apply changes.
+	// ForceOwnership lets an apply take over the fields that it changes from other field managers.
 	ForceOwnership WriteOption = writeOption(func(o *WriteOptions) { o.Force = true })
 	// StrictFields makes the server refuse unknown fields.
 	StrictFields WriteOption = writeOption(func(o *WriteOptions) { o.FieldValidation = "Strict" })
@@ -288,9 +288,9 @@ func (dryRun) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { o.DryRun = true }
 
 // DeleteOptions are the options of Delete.
 type DeleteOptions struct {
-	// GracePeriodSeconds is the time that the object gets to end. Nil means the default of its kind.
+	// GracePeriodSeconds is how long the object may take to shut down. Nil means the default of its kind.
 	GracePeriodSeconds *int64
-	// Preconditions make the server refuse to delete another object, or another state of it, than the caller means.
+	// Preconditions make the server refuse the deletion unless the object has the given UID and resource version.
 	Preconditions *metav1.Preconditions
 	// PropagationPolicy decides about the objects that the deleted one owns. Nil means the default of its kind.
 	PropagationPolicy *metav1.DeletionPropagation
@@ -329,7 +329,7 @@ type deleteOption func(o *DeleteOptions)
 func (f deleteOption) ApplyToDelete(o *DeleteOptions)           { f(o) }
 func (f deleteOption) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { f(&o.DeleteOptions) }
 
-// GracePeriodSeconds sets the time that an object gets to end.
+// GracePeriodSeconds sets how long an object may take to shut down.
 func GracePeriodSeconds(seconds int64) interface {
 	DeleteOption
 	DeleteAllOfOption

@@ -19,7 +19,7 @@ import (
 // readCache answers q from the cache, with the own writes that the cache does not show yet.
 //
 // Errors: [ErrStale], [ErrNoIndex]; [informer.ErrForbidden] if the cache is empty because the server refuses the list.
-// Then the reader is told which permission is missing, and may try again later.
+// That error names the missing permission; the reader may try again later.
 func (c *Cluster) readCache(ctx context.Context, cache *cached.Cache, q *cached.Query,
 	o ReadOptions,
 ) ([]Object, error) {
@@ -38,8 +38,8 @@ func (c *Cluster) readCache(ctx context.Context, cache *cached.Cache, q *cached.
 		if err != nil || len(entries) == 0 {
 			return objs, err
 		}
-		// The cache may have reached an entry between the two, and may know more by now: then the entry must not be
-		// shown. So the entries are looked up a second time. They can only have become fewer, or be of a write that is
+		// Between the two calls, the cache may have reached an entry, or even a later state: then the entry must not be
+		// shown. So look up the entries again. The second lookup finds fewer entries, or entries of writes that are
 		// concurrent with this read.
 		again, err := c.unreached(ctx, cache, q)
 		if err != nil {
@@ -55,7 +55,8 @@ func (c *Cluster) readCache(ctx context.Context, cache *cached.Cache, q *cached.
 	}
 }
 
-// unreached returns the entries to be shown in place of what the cache has. It waits for writes that have none.
+// unreached returns the entries to be shown in place of what the cache has. It waits for the writes that have no entry
+// to show.
 //
 // Errors: [ErrStale].
 func (c *Cluster) unreached(ctx context.Context, cache *cached.Cache, q *cached.Query) ([]*writes.Entry, error) {
@@ -84,8 +85,8 @@ func waitForFirst(ctx context.Context, cache *cached.Cache, q *cached.Query, dea
 		return entries, true, cache.Writes.WaitForVersion(ctx, cache, q.Key, minimum, deadline)
 	}
 	for _, e := range entries {
-		// A missed state is most likely not the object's state any more. Its readers have been woken already: a later
-		// one would not be.
+		// A missed state is most likely not the object's state any more. Its readers have been woken already, so a
+		// reader that came now would not be.
 		if !exact(cache, e) || e.Missed() {
 			return entries, true, e.Wait(ctx, cache, q.Key, deadline)
 		}
@@ -185,7 +186,7 @@ func written(ctx context.Context, cache *cached.Cache, w *writes.Write, before O
 	return cache.Decode(contentType, body)
 }
 
-// newest returns the object as it was last written, or is in the cache; nil if neither is known.
+// newest returns the object as this process last wrote it, or else as the cache has it; nil if neither is known.
 func newest(cache *cached.Cache, key ObjectKey) Object {
 	if key.Name == "" {
 		return nil

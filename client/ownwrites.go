@@ -29,8 +29,8 @@ func WithOwner(ctx context.Context, owner any) context.Context {
 // OwnerFrom returns the owner that ctx carries; nil if none.
 func OwnerFrom(ctx context.Context) any { return writes.OwnerFrom(ctx) }
 
-// ObserveWrites returns a copy of config whose clients share one record of own writes: a [Cluster] made of it also
-// sees what clientsets and dynamic clients made of it write. A manager does this for its own config.
+// ObserveWrites returns a copy of config whose clients share one record of own writes: a [Cluster] made from the copy
+// also shows what clientsets and dynamic clients made from the copy write. A manager does this for its own config.
 func ObserveWrites(config *rest.Config) (*rest.Config, error) {
 	if config == nil {
 		return nil, fmt.Errorf("observe writes: %w", errNoConfig)
@@ -65,8 +65,8 @@ func (c *Cluster) Ready(ctx context.Context, owner any) error {
 	return c.server.Record.Ready(ctx, owner)
 }
 
-// Seen is [Cluster.Ready] without the writes whose outcome is unknown. It is for reconcilers that may repeat such a
-// write: the names of what they create are computed, or they delete what is too many.
+// Seen is [Cluster.Ready] without the writes whose outcome is unknown. It is for reconcilers that can safely repeat
+// such a write, because they compute the names of the objects that they create, or because they delete surplus objects.
 //
 // Errors: [ErrStale].
 func (c *Cluster) Seen(owner any) error { return c.server.Record.Seen(owner) }

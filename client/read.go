@@ -140,8 +140,8 @@ func (c *Cluster) read(ctx context.Context, cache *cached.Cache, q *cached.Query
 	return found, version, err
 }
 
-// readServer answers q from the server, with the objects that the cache would hold, in the form in which it would hold
-// them. q is a copy because it escapes to the heap.
+// readServer answers q from the server. It returns only objects that the cache would hold, in the form in which the
+// cache would hold them. q is a copy because it escapes to the heap.
 func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q cached.Query, list ObjectList,
 ) (found []Object, version string, err error) {
 	add := func(item runtime.Object) error {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Stats counts what it took to read own writes, since the [Cluster] was made.
+// Stats counts the waits for own writes since the [Cluster] was made.
 type Stats struct {
 	// Waits counts the reads for which the answers of writes were not enough: they waited for the cache to show an own
-	// write, or asked the server what became of one. Waited is how long all of them took for that.
+	// write, or asked the server for the effect of one. Waited is the sum of these waits.
 	Waits  uint64
 	Waited time.Duration
 	// Stale counts the reads among them that returned [ErrStale] or were answered by the server instead.

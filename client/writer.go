@@ -45,7 +45,7 @@ type write struct {
 	// obj names the object.
 	obj         Object
 	subresource string
-	// body is sent, unless there is a patch, and becomes what the server answers. It is obj, or an object of the
+	// body is sent, unless there is a patch. The server's answer replaces it. It is obj, or an object of the
 	// subresource's own kind.
 	body Object
 	// patch is the change to send, of which body is the result. It is for the verb PATCH only.
@@ -97,7 +97,8 @@ func (w write) check(k kinds.Kind) error {
 	return nil
 }
 
-// errNoName is the error of a write without a name. Without one the path is the collection's, which a DELETE empties.
+// errNoName is the error of a write without a name. Without a name, the path would be that of the collection, and a
+// DELETE would delete everything in it.
 var errNoName = errors.New("the object has no name")
 
 // params returns the query parameters of a write.
@@ -163,7 +164,7 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 	if obj.GetName() == "" {
 		return fmt.Errorf("delete %s: %w", k.GVK.Kind, errNoName)
 	}
-	// The record needs to know which object the caller means: the answer to a deletion may not tell.
+	// The record needs to know which object the caller means, because the answer to a deletion may not show it.
 	intent := &writes.Intent{Deleted: obj}
 	if o.Preconditions != nil && o.Preconditions.UID != nil {
 		intent.Precondition = *o.Preconditions.UID

@@ -13,9 +13,9 @@ import (
 // maxMessage is the limit on the bytes of a message. The schema of the API allows as many characters.
 const maxMessage = 32768
 
-// Set puts c into list and reports whether that changed the list. The transition time changes only with the status;
-// then it is the one of c or, if c has none, the current time. generation is the generation of the object. Set replaces
-// bytes of the message that are not UTF-8, and cuts a message off that is too long, as the API does.
+// Set puts c into list and reports whether that changed the list. The transition time changes only if the status
+// changes. It is then that of c or, if c has none, the current time. generation is the generation of the object. Set
+// replaces bytes of the message that are not UTF-8, and cuts off a message that is too long, as the API does.
 //
 // Source: SetStatusCondition in k8s.io/apimachinery v0.37.2 pkg/api/meta/conditions.go.
 func Set(list *[]metav1.Condition, generation int64, c metav1.Condition) (changed bool) {

@@ -36,8 +36,8 @@ func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	return true
 }
 
-// Finalize does a reconciler's work with its finalizer. It reports whether obj is being deleted; then the reconciler
-// has nothing else to do.
+// Finalize adds a finalizer to obj, or cleans up and removes the finalizer. It reports whether obj is being deleted; if
+// so, the reconciler has nothing else to do.
 //
 //   - If obj is being deleted and has the finalizer, it calls cleanup and, if that succeeds, removes the finalizer.
 //   - If obj is being deleted and does not have the finalizer, it does nothing. The server would not accept a new one.

@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// AlreadyOwnedError is the error of setting the controller of an object that has another one.
+// AlreadyOwnedError reports that an object already has another controller.
 type AlreadyOwnedError struct {
 	Object client.ObjectKey
 	Owner  metav1.OwnerReference

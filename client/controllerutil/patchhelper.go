@@ -74,8 +74,8 @@ func split(obj client.Object) (main, status map[string]any, err error) {
 // Patch writes what changed in obj and replaces obj by the server's answer. Further calls send what changed since.
 // After an error obj is as before the call.
 //
-// Errors: the error of the first patch, and then the patch of the status was not sent; the error of the second. They
-// are a conflict if the patch could undo changes of others: reconcile again.
+// Errors: the error of the first patch, in which case the patch of the status is not sent; the error of the second
+// patch. A conflict means that the object has changed and the patch could undo changes of others: reconcile again.
 func (h *PatchHelper) Patch(ctx context.Context, obj client.Object) error {
 	if misuse.IsNil(obj) {
 		return fmt.Errorf("patch: %w", kinds.ErrNoObject)

@@ -16,7 +16,8 @@ const conflictRetries = 8
 // RetryOnConflict reads obj from the server, calls mutate to change it, and updates it. After a conflict it begins
 // again. It is for programs that must write now; a reconciler returns the conflict instead.
 //
-// Errors: the last conflict, after some tries with growing pauses; any other error at once, that of mutate included.
+// Errors: the last conflict, after some tries with growing pauses; any other error at once, including an error of
+// mutate.
 func RetryOnConflict(ctx context.Context, c client.Client, obj client.Object, mutate func() error) error {
 	if err := usable(c, obj); err != nil {
 		return fmt.Errorf("retry on conflict: %w", err)

@@ -15,7 +15,7 @@ import (
 //
 // Source: client-go v0.37.2 tools/record/events_cache.go, the constants at its top.
 const (
-	aggregateThreshold = 10               // different messages with one reason from which on they are combined
+	aggregateThreshold = 10               // the number of different messages with one reason at which they are combined
 	aggregateInterval  = 10 * time.Minute // silence after which the messages of a reason are counted from zero again
 	spamBurst          = 25               // the default of Options.BurstSize
 	spamRefill         = 5 * time.Minute  // the default of 1/Options.QPS

@@ -75,8 +75,8 @@ func (r *componentRecorder) record(o occurrence) {
 	r.broadcaster.offer(event, err)
 }
 
-// offer queues an event. A non-nil err, a mistake in the caller's code, is logged: a recorder has no result, nor a
-// context with a logger.
+// offer queues an event. If err is not nil, the caller has made a mistake, which offer logs: a recorder has neither a
+// result nor a context with a logger.
 func (b *Broadcaster) offer(event *corev1.Event, err error) {
 	if err != nil {
 		b.queue.countInvalid()

@@ -112,7 +112,7 @@ func served(ctx context.Context, c client.Client, crd *unstructured.Unstructured
 		switch {
 		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || errors.As(err, &unknown):
 			return false, nil
-		case err != nil && !apierrors.IsForbidden(err): // Defining it does not take the permission to read it.
+		case err != nil && !apierrors.IsForbidden(err): // Forbidden also means that it is served.
 			return false, err
 		}
 	}

@@ -26,7 +26,8 @@ type Object struct {
 	From string
 }
 
-// Read reads all objects from r. Errors and Object.From call it name. An empty r has no objects; that is not an error.
+// Read reads all objects from r, which errors and Object.From call name. An empty r has no objects; that is not an
+// error.
 func Read(name string, r io.Reader) (all []Object, err error) {
 	chunks, n := documents.NewYAMLReader(bufio.NewReader(r)), 0
 	for {
@@ -52,8 +53,7 @@ func Read(name string, r io.Reader) (all []Object, err error) {
 }
 
 // ReadFiles reads the objects of all paths. A path is a file, a directory, or "-" for stdin, which may be nil if no
-// path is "-". A directory stands for the files in it, but not below it, whose names end as those of YAML and JSON do,
-// without kustomization.yaml.
+// path is "-". A directory stands for the YAML and JSON files directly in it, except kustomization files.
 //
 // Errors: also if there are no objects at all.
 func ReadFiles(paths []string, stdin io.Reader) (all []Object, err error) {

@@ -35,7 +35,7 @@ type Cache struct {
 	prepare func() error
 }
 
-// Track joins the cache of an informer that is read without the client. It has to hold every namespace.
+// Track joins the cache of an informer that is read without the client. The informer has to hold every namespace.
 func Track[T informer.Object](l *writes.Resource, inf informer.Informer[T]) {
 	l.Join(&Cache{store: stored[T]{inf}, Writes: l})
 }

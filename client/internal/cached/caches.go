@@ -78,7 +78,7 @@ func (cs *Caches) Index(k kinds.Kind, field string, extract func(informer.Object
 	return c.createIndex(field, extract)
 }
 
-// Of returns the cache of a kind, which the first call makes. It returns nil if the kind is not cached.
+// Of returns the cache of a kind. The first call makes it. Of returns nil if the kind is not cached.
 func (cs *Caches) Of(ctx context.Context, k kinds.Kind) (*Cache, error) {
 	if !cs.caches(k) {
 		return nil, nil

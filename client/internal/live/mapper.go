@@ -34,7 +34,8 @@ type discovery struct {
 	done  chan struct{} // Closed by the sender when the other fields are set.
 	found map[schema.GroupVersionKind]Resource
 	err   error
-	// cancelled reports whether it failed because the sender's context ended. That says nothing about the server.
+	// cancelled reports whether the request failed because the sender's context ended. Such a failure shows nothing
+	// about the server, so the waiting callers try again.
 	cancelled bool
 }
 

@@ -37,7 +37,8 @@ type Request struct {
 // answer is of another kind, such as the Status that answers an eviction.
 func (s *Server) Exchange(ctx context.Context, r Request, k kinds.Kind, obj informer.Object) error {
 	r.Accept = kinds.Accept(obj, s.Protobuf)
-	// The record of own writes sees the answer first, in the transport. It decodes the answer here, for both.
+	// The record of own writes sees the answer first, in the transport. It calls Decode, which keeps the object here
+	// too, so that the answer is decoded once.
 	var decoded informer.Object
 	intent := writes.Intent{
 		Name: r.Key.Name, Kind: k.GVK,
@@ -106,14 +107,15 @@ func (r *Request) name() string {
 // path returns the path below the server's address. It is built once: the library would join it piece by piece, three
 // times for each request.
 //
-// Errors: a missing namespace; parts that would lead to another path, in the words of client-go.
+// Errors: a missing namespace; a part that would change the path, with the error text of client-go.
 func (r *Request) path(resource Resource) (string, error) {
 	namespace, name := r.Key.Namespace, r.name()
 	if resource.Namespaced && namespace == "" && r.Key.Name != "" {
 		return "", fmt.Errorf("%s %s: %s are namespaced, and the namespace is empty", r.GVK.Kind, r.Key.Name,
 			resource.Resource)
 	}
-	// A deletion of the objects of a namespace must not become one of all objects. The server refuses the path with it.
+	// A deletion of the objects of a namespace must not become a deletion of all objects. So the namespace stays in the
+	// path, which the server refuses.
 	if deletesAll := r.Verb == http.MethodDelete && name == ""; !resource.Namespaced && !deletesAll {
 		namespace = ""
 	}

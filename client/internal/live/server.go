@@ -28,8 +28,8 @@ type Server struct {
 	Protobuf bool
 }
 
-// New returns the server of config. It uses the record that config carries, unless that is connected to other
-// informers; then it makes a new one. A nil mapper means discovery.
+// New returns the server of config. It uses the record that config carries. If that record is connected to other
+// informers, or config carries none, it makes a new record. A nil mapper means discovery.
 func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 	informers *informer.Factory,
 ) (*Server, error) {
@@ -65,8 +65,8 @@ func wantsProtobuf(config *rest.Config) bool {
 	return config.ContentType == kinds.Protobuf || config.ContentType == "" && config.AcceptContentTypes == ""
 }
 
-// errorCodecs decodes what the REST client reads itself: the server's errors. All clients share it, because it would be
-// a large part of a client's memory.
+// errorCodecs decodes the server's errors, which the REST client reads itself. All clients share one, because it would
+// be a large part of a client's memory.
 var errorCodecs = sync.OnceValue(func() runtime.NegotiatedSerializer {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
