@@ -27,7 +27,7 @@ type Cache interface {
 	Get(namespace, name string) (Object, bool)
 	HasSynced() bool
 	NamespaceResourceVersion(namespace string) string
-	// Rebuilds counts the lists that replaced the cache even where its objects had later versions.
+	// Rebuilds counts the lists that replaced the cache although objects in it had later versions.
 	Rebuilds() int64
 
 	// Observe calls f after each batch that the cache has applied, until stop is called. shown yields the states that
@@ -35,7 +35,7 @@ type Cache interface {
 	// without a lock, and waits for it. f sees every batch that is applied after Observe has returned.
 	Observe(f func(shown iter.Seq[Object])) (stop func())
 	// Relist lists the objects of a namespace anew, and checks whether another server has taken the place of this one.
-	// Health returns the error of why until that is nil.
+	// As long as why returns an error, Health reports it in Inconsistent.
 	Relist(namespace string, why func() error)
 }
 

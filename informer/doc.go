@@ -59,8 +59,8 @@
 //
 // # What is promised
 //
-//   - A handler sees the states of one object in the server's order. States may be left out, because a watch that was
-//     cut off hides what happened meanwhile. They are never reordered or repeated.
+//   - A handler sees the states of one object in the server's order. States may be left out, because a list after a
+//     watch was cut off does not show what happened in between. They are never reordered or repeated.
 //   - The cache holds a state before any handler is called for it.
 //   - One goroutine at a time calls a handler. Handlers never wait for one another, nor does the cache for them.
 //   - An object that is deleted and created again under its name is a delete and an add, even if only a relist shows
@@ -78,8 +78,9 @@
 //   - An order between different objects.
 //   - That a handler sees every state. A handler that is too slow gets the newest state of each object, not all
 //     states in between; see [HandlerOptions].
-//   - That a program may modify an object from the cache. It is shared, so copy it first. With the environment
-//     variable KUBE_CACHE_MUTATION_DETECTOR=true, as with client-go, informers log which handler did not.
+//   - That a program may modify an object from the cache. It is shared, so copy it first. With the environment variable
+//     KUBE_CACHE_MUTATION_DETECTOR=true, which client-go knows too, informers log the handlers that modify cached
+//     objects.
 //
 // # Concurrency
 //

@@ -59,7 +59,7 @@ type InformerOptions struct {
 	Kind schema.GroupVersionKind
 	// Namespaces restricts the informer; nil means the factory's namespaces.
 	Namespaces []string
-	// ClusterScoped means that the resource has no namespaces. The factory's then do not apply.
+	// ClusterScoped means that the resource has no namespaces. Then the Namespaces of the factory do not apply.
 	ClusterScoped bool
 	// LabelSelector, FieldSelector and ShardSelector are evaluated by the server.
 	LabelSelector, FieldSelector, ShardSelector string
@@ -97,8 +97,8 @@ type Factory struct {
 
 // engine is the pipeline of one cache: a [SharedInformer] of objects.
 //
-// It is an interface so that importers compile fast. A package that mentions a type compiles, once more, all methods of
-// each instantiated generic type that the type reaches through fields and method signatures. Nearly every program
+// It is an interface so that importers compile fast. A package that mentions a type compiles all methods of every
+// instantiated generic type that this type reaches through its fields and method signatures. Nearly every program
 // mentions [Factory], and none of them should compile the pipeline again. See docs/decisions/0010-light-types.md.
 type engine interface {
 	Informer[objects.Object]
@@ -116,9 +116,9 @@ type cache struct {
 	// resource is a guess; discovered returns the resource once it is known.
 	resource   schema.GroupResource
 	discovered func() (schema.GroupResource, bool)
-	// users counts the callers of For that have not given it back. Guarded by the factory's mu, as is stop.
+	// users counts the callers of For that have not released the cache. The factory's mu guards users and stop.
 	users int
-	// stop ends the informer's Run; nil before that.
+	// stop ends the informer's Run; nil before Run.
 	stop context.CancelFunc
 }
 
@@ -161,7 +161,7 @@ func (f *Factory) Options() FactoryOptions { return f.o }
 
 // For returns the informer of all objects of type T, which the factory's scheme must know.
 //
-// The informer is shared. If you need it no longer before the factory stops, give it back with [Release].
+// The informer is shared. If you no longer need it while the factory runs on, give it back with [Release].
 //
 // Errors: if the scheme does not know T; [ErrStopped] after the factory's Run.
 func For[T objects.Object](f *Factory) (Informer[T], error) {
@@ -169,8 +169,8 @@ func For[T objects.Object](f *Factory) (Informer[T], error) {
 }
 
 // ForOptions returns the informer of the objects of type T that o selects. If T is *unstructured.Unstructured or
-// *metav1.PartialObjectMetadata, it has a cache of its own; that of the latter is far smaller. If T is Object, it
-// shares the cache of the Go type.
+// *metav1.PartialObjectMetadata, the informer has a cache of its own; a cache of metadata is far smaller. If T is
+// Object, it shares the cache of the Go type.
 //
 // Errors: as for [For].
 func ForOptions[T objects.Object](f *Factory, o InformerOptions) (Informer[T], error) {
@@ -311,7 +311,7 @@ func (f *Factory) run(ctx context.Context) {
 	f.mu.Lock()
 	f.done = true
 	f.mu.Unlock()
-	f.start(ctx, &informers) // These end at once. Otherwise their users would wait for ever.
+	f.start(ctx, &informers) // Informers that were added last end at once; their users would otherwise wait for ever.
 	informers.Wait()
 }
 
@@ -334,7 +334,7 @@ func (f *Factory) start(ctx context.Context, informers *sync.WaitGroup) {
 
 // WaitForSync waits until every existing informer has synced.
 //
-// Errors: if ctx ends first, the joined errors of those that have not.
+// Errors: if ctx ends first, the joined errors of the informers that have not synced.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var errs []error
 	for _, c := range f.all() {
@@ -358,8 +358,8 @@ func (f *Factory) Health() []Health {
 	return health
 }
 
-// Stats returns the counters of each informer by resource. If a cache is special, its name says how: "pods (metadata,
-// app=web)".
+// Stats returns the counters of each informer by resource. If a cache is restricted or has a form of its own, its name
+// shows that: "pods (metadata, app=web)".
 func (f *Factory) Stats() map[string]Stats {
 	stats, caches := map[string]Stats{}, f.all()
 	for _, c := range caches {

@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// cacheIdentity must be equal for two users to share a cache.
+// cacheIdentity is what distinguishes caches: two users with equal identities share a cache.
 type cacheIdentity struct {
 	Kind       schema.GroupVersionKind
 	Namespaces string // joined by commas; "" means all

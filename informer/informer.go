@@ -21,9 +21,9 @@ import (
 // Objects are shared between the cache, its readers and all handlers, so they are read-only. Slices belong to the
 // caller.
 type Informer[T objects.Object] interface {
-	// AddHandler registers h. It is called for every object in the cache, as an initial add, and then for every change.
-	// AddHandler may be called before, while and long after the informer starts. It does not wait for h, nor delay
-	// other handlers.
+	// AddHandler registers h. h is called for every object in the cache, as an initial add, and then for every change.
+	// AddHandler may be called at any time before or after the informer starts. It does not wait for h, and does not
+	// delay other handlers.
 	//
 	// Errors: [ErrStopped].
 	AddHandler(h handler.Handler[T], o handler.Options) (handler.Registration, error)
@@ -78,9 +78,9 @@ type Informer[T objects.Object] interface {
 	// Errors: if ctx ends first, an error that names the resource and wraps ctx's cause and the last [RequestError].
 	WaitForSync(ctx context.Context) error
 	// WaitForSyncFailFast is WaitForSync for callers that must not wait until a permission is granted or the informer
-	// is started. It returns an error as soon as the server forbids the list (at once if that was its last answer), or
-	// if neither the informer nor its factory was started within a tenth of a second. The informer itself goes on
-	// trying.
+	// is started. It returns an error as soon as the server forbids the list, which is at once if that was the server's
+	// last answer. It also returns an error if neither the informer nor its factory is started within a tenth of a
+	// second. The informer itself goes on trying.
 	//
 	// Errors: those of WaitForSync; [ErrForbidden]; [ErrNotStarted].
 	WaitForSyncFailFast(ctx context.Context) error

@@ -90,7 +90,7 @@ type SharedInformer[T objects.Object] struct {
 	// observers are called after each batch. The slice is replaced, never changed; observing guards the field.
 	observers []*observer
 	observing sync.Mutex
-	// inconsistent is the last argument of relist; nil before the first call.
+	// inconsistent is the function why of the last call of relist; nil before the first call.
 	inconsistent atomic.Pointer[func() error]
 
 	// unnamed counts the handlers without a name.
@@ -217,7 +217,7 @@ func (s *SharedInformer[T]) dueResync() (due []*fanout.Listener[T], next time.Ti
 }
 
 // process applies a batch, publishes the changes to the handlers, and returns them. The log counts the batch as pending
-// until process has raised batches. So at every moment the batch shows in Stats, in the one counter or in the other.
+// until process has raised batches. So at every moment Stats counts the batch, either as queued or in Batches.
 func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T],
 	due []*fanout.Listener[T],
 ) []indexer.Change[T] {
@@ -365,7 +365,8 @@ func (s *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, namespac
 	return nil
 }
 
-// Health is described at [Informer]. For several namespaces it is the health of the one that failed first, if any did.
+// Health is described at [Informer]. For several namespaces it is the health of the namespace that failed first, if one
+// fails.
 func (s *SharedInformer[T]) Health() Health {
 	h := Health{Resource: s.o.Resource, Synced: s.HasSynced()}
 	for i, src := range s.sources {

@@ -71,7 +71,7 @@ func (s *SharedInformer[T]) WaitForSyncFailFast(ctx context.Context) error {
 	}
 }
 
-// begun reports whether the informer runs, or is about to because its factory runs.
+// begun reports whether the informer runs, or will run soon because its factory runs.
 func (s *SharedInformer[T]) begun() bool {
 	return s.started.Load() || s.o.Server != nil && s.o.Server.begun()
 }

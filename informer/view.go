@@ -31,7 +31,7 @@ type view[T objects.Object] struct {
 	giveBack func()
 }
 
-// release removes the handlers and gives the informer back. It does so once.
+// release removes the handlers and gives the informer back. Further calls do nothing.
 func (v *view[T]) release() {
 	v.mu.Lock()
 	giveBack, handlers := v.giveBack, v.handlers

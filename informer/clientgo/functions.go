@@ -172,7 +172,7 @@ const NamespaceIndex = peer.NamespaceIndex
 // held is an object in an informer's cache as client-go sees it: its key alone identifies it, and the state that
 // arrived last is the newest. The core identifies objects by UID and states by resource version. held hides both, so
 // the core accepts each state as it arrives, and treats a change of the UID as an update. Only objects from a list show
-// their version, so a later list leaves those alone that did not change.
+// their version, so a later list does not touch objects that did not change.
 //
 // Source: the comment of SharedInformer in k8s.io/client-go/tools/cache v0.37.2: "the ObjectMeta.UID is not part of an
 // object's ID".

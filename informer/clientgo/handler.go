@@ -69,8 +69,8 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler,
 type delivery struct {
 	to  ResourceEventHandler
 	log klog.Logger
-	// early is true if the handler was added before the informer ran. It is not called for what a program wrote into
-	// the store before that, as tests of controllers do.
+	// early is true if the handler was added before the informer ran. Such a handler is not called for objects that a
+	// program wrote into the store before the run, as tests of controllers do.
 	early bool
 	// crashed is true if the last call panicked.
 	crashed bool

@@ -23,8 +23,8 @@ type store[T any] struct {
 	wrap   func(key string, obj any) (T, error)
 	unwrap func(T) any
 	keyOf  func(T) string
-	// followed is true if a reflector writes to the indexer. Only the reflector then moves the resource version,
-	// because the indexer would reject a list that is older than it.
+	// followed is true if a reflector writes to the indexer. Then only the reflector moves the resource version. If
+	// other writes moved it too, the indexer would reject a list that is older than they are.
 	followed bool
 
 	mu sync.Mutex
@@ -295,8 +295,8 @@ func (s *store[T]) Replace(list []any, version string) error {
 	return s.apply(deltafifo.Delta[T]{Type: deltafifo.Replace, Objects: objs, ResourceVersion: version})
 }
 
-// exchange is Replace in the store of an informer. It does not use [deltafifo.Replace], which the cache would take for
-// the informer's first list, and then never sync.
+// exchange is Replace in the store of an informer. It does not use [deltafifo.Replace]: the cache would take that for
+// the informer's first list, and the informer would then never sync.
 func (s *store[T]) exchange(objs []T) error {
 	var deltas []deltafifo.Delta[T]
 	for t := range s.indexer.All() {

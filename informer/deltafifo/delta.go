@@ -49,8 +49,8 @@ type Delta[T any] struct {
 	Unreadable []*objects.DecodeError
 	// ResourceVersion is the position in the server's history after this delta; "" for Resync.
 	ResourceVersion string
-	// Scope is the number of the reflector that it came from. The indexer has a watermark for each. An informer with
-	// one reflector uses 0.
+	// Scope is the number of the reflector that the delta came from. The indexer has a watermark for each. An informer
+	// with one reflector uses 0.
 	Scope int
 	// Accept decides about states that are not later than those in the cache.
 	Accept Acceptance

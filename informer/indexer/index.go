@@ -275,8 +275,8 @@ func (e *entry[T]) set(obj T, want []term[T]) {
 	}
 }
 
-// setMany moves e, which has its new state, to the buckets of want. It is set for many terms, with a map instead of a
-// search for each term.
+// setMany moves e, which has its new state, to the buckets of want. It does the work of set when there are many terms,
+// with a map instead of a search for each term.
 func (e *entry[T]) setMany(want []term[T]) {
 	missing := make(map[term[T]]struct{}, len(want))
 	for _, t := range want {

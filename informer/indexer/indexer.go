@@ -39,7 +39,7 @@ type Indexer[T any] struct {
 	all     *bucket[T]
 	// indexes is in order of addition. indexes[0] is the built-in index by namespace, for List. Users cannot name it.
 	indexes []*index[T]
-	// labelled is true if one of them is a [LabelIndex].
+	// labelled is true if one of the indexes is a [LabelIndex].
 	labelled bool
 	// unindexed has the objects for which an index function failed. Invariant: its keys are keys of entries.
 	unindexed map[string]error

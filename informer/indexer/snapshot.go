@@ -124,8 +124,8 @@ func (s *snapshot[T]) readTerm(t term[T]) []T {
 	return s.read(t.index.buckets[t.value], func(u undone[T]) bool { return slices.Contains(u.terms, t) })
 }
 
-// read returns the objects that were in b: those in it now that have not changed, and the old states that was selects.
-// b may be nil.
+// read returns the objects that were in b: those that are in b now and have not changed, and the old states for which
+// was returns true. b may be nil.
 func (s *snapshot[T]) read(b *bucket[T], was func(undone[T]) bool) (objs []T) {
 	if b != nil && len(s.undo) == 0 {
 		return b.read()

@@ -43,8 +43,8 @@ type Watch[T any] interface {
 
 // ListOptions are the parameters of a list.
 type ListOptions struct {
-	// ResourceVersion limits the age of the list: "" means the newest, "0" any age; Match says what another value
-	// means.
+	// ResourceVersion limits the age of the list: "" means the newest, and "0" any age. The meaning of another value
+	// depends on Match.
 	ResourceVersion string
 	// Match is how ResourceVersion is compared. It is empty for "" and "0".
 	Match metav1.ResourceVersionMatch
@@ -58,7 +58,7 @@ type ListOptions struct {
 	// Held, if not nil, is called for each object before it is decoded, and reports whether the caller has it in
 	// exactly this state. Such an object is not yielded. An implementation may ignore Held.
 	Held func(objects.State) bool
-	// Exclusive means that the caller will modify the objects: no two of them may share memory.
+	// Exclusive means that the caller will modify the objects, so no two of them may share memory.
 	Exclusive bool
 }
 

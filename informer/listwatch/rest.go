@@ -32,7 +32,7 @@ type RESTOptions struct {
 	// Namespace restricts the list to one namespace; "" means all, or a cluster-scoped resource.
 	Namespace string
 	// LabelSelector, FieldSelector and ShardSelector restrict the list further; the server evaluates them. A server
-	// that does not know shards ignores the last and sends everything; the error is then [ErrNotSharded].
+	// that does not know shards ignores ShardSelector and sends everything; the error is then [ErrNotSharded].
 	LabelSelector, FieldSelector, ShardSelector string
 	// New returns an object to decode into. It is required if the type parameter is an interface. Otherwise nil means
 	// the zero object.

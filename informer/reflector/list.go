@@ -96,8 +96,8 @@ func (r *Reflector[T]) pages(ctx context.Context, s state) (all completeList[T],
 			return all, o.Continue != "", err
 		}
 		if all.version == "" || versions.Earlier(page.ResourceVersion, all.version) {
-			// All pages should have one version. If they do not, the watch begins at the earliest, and the cache
-			// recognises what it then sees twice.
+			// All pages should have one version. If they do not, the watch begins at the earliest version, and the
+			// cache ignores the states that it then gets twice.
 			all.version = page.ResourceVersion
 		}
 		if page.Continue == "" {
@@ -117,7 +117,7 @@ func (r *Reflector[T]) page(ctx context.Context, o listwatch.ListOptions,
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.ListTimeout, connection.ErrSilent)
 	defer cancel()
 	page, err := r.lw.List(ctx, o, add)
-	if err != nil && context.Cause(ctx) == connection.ErrSilent { //nolint:errorlint // It is that very value.
+	if err != nil && context.Cause(ctx) == connection.ErrSilent { //nolint:errorlint // The cause is this value itself.
 		return page, connection.ErrSilent
 	}
 	return page, err
@@ -173,9 +173,9 @@ func (r *Reflector[T]) replace(ctx context.Context, how effect, all completeList
 	return nil
 }
 
-// mayGoBack reports whether a newest list that is older than the position may be used. It may if the server is known to
-// have begun another history, or if only this resource is affected. Otherwise all informers have to list anew, this one
-// included.
+// mayGoBack reports whether a list of the newest state that is older than the position may be used. It may if the
+// server is known to have begun another history, or if only this resource is affected. Otherwise all informers,
+// including this one, have to list anew.
 func (r *Reflector[T]) mayGoBack(ctx context.Context, all completeList[T]) bool {
 	if all.history != r.history {
 		r.status.Server.Confirm(r.o.Resource)
@@ -184,8 +184,8 @@ func (r *Reflector[T]) mayGoBack(ctx context.Context, all completeList[T]) bool 
 	return !r.reportHistoryEnd(ctx, all.version)
 }
 
-// reportHistoryEnd reports to all informers of the server that its newest version is older than the position. It
-// returns whether they are to list anew.
+// reportHistoryEnd reports to all informers of the server that the server's newest version is older than the position.
+// It returns true if they list anew.
 func (r *Reflector[T]) reportHistoryEnd(ctx context.Context, version string) (relistAll bool) {
 	relistAll = r.status.Server.Ended(ctx, r.o.Resource, r.position, version)
 	r.status.TakeInterrupt() // This reflector knows already.

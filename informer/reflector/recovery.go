@@ -68,7 +68,7 @@ var recoveries = map[kind][]recovery{
 type recovery struct {
 	on   failures
 	when condition
-	// next is the state that follows; then is what comes with it.
+	// next is the state that follows, and then has the actions and settings that come with it.
 	next kind
 	then effect
 	why  string
@@ -107,7 +107,7 @@ type facts map[condition]bool
 type effect int
 
 const (
-	// newest: the next list asks for the newest state, not for any that is new enough.
+	// newest: the next list asks for the newest state rather than for any state that is new enough.
 	newest effect = 1 << iota
 	// unpaged: the next list asks for everything at once, because a continue token expired.
 	unpaged
@@ -156,7 +156,7 @@ func (r *Reflector[T]) recoverFrom(ctx context.Context, s state, end ending, are
 	return next
 }
 
-// report reports a failure in the way that the table says.
+// report reports a failure as the table demands.
 func (r *Reflector[T]) report(ctx context.Context, in kind, as effect, err error) {
 	log := klog.FromContext(ctx).V(2)
 	switch {

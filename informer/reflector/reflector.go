@@ -17,7 +17,8 @@ import (
 // Reflector follows one resource: it lists it, watches it, and appends everything it learns to a
 // [deltafifo.DeltaFIFO]. It keeps going until its context ends, whatever the server does.
 //
-// It is a state machine. Run calls step; step does what the state says and returns the next state:
+// It is a state machine. Run calls step again and again. step does the work of the current state and returns the next
+// state:
 //
 //	          ┌──────── the history is gone, or makes no sense ────────┐
 //	          ▼                                                        │
@@ -27,8 +28,8 @@ import (
 //	          │                                                    ▼  │
 //	          └───────────── the history went back ──────────────verifying
 //
-// The table recoveries says which state follows a failure; docs/informer-cases.md shows it. A state that follows a
-// failure may begin with a pause. Nothing stops the machine but its context. An interruption (see
+// The table recoveries has the state that follows each failure; docs/informer-cases.md shows the table. A state that
+// follows a failure may begin with a pause. Nothing stops the machine but its context. An interruption (see
 // [connection.Interrupter]) ends a watch or a pause, and is always followed by a list of the newest state.
 type Reflector[T any] struct {
 	lw     listwatch.ListerWatcher[T]
@@ -112,7 +113,7 @@ type state struct {
 	// list is how the next list differs from an ordinary one: any of newest, unpaged and rebuild. Invariant: it is 0 in
 	// verifying and watching.
 	list effect
-	// because is the failure that the next list is the answer to. The first list has none.
+	// because is the failure that made the next list necessary. The first list has none.
 	because connection.Failure
 }
 
@@ -133,8 +134,8 @@ const (
 	// verifying checks after a broken connection that the server still has the history of position. It asks for one
 	// object of the newest list, and compares the list's version with position: a server that was restored from a
 	// backup is behind it, and would keep a watch from there open for hours without an event. Then it asks the server
-	// for its identity, once for all informers that lost it; see [connection.Server]. If all is well it goes on to
-	// watching.
+	// for its identity, once for all informers that lost it; see [connection.Server]. If the history and the identity
+	// are the same, it goes on to watching.
 	//
 	// On failure: relisting if the history went back; watching if the server forbids lists; else verifying again.
 	verifying
@@ -198,7 +199,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	return nil
 }
 
-// step does what s says, and returns the next state.
+// step does the work of s, and returns the next state.
 func (r *Reflector[T]) step(ctx context.Context, s state) state {
 	if s.pause > 0 {
 		r.wait(ctx, s.pause)

@@ -60,7 +60,7 @@ type ending struct {
 	err     error
 }
 
-// newSession prepares a watch. All that the session does is bounded by the context returned with it.
+// newSession prepares a watch. The context that it returns bounds everything that the session does.
 func (r *Reflector[T]) newSession(ctx context.Context, o listwatch.WatchOptions) (context.Context, *session[T]) {
 	o.Timeout = time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
 	o.Exclusive = r.o.Transform != nil
@@ -91,8 +91,7 @@ func (r *Reflector[T]) open(live context.Context, s *session[T]) error {
 	return nil
 }
 
-// close ends the session, and finds out what err, with which it ended, means. It also notes whether the session made
-// progress.
+// close ends the session and classifies err, the error that ended it. It also notes whether the session made progress.
 func (r *Reflector[T]) close(live context.Context, s *session[T], err error) ending {
 	end := ending{connection.Classify(live, err), err}
 	lasted := time.Since(s.opened)
@@ -140,7 +139,7 @@ func (r *Reflector[T]) follow(ctx context.Context, s *session[T]) error {
 			return err
 		}
 		if back {
-			// The cache can deal with this event. But a server that goes back may have lost its history.
+			// The cache can deal with this event. But a server that sends an earlier version may have lost its history.
 			return fmt.Errorf("%w: %s after %s", connection.ErrPast, ev.ResourceVersion, r.position)
 		}
 		if ev.ResourceVersion != "" {

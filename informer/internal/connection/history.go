@@ -34,8 +34,8 @@ type Server struct {
 	mu sync.Mutex
 	// identity is the server's last answer; "" before the first.
 	identity string
-	// losses counts connections that broke. verified is the value it had when the last question that was answered
-	// began; negative before the first.
+	// losses counts connections that broke. verified is the value of losses at the time when the last question that the
+	// server answered was sent; negative before the first answer.
 	losses, verified int64
 	// uncertain has the API groups that reported an end which no other group has confirmed, and when they did.
 	uncertain map[string]time.Time
@@ -46,7 +46,7 @@ type Server struct {
 // trustAgain is how long the reports of an API group are ignored after one that no other group confirmed.
 const trustAgain = time.Hour
 
-// identifyTimeout is how long the server may take to answer who it is.
+// identifyTimeout is how long the server may take to return its identity.
 const identifyTimeout = 5 * time.Second
 
 // NewServer returns a Server that calls identify for its identity. identify may be nil.

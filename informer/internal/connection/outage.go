@@ -70,7 +70,7 @@ func (o *outage) failed(s *Status, text string, now time.Time) logLine {
 		}
 		o.failing[s] = &failing{outage: o.number}
 		for _, f := range o.failing {
-			f.logged = now // Those of earlier outages get lines of their own only if they go on failing for long.
+			f.logged = now // Connections of earlier outages get lines of their own only if they go on failing for long.
 		}
 		clear(o.logged.kinds)
 		return logNothing

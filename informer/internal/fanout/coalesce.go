@@ -31,8 +31,8 @@ type coalescedObject[T any] struct {
 	deleted bool
 	last    T
 	stale   bool
-	// exists is true if there is an object now, in the state now. If known is set and deleted is not, now is a later
-	// state of old; otherwise it is another object.
+	// exists is true if there is an object at present; now is its state. If known is set and deleted is not, now is a
+	// later state of the object old; otherwise it is a state of another object.
 	exists  bool
 	now     T
 	initial bool

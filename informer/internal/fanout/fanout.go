@@ -141,8 +141,8 @@ func (f *Fanout[T]) serve(l *Listener[T], log klog.Logger) {
 	}
 }
 
-// take removes from the log, or from what replaces it, the next batch for l. It returns false if there is none; l then
-// no longer has a goroutine.
+// take returns the next batch for l, from the log or from what replaces the log, and moves l past it. It returns false
+// if there is no batch; l then no longer has a goroutine.
 func (f *Fanout[T]) take(l *Listener[T]) (delivery[T], bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,8 +17,8 @@ type Decoder struct {
 	parts table[*part]
 	sites sites
 
-	// These are the same for objects of maps. Their fields are not known in advance, so keys with the
-	// same hash share a site.
+	// The fields below do the same for objects that are decoded into maps. The keys of maps are not known in advance,
+	// so keys with the same hash share a site.
 	boxes           boxes
 	trees           table[*tree]
 	keys            site

@@ -13,7 +13,7 @@ import (
 //
 // Concurrency: safe.
 //
-// Errors: the text is invalid, or not written the way Kubernetes writes it. The standard decoder knows which.
+// Errors: the text is invalid, or not written the way Kubernetes writes it. The standard decoder finds out which.
 func (d *Decoder) Tree(v Value, share bool) (map[string]any, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

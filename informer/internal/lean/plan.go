@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan says how to decode a Go type of the API. It is made once per type, from the struct tags that the generated
-// decoders come from.
+// plan describes how to decode a Go type of the API. It is made once per type, from the struct tags from which the
+// generated decoders were made, too.
 type plan struct {
 	typ reflect.Type
 	// fields has the fields by number. Fields without a shape are not decoded.

@@ -14,8 +14,8 @@ import (
 //
 // Concurrency: safe.
 //
-// Errors: the message is invalid, or not written the way Kubernetes writes it, or the type is unknown. Its own
-// Unmarshal knows which; obj is then not empty any more.
+// Errors: the message is invalid, or not written the way Kubernetes writes it, or the type is unknown. The type's own
+// Unmarshal finds out which. After an error, obj may have been written to.
 func (d *Decoder) Unmarshal(data []byte, obj any, share bool) error {
 	v := reflect.ValueOf(obj)
 	p := planOf(v.Type().Elem())

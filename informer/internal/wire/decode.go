@@ -187,7 +187,7 @@ func metadataJSON(data []byte) (m metav1.ObjectMeta) {
 	return m
 }
 
-// AnswerKind is the kind that a request for metadata only asks for. It differs for lists and for single objects.
+// AnswerKind is the kind that a metadata-only request asks for. It is not the same for a list and for a single object.
 type AnswerKind string
 
 // The kinds of answers.
