@@ -54,8 +54,8 @@ func (b *Builder) For(object informer.Object, o ...builder.WatchOptions) *Builde
 	return b.input(&input{call: "For", object: object, sameCluster: &h}, o)
 }
 
-// Owns watches objects that the controller makes. Each of their events makes a request for their owner, the object of
-// For's kind in the same cluster that is named as their controller. See builder.MatchEveryOwner.
+// Owns watches objects that the controller makes. Each of their events makes a request for their owner: the object of
+// For's kind, in the same cluster, that their owner references name as the controller. See builder.MatchEveryOwner.
 func (b *Builder) Owns(object informer.Object, o ...builder.WatchOptions) *Builder {
 	return b.input(&input{call: "Owns", object: object, owns: true}, o)
 }
@@ -124,9 +124,9 @@ func (b *Builder) EngageLocal(engage bool) *Builder {
 	return b
 }
 
-// ReportGone sets what happens to requests that are queued when their cluster departs. The default drops them. With
-// report the reconciler is called for them: [ClusterFromContext] then finds no cluster, and [Manager.GetCluster]
-// returns [ErrClusterGone] for the request's cluster.
+// ReportGone sets what happens to requests that are queued when their cluster departs. The default drops them. If
+// report is true, the reconciler is called for them: [ClusterFromContext] then finds no cluster, and
+// [Manager.GetCluster] returns [ErrClusterGone] for the request's cluster.
 func (b *Builder) ReportGone(report bool) *Builder {
 	b.spec.reportGone = report
 	return b
@@ -208,7 +208,8 @@ func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
 	return c, nil
 }
 
-// isEmpty reports whether h is a handler without any function. A nil h is not: its input has another kind of handler.
+// isEmpty reports whether h is a handler without any function. A nil h is not empty: its input has another kind of
+// handler.
 func isEmpty[K comparable](h *handler.EventHandler[informer.Object, K]) bool {
 	return h != nil && h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil
 }
@@ -245,10 +246,10 @@ func (b *Builder) kindOf(object runtime.Object) (kind, error) {
 	return found, err
 }
 
-// PerCluster returns a reconciler for a fleet that has a reconciler of its own for every cluster. It calls build once
+// PerCluster returns a reconciler for a fleet that uses a separate reconciler for every cluster. It calls build once
 // for each incarnation of a cluster, and passes all requests of that incarnation to the reconciler that build returned.
-// So a reconciler that was written for one cluster, and holds a client, works on many clusters unchanged. It is dropped
-// when its cluster departs.
+// So a reconciler that was written for one cluster, and holds a client, works on many clusters unchanged. When a
+// cluster departs, its reconciler is dropped.
 //
 // Errors: if build fails, the reconcile fails with the error of build, and the next request calls build again.
 func PerCluster(build func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error)) reconcile.Reconciler[Request] {

@@ -247,8 +247,8 @@ func (cc *clusterController) isFilling() bool {
 	return !synced
 }
 
-// syncError returns why it is not synced, in words for people. It returns nil when it is synced, and when no reason is
-// known.
+// syncError returns why the cluster's caches are not synced, in words for people. It returns nil if they are synced,
+// and if no reason is known.
 func (cc *clusterController) syncError() error {
 	cc.mu.Lock()
 	synced, inputs, problem := cc.synced, cc.inputs, cc.problem

@@ -49,7 +49,7 @@ type Controller struct {
 	attach func(*clusterController)
 }
 
-// phase is where a controller is in its life. It only moves forward.
+// phase is the phase of a controller's life. It only moves forward.
 type phase int
 
 const (
@@ -246,8 +246,8 @@ func (c *Controller) closeAll() {
 	}
 }
 
-// admitted reports whether a key may be reconciled now. While the cluster's caches are not filled it may not: the key
-// is held back, and queued again later.
+// admitted reports whether a key may be reconciled now. It may not while the caches of its cluster are not filled: the
+// key is then held back, and queued again later.
 func (c *Controller) admitted(k key) bool {
 	cc := c.clusterController(k.incarnation)
 	return cc == nil || !cc.hold(k)

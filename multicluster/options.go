@@ -42,8 +42,8 @@ type Options struct {
 
 	// ClusterWorkers is how many workers of one controller a single cluster may occupy. Zero means half of them.
 	ClusterWorkers int
-	// ReleaseAfter is how long a reconcile may occupy a worker. A reconcile that takes longer, because its cluster does
-	// not answer, say, continues, but its slot is released to another worker. A controller has at most 64 such
+	// ReleaseAfter is how long a reconcile may occupy a worker. A reconcile that takes longer, for example because its
+	// cluster does not answer, continues, but its slot is released to another worker. A controller has at most 64 such
 	// reconciles. They still count against ClusterWorkers. Zero means 1 s; negative means that a slot is released only
 	// when its reconcile ends.
 	ReleaseAfter time.Duration
@@ -108,8 +108,8 @@ func (o Options) withDefaults() Options {
 // Owner decides which clusters this replica serves when several replicas share a fleet. Without an Owner each replica
 // serves all clusters. The local cluster has no Owner. Package shard implements the interface.
 type Owner interface {
-	// Run does the work that concerns all clusters, such as finding the other replicas, until ctx is done. That is
-	// after all tenures have been released.
+	// Run does the work that concerns all clusters, such as finding the other replicas, until ctx is done. ctx is done
+	// only after all tenures have been released.
 	Run(ctx context.Context) error
 	// Acquire waits until this replica may serve the cluster, however long that takes. The cluster's goroutine calls it
 	// again after every tenure, and cancels ctx when the cluster leaves or becomes not ready. While Acquire waits, it
@@ -131,7 +131,7 @@ type Owner interface {
 // The fleet calls Check before each reconcile and before every write. Writes through the cluster's own client are
 // checked whatever their context is. Writes to other clusters are checked if they have the reconcile's context.
 type Tenure interface {
-	// Ending returns a channel, never nil, that is closed when another replica shall serve the cluster. The cluster
+	// Ending returns a channel, never nil, that is closed when another replica is to serve the cluster. The cluster
 	// then drains.
 	Ending() <-chan struct{}
 	// Lost returns a channel, never nil, that is closed when this replica must not serve the cluster any more, or will

@@ -47,8 +47,8 @@ func (s *controllerSpec) clusterWorkers() int {
 	return max(1, s.workers()/2)
 }
 
-// selects reports whether the controller takes requests for a cluster. For the local cluster it always does, even when
-// it does not watch the cluster.
+// selects reports whether the controller takes requests for a cluster. It always takes requests for the local cluster,
+// even if it does not watch that cluster.
 func (s *controllerSpec) selects(inc *incarnation) bool {
 	if inc == s.fleet.localCluster {
 		return true

@@ -97,8 +97,8 @@ func (n *clusterName) setState(ctx context.Context, to State, reason string) {
 	logger.Info("Cluster changed state", "state", to, "reason", reason)
 }
 
-// metricReason returns the wording under which a reason is counted. Each free text would make a metric series of its
-// own.
+// metricReason returns the wording under which a reason is counted. A free text is not used, because each text would
+// make a metric series of its own.
 func metricReason(to State, reason string) string {
 	switch to {
 	case Live:

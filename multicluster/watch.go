@@ -131,7 +131,8 @@ func (w *watch) remove() {
 	}
 }
 
-// learnNamespaced asks the cluster whether the kind of the owners is namespaced, again until it answers.
+// learnNamespaced asks the cluster whether the kind of the owners is namespaced. It asks again until the cluster
+// answers.
 func (w *watch) learnNamespaced(ctx context.Context) (namespaced bool, err error) {
 	retry := newBackoff(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
 	for {

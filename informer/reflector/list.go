@@ -57,8 +57,8 @@ func (r *Reflector[T]) begin(ctx context.Context, because connection.Failure) (h
 
 // pages fetches all pages of one list. laterPageFailed reports whether the error came after the first page.
 //
-// Source: client-go v0.37.2 chooses the same versions: the first list may be of any age, later ones must not be older
-// than what was seen, and after a refusal the newest is asked for. A list bounded by a version is not paged, so that
+// Source: client-go v0.37.2 chooses the same versions: the first list may be of any age; later lists must not be older
+// than what was seen; after a refusal, the newest state is asked for. A list bounded by a version is not paged, so that
 // the server can answer it from its cache.
 func (r *Reflector[T]) pages(ctx context.Context, s state) (all completeList[T], laterPageFailed bool, err error) {
 	all.history = r.begin(ctx, s.because)

@@ -62,8 +62,8 @@ func (o *Owner) dropLocked(c *claim) {
 	}
 }
 
-// acquire waits for a lease and takes it. If it fails, a write may still be on its way to the server. Should it arrive,
-// retryReleases releases the lease.
+// acquire waits for a lease and takes it. If it fails, a write may still be on its way to the server. If that write
+// arrives, retryReleases releases the lease.
 func (o *Owner) acquire(ctx context.Context, k key, onReason func(string)) (multicluster.Tenure, error) {
 	o.mu.Lock()
 	c := o.claimLocked(k)

@@ -16,9 +16,9 @@
 //	                             annotation. The holder drains the cluster and releases the lease; only then is it taken
 //	its holder does not renew    the lease is taken one lease duration after the last observed renewal of the holder's session
 //
-// A replica counts from the moment when it sent its last successful renewal. The others count from the moment when they
-// saw that renewal, which is later, on their own monotonic clocks. Before they conclude that a session has expired,
-// they read the lease from the server, because the watch may be behind:
+// A replica measures its deadline from the moment at which it sent its last successful renewal. The others measure
+// theirs from the moment at which they saw that renewal, which is later. All use their own monotonic clocks. Before
+// they conclude that a session has expired, they read the lease from the server, because the watch may be behind:
 //
 //	holder    renewal sent ├──────── RenewDeadline 10 s ────────┤ tenures are lost, no write begins
 //	others        renewal seen ├──────────────── LeaseDuration 15 s ───────────────┤ read the lease; take it if unchanged

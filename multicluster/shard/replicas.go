@@ -13,8 +13,8 @@ import (
 
 // replicas records what this replica has seen of all replicas, itself included, and decides which sessions have
 // expired: those whose lease has not changed for its whole duration, on this replica's own monotonic clock. The times
-// in leases come from the clocks of other machines, so they are only compared with each other: another time means that
-// the session was renewed.
+// in leases come from the clocks of other machines, so they are only compared with each other: a different time means
+// that the session was renewed.
 //
 // Concurrency: all methods may be called from any goroutine.
 type replicas struct {
@@ -182,8 +182,8 @@ func (r *replicas) expired() (sessions []string, next time.Duration) {
 }
 
 // confirmExpired decides whether a session that [replicas.expired] returned is dead. l is the lease of the session's
-// replica, read from the server, or nil if there is none. The informer's lease would not do, because the informer may
-// be behind.
+// replica, read from the server, or nil if there is none. The lease in the informer is not enough, because the informer
+// may be behind.
 func (r *replicas) confirmExpired(session string, l *coordinationv1.Lease) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -123,8 +123,8 @@ func (o *Owner) finishReleases(tenure context.Context) error {
 	}
 }
 
-// deleteOwnLease deletes this replica's lease after it was released. A replica that comes back could use the old lease;
-// the deletion is for those that do not.
+// deleteOwnLease deletes this replica's lease after it was released. A replica that comes back could use the old lease,
+// so the deletion matters only for replicas that do not come back.
 func (o *Owner) deleteOwnLease(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	l, err := o.read(ctx, o.lease)
