@@ -28,8 +28,8 @@ const (
 	// forgetContradictionAfter is how long a contradiction is remembered after the server last repeated it. A reconcile
 	// that is contradicted is held back for a shorter time.
 	forgetContradictionAfter = 2 * time.Minute
-	// maxContradictions bounds the contradictions remembered of one cache. There is a bound for each, so that a cache
-	// which is far behind does not use up that of another.
+	// maxContradictions bounds the contradictions remembered of one cache. The bound is for each cache, so that a cache
+	// that is far behind does not hide the contradictions of another.
 	maxContradictions = 100
 )
 
