@@ -39,8 +39,8 @@ func (c *Cluster) readCache(ctx context.Context, cache *cached.Cache, q *cached.
 			return objs, err
 		}
 		// Between the two calls, the cache may have reached an entry, or even a later state: then the entry must not be
-		// shown. So look up the entries again. The second lookup finds fewer entries, or entries of writes that are
-		// concurrent with this read.
+		// shown. So look up the entries again. If they differ, an entry was reached, or a write is concurrent with this
+		// read; then read again.
 		again, err := c.unreached(ctx, cache, q)
 		if err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func (c *Cluster) unreached(ctx context.Context, cache *cached.Cache, q *cached.
 		}
 		if waited || err != nil {
 			took := time.Since(start)
-			c.waits.over(took, err)
+			c.waits.ended(took, err)
 			trace.RunFrom(ctx).Waited(cache.Writes.Name.String()+" "+q.Key.String(), took, err)
 		}
 		return entries, err

@@ -37,8 +37,8 @@ type waits struct {
 	nanoseconds  atomic.Int64
 }
 
-// over counts a wait that has ended.
-func (w *waits) over(took time.Duration, err error) {
+// ended counts a wait that has ended.
+func (w *waits) ended(took time.Duration, err error) {
 	w.count.Add(1)
 	w.nanoseconds.Add(int64(took))
 	if errors.Is(err, ErrStale) {

@@ -122,8 +122,8 @@ type cache struct {
 	stop context.CancelFunc
 }
 
-// answers decodes the server's errors. It is shared because it is as large as an informer and never changes.
-var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
+// errorCodecs decodes the server's errors. It is shared because it is as large as an informer and never changes.
+var errorCodecs = sync.OnceValue(func() runtime.NegotiatedSerializer {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -139,7 +139,7 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.NegotiatedSerializer = answers()
+	config.NegotiatedSerializer = errorCodecs()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}

@@ -48,14 +48,14 @@ type table[K comparable] struct {
 const (
 	// blockSize keeps the memory of a small queue small; blocks of this many entries fill Go's size classes well.
 	blockSize = 32
-	// keepIdle and keepMost bound table.keep for keys that are plain data. 1024 idle entries take about 60 KB.
-	keepIdle, keepMost = 1024, 16 * 1024
+	// keepLeast and keepMost bound table.keep for keys that are plain data. 1024 idle entries take about 60 KB.
+	keepLeast, keepMost = 1024, 16 * 1024
 )
 
 func newTable[K comparable]() table[K] {
 	t := table[K]{seed: maphash.MakeSeed()}
 	if plain(reflect.TypeFor[K]()) {
-		t.keep = keepIdle
+		t.keep = keepLeast
 	}
 	return t
 }
@@ -181,7 +181,7 @@ func (t *table[K]) retire(e handle[K]) {
 	for t.idle > t.keep {
 		t.evict()
 	}
-	if t.idle == t.used() && len(t.index) > 4*max(keepIdle, t.keep) { // More keys were in use than will be kept.
+	if t.idle == t.used() && len(t.index) > 4*max(keepLeast, t.keep) { // More keys were in use than will be kept.
 		t.index, t.blocks, t.free, t.retired = nil, nil, nil, ring.Ring[uint32]{}
 		t.next, t.idle = 0, 0
 	}
@@ -214,7 +214,7 @@ func (t *table[K]) adapt(h uint64) {
 	if t.evicted[h%keepMost] == fingerprint(h) {
 		t.keep = min(t.keep+1, keepMost)
 	} else if h>>61 == 0 {
-		t.keep = max(t.keep-1, keepIdle)
+		t.keep = max(t.keep-1, keepLeast)
 	}
 }
 

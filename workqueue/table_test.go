@@ -62,8 +62,8 @@ func TestStormLeavesNoMemoryBehind(t *testing.T) {
 			}
 			q.Done(item.Key)
 		}
-		if q.entries.used() > keepIdle || len(q.entries.index) > 4*keepIdle ||
-			len(q.entries.blocks) > 4*keepIdle/blockSize {
+		if q.entries.used() > keepLeast || len(q.entries.index) > 4*keepLeast ||
+			len(q.entries.blocks) > 4*keepLeast/blockSize {
 			t.Errorf("%d entries, %d slots, %d blocks are left", q.entries.used(), len(q.entries.index),
 				len(q.entries.blocks))
 		}
@@ -91,7 +91,7 @@ func TestIdleKeysAreKeptForThoseThatComeBack(t *testing.T) {
 			}
 		}
 	}
-	for _, n := range []int{keepIdle, 4 * keepIdle, keepMost, keepMost + keepMost/4} {
+	for _, n := range []int{keepLeast, 4 * keepLeast, keepMost, keepMost + keepMost/4} {
 		for range 12 {
 			turn(0, n)
 		}
@@ -107,7 +107,7 @@ func TestIdleKeysAreKeptForThoseThatComeBack(t *testing.T) {
 	}
 	turn(-10*keepMost, 0)
 	const few = 16 // Once in a thousand runs, a new key looks like one that comes back.
-	if q.entries.used() > keepIdle+few || q.entries.keep > keepIdle+few {
+	if q.entries.used() > keepLeast+few || q.entries.keep > keepLeast+few {
 		t.Errorf("after as many keys that do not come back, %d entries are kept", q.entries.used())
 	}
 }
@@ -135,7 +135,7 @@ func TestPointerKeysAreNotKeptAlive(t *testing.T) {
 
 func TestPlainKeys(t *testing.T) {
 	type request struct{ Namespace, Name string }
-	if table := newTable[request](); table.keep != keepIdle {
+	if table := newTable[request](); table.keep != keepLeast {
 		t.Error("keys of strings are not kept")
 	}
 	for name, keep := range map[string]int{

@@ -97,8 +97,8 @@ func refusesAbsent(response *http.Response) bool {
 // contradictions has the objects that caches hold, but that the server does not have according to its answers.
 type contradictions struct {
 	mu sync.Mutex
-	// of has the answers about each object. Invariant: it has at most maxContradictions elements for each cache.
-	of map[contradiction]answers
+	// observed has the answers about each object. Invariant: it has at most maxContradictions elements for each cache.
+	observed map[contradiction]answers
 	// relisted is when each cache was last listed because of a contradiction.
 	relisted map[informer.Cache]time.Time
 }
@@ -141,13 +141,13 @@ func (x *contradictions) note(what contradiction) (err *ContradictionError, reli
 	defer x.mu.Unlock()
 	x.forgetLocked()
 	now := time.Now()
-	known, before := x.of[what]
+	known, before := x.observed[what]
 	if !before {
 		known = answers{first: now, rebuilds: what.cache.Rebuilds()}
 	}
 	known.last = now
 	if before || x.countLocked(what.cache) < maxContradictions {
-		x.of[what] = known
+		x.observed[what] = known
 	}
 	_, recently := x.relisted[what.cache]
 	if relist = known.lasting() && !recently; relist {
@@ -158,7 +158,7 @@ func (x *contradictions) note(what contradiction) (err *ContradictionError, reli
 
 // countLocked returns the number of contradictions of a cache.
 func (x *contradictions) countLocked(c informer.Cache) (n int) {
-	for what := range x.of {
+	for what := range x.observed {
 		if what.cache == c {
 			n++
 		}
@@ -173,7 +173,7 @@ func (x *contradictions) longest(c informer.Cache) error {
 	x.forgetLocked()
 	var oldest error
 	var since time.Time
-	for what, known := range x.of {
+	for what, known := range x.observed {
 		if what.cache == c && known.lasting() && (oldest == nil || known.first.Before(since)) {
 			oldest, since = what.error(known.first), known.first
 		}
@@ -184,7 +184,7 @@ func (x *contradictions) longest(c informer.Cache) error {
 // forgetLocked drops the contradictions that have ended: the cache no longer holds the object, was rebuilt, or was not
 // contradicted again for long.
 func (x *contradictions) forgetLocked() {
-	maps.DeleteFunc(x.of, func(what contradiction, known answers) bool {
+	maps.DeleteFunc(x.observed, func(what contradiction, known answers) bool {
 		return !what.stands() || what.cache.Rebuilds() != known.rebuilds ||
 			time.Since(known.last) > forgetContradictionAfter
 	})
@@ -196,7 +196,7 @@ func (x *contradictions) prune(used []informer.Cache) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	dropped := func(c informer.Cache) bool { return !slices.Contains(used, c) }
-	maps.DeleteFunc(x.of, func(what contradiction, _ answers) bool { return dropped(what.cache) })
+	maps.DeleteFunc(x.observed, func(what contradiction, _ answers) bool { return dropped(what.cache) })
 	maps.DeleteFunc(x.relisted, func(c informer.Cache, _ time.Time) bool { return dropped(c) })
 }
 

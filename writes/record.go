@@ -63,7 +63,7 @@ func New(config *rest.Config) (*Record, error) {
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
 	r := &Record{base: *base, resources: map[schema.GroupResource]*Resource{}}
-	r.contradictions.of, r.contradictions.relisted = map[contradiction]answers{}, map[informer.Cache]time.Time{}
+	r.contradictions.observed, r.contradictions.relisted = map[contradiction]answers{}, map[informer.Cache]time.Time{}
 	r.peer.Store(&peer{requestTimeout: defaultRequestTimeout, unreachable: func() bool { return false }})
 	return r, nil
 }
