@@ -108,8 +108,8 @@ func (s *SharedInformer[T]) observe(f func(shown iter.Seq[objects.Object])) (sto
 	}
 }
 
-// applied calls the observers after a batch that made these changes.
-func (s *SharedInformer[T]) applied(changes []indexer.Change[T]) {
+// notifyObservers calls the observers after a batch that made these changes.
+func (s *SharedInformer[T]) notifyObservers(changes []indexer.Change[T]) {
 	s.observing.Lock()
 	observers := s.observers
 	s.observing.Unlock()

@@ -192,7 +192,7 @@ func (s *SharedInformer[T]) consume(ctx context.Context) {
 			if due != nil {
 				batch = append(batch, deltafifo.Delta[T]{Type: deltafifo.Resync})
 			}
-			s.applied(s.process(ctx, batch, due))
+			s.notifyObservers(s.process(ctx, batch, due))
 			continue
 		}
 		select {

@@ -125,8 +125,8 @@ func (s *snapshot[T]) readTerm(t term[T]) []T {
 }
 
 // read returns the objects that were in b: those that are in b now and have not changed, and the old states for which
-// was returns true. b may be nil.
-func (s *snapshot[T]) read(b *bucket[T], was func(undone[T]) bool) (objs []T) {
+// wasIn returns true. b may be nil.
+func (s *snapshot[T]) read(b *bucket[T], wasIn func(undone[T]) bool) (objs []T) {
 	if b != nil && len(s.undo) == 0 {
 		return b.read()
 	}
@@ -138,7 +138,7 @@ func (s *snapshot[T]) read(b *bucket[T], was func(undone[T]) bool) (objs []T) {
 		}
 	}
 	for _, u := range s.undo {
-		if u.there && was(u) {
+		if u.there && wasIn(u) {
 			objs = append(objs, u.obj)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 func (r *Reflector[T]) stream(ctx context.Context, s state) state {
 	o := listwatch.WatchOptions{SendInitialEvents: true}
 	if !s.list.has(newest) {
-		// At first this is "", the newest: a streamed list of it costs the server little.
+		// Before the first list, position is "", which asks for the newest state. To stream that costs the server
+		// little.
 		o.ResourceVersion = r.position
 	}
 	list := newStreamedList[T](s.list, r.begin(ctx, s.because))

@@ -31,9 +31,9 @@ type coalescedObject[T any] struct {
 	deleted bool
 	last    T
 	stale   bool
-	// exists is true if there is an object at present; now is its state. If known is set and deleted is not, now is a
+	// due is true if the listener has to be called with the state now. If known is set and deleted is not, now is a
 	// later state of the object old; otherwise it is a state of another object.
-	exists  bool
+	due     bool
 	now     T
 	initial bool
 	// resync is true if now is old, which a resync repeats.
@@ -45,8 +45,8 @@ func newCoalesced[T any]() *coalesced[T] {
 	return &coalesced[T]{objects: map[string]*coalescedObject[T]{}}
 }
 
-// merge adds a batch. It returns how many calls the merge has saved.
-func (m *coalesced[T]) merge(b *Batch[T]) (away int64) {
+// merge adds a batch. saved is the number of calls that the merge has made unnecessary.
+func (m *coalesced[T]) merge(b *Batch[T]) (saved int64) {
 	m.synced = m.synced || b.Synced
 	for i := range b.Changes {
 		c := &b.Changes[i]
@@ -61,15 +61,15 @@ func (m *coalesced[T]) merge(b *Batch[T]) (away int64) {
 		}
 		before := o.calls()
 		o.merge(c)
-		away += before + 1 - o.calls()
+		saved += before + 1 - o.calls()
 		if o.calls() == 0 {
 			m.forget(o)
 		}
 	}
-	return away
+	return saved
 }
 
-// forget drops an object that the listener never saw.
+// forget drops an object for which no call is due: the listener never saw it, or has its state.
 func (m *coalesced[T]) forget(o *coalescedObject[T]) {
 	delete(m.objects, o.key)
 	o.dead = true
@@ -89,20 +89,20 @@ func (m *coalesced[T]) forget(o *coalescedObject[T]) {
 func (o *coalescedObject[T]) merge(c *indexer.Change[T]) {
 	switch c.Type {
 	case indexer.ChangeAdd:
-		o.exists, o.now, o.initial = true, c.New, c.Initial
+		o.due, o.now, o.initial = true, c.New, c.Initial
 	case indexer.ChangeUpdate:
-		o.exists, o.now, o.resync = true, c.New, false
+		o.due, o.now, o.resync = true, c.New, false
 		same := o.known && !o.deleted && identity.Of(o.old).SameState(identity.Of(o.now))
 		if same && reflect.DeepEqual(o.old, o.now) {
-			o.exists = false // Back to the old state, as after a restore from backup.
+			o.due = false // Back to the old state, as after a restore from backup.
 		}
 	case indexer.ChangeResync:
-		if !o.exists {
-			o.exists, o.now, o.resync = true, c.New, true
+		if !o.due {
+			o.due, o.now, o.resync = true, c.New, true
 		}
 	case indexer.ChangeDelete:
 		var none T
-		o.exists, o.now, o.resync = false, none, false
+		o.due, o.now, o.resync = false, none, false
 		if o.known && !o.deleted {
 			o.deleted, o.last, o.stale = true, c.New, c.Stale
 		}
@@ -114,7 +114,7 @@ func (o *coalescedObject[T]) calls() (n int64) {
 	if o.deleted {
 		n++
 	}
-	if o.exists {
+	if o.due {
 		n++
 	}
 	return n
@@ -132,7 +132,7 @@ func (m *coalesced[T]) batch() *Batch[T] {
 				Type: indexer.ChangeDelete, Key: o.key, Old: o.old, New: o.last, Stale: o.stale,
 			})
 		}
-		if !o.exists {
+		if !o.due {
 			continue
 		}
 		switch {

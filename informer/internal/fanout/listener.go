@@ -53,7 +53,7 @@ type Listener[T any] struct {
 	// finished is true when done is closed.
 	finished bool
 	resyncAt time.Time
-	// pending counts all changes ever published to the listener, less those merged away. taken counts those delivered.
+	// pending counts all changes ever published to the listener, less the calls that merging saved. taken counts those delivered.
 	pending    int64
 	mergedAway int64
 
@@ -199,9 +199,9 @@ func (l *Listener[T]) mergeLocked() {
 		l.buffer = newCoalesced[T]()
 	}
 	merge := func(b *Batch[T]) {
-		away := l.buffer.merge(b)
-		l.mergedAway += away
-		l.pending -= away
+		saved := l.buffer.merge(b)
+		l.mergedAway += saved
+		l.pending -= saved
 	}
 	if l.first != nil {
 		merge(l.first)
