@@ -50,6 +50,10 @@ func TestUncacheFreesTheCache(t *testing.T) {
 		"write that it has not shown": func(w *world) {
 			w.must(w.Create(w.ctx, configMap("b")))
 		},
+		"write that was read": func(w *world) {
+			w.must(w.Create(w.ctx, configMap("b")))
+			w.must(w.Get(w.ctx, keyOf(configMap("b")), &corev1.ConfigMap{}))
+		},
 		"contradiction": func(w *world) {
 			w.must(w.Delete(w.ctx, configMap("a")))
 			if err := w.Delete(w.ctx, configMap("a")); !apierrors.IsNotFound(err) {

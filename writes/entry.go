@@ -82,6 +82,13 @@ func (e *Entry) SetView(c Cache, obj informer.Object) informer.Object {
 	return obj
 }
 
+// dropView forgets the object of c, so that c can be freed.
+func (e *Entry) dropView(c Cache) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.views, c)
+}
+
 // Missed reports whether a cache passed the state without showing it.
 func (e *Entry) Missed() bool { return e.readers.hasMissed() }
 

@@ -102,6 +102,9 @@ func (l *Resource) Join(c Cache) {
 func (l *Resource) Leave(c Cache) {
 	l.mu.Lock()
 	l.joined = slices.DeleteFunc(slices.Clone(l.joined), func(other *joinedCache) bool { return other.Cache == c })
+	for _, e := range l.order {
+		e.dropView(c)
+	}
 	l.mu.Unlock()
 	l.record.prune()
 }
