@@ -31,8 +31,8 @@ type outage struct {
 type failing struct {
 	// outage is the number of the outage that it belongs to.
 	outage int
-	// logged is zero until the next outage begins. Then it is that time, or the time of the last line about this
-	// connection alone. alone is true if there was such a line.
+	// logged is used once an outage later than this one has begun. It is when that outage began or, if that was later,
+	// when the log last got a line about this connection alone. alone is true if there was such a line.
 	logged time.Time
 	alone  bool
 }

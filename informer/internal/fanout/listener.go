@@ -53,7 +53,8 @@ type Listener[T any] struct {
 	// finished is true when done is closed.
 	finished bool
 	resyncAt time.Time
-	// pending counts all changes ever published to the listener, less the calls that merging saved. taken counts those delivered.
+	// pending counts all changes ever published to the listener, less the calls that merging saved. taken counts the
+	// changes that were delivered.
 	pending    int64
 	mergedAway int64
 
