@@ -42,7 +42,8 @@ type clusterName struct {
 	// incarnation has the name now; nil before its clients are made and after it has gone.
 	incarnation *incarnation
 
-	// state was entered at since, for reason. attempts counts the attempts to reach the cluster since it was last Live.
+	// state was entered at since, for reason. attempts counts the failed attempts to reach the cluster since it was
+	// last Live.
 	state    State
 	since    time.Time
 	reason   string
@@ -85,7 +86,8 @@ func comparableConfig(c *rest.Config) *rest.Config {
 	return c
 }
 
-// announceLocked stores an announcement and ends the incarnation if it does not fit. Nil means that the cluster leaves.
+// announceLocked stores an announcement, and ends the incarnation if that does not fit the announcement. Nil means that
+// the cluster leaves.
 func (n *clusterName) announceLocked(a *Announcement) {
 	n.wanted = a
 	if n.serving != nil && n.end != nil {
