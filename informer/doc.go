@@ -57,6 +57,17 @@
 //
 // TestWayOfAnObject in package reconcile compares this list with real call stacks.
 //
+// # Versions
+//
+// Three versions describe how far a cache has come. The position of a reflector is the version from which its next
+// watch begins. The watermark of a cache is the version up to which the cache is complete; it follows the position as
+// soon as the batch is applied. A minimum version, in package writes, is one that a cache has to reach before a read
+// may use it.
+//
+// Versions can only be compared within one history of a server. A history ends when the server is restored from a
+// backup or another server takes its place. A factory numbers the histories that its informers notice:
+// [Factory.History] is the number of the newest one.
+//
 // # What is promised
 //
 //   - A handler sees the states of one object in the server's order. States may be left out, because a list after a

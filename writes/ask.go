@@ -43,7 +43,7 @@ func (w *Write) ask(ctx context.Context) error {
 	}
 	if w.Key().Name != "" {
 		if w.deletesLater(list, known) {
-			w.askAt(w.state().late)
+			w.askAt(w.state().lateUntil)
 		} else {
 			l.settle(w, w.now(list, known))
 		}
@@ -91,7 +91,7 @@ func (w *Write) now(list listing, known []identity) *Entry {
 // what the server has under the name of w.
 func (w *Write) deletesLater(list listing, known []identity) bool {
 	switch {
-	case !w.state().late.After(time.Now()):
+	case !w.state().lateUntil.After(time.Now()):
 		return false
 	case len(list.Items) > 0:
 		return !wire.Identify(runtime.ContentTypeJSON, list.Items[0]).Deleting
@@ -104,7 +104,7 @@ func (w *Write) deletesLater(list listing, known []identity) bool {
 func (w *Write) askAt(t time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.outcome.after = t
+	w.outcome.askAfter = t
 }
 
 // shownBy records the version of a list as the version that caches have to reach, if the list is sure to show the
@@ -112,8 +112,8 @@ func (w *Write) askAt(t time.Time) {
 func (w *Write) shownBy(version string, history int64, start time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if o := &w.outcome; o.inDoubt && o.until == "" && !o.after.After(start) {
-		o.until, o.history = version, history
+	if o := &w.outcome; o.inDoubt && o.listVersion == "" && !o.askAfter.After(start) {
+		o.listVersion, o.listHistory = version, history
 	}
 }
 

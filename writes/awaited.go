@@ -146,7 +146,7 @@ func (l *Resource) answeredInDoubt() (inDoubt []*Write) {
 // already show that all objects of a deletion are gone.
 func (l *Resource) mayBeUnseen(ctx context.Context, w *Write) bool {
 	o := w.state()
-	if o.until == "" && !o.silent && !(w.all && l.showAll(o.objects)) {
+	if o.listVersion == "" && !o.silent && !(w.all && l.showAll(o.objects)) {
 		err := w.ask(ctx)
 		if errors.Is(err, errSilent) {
 			w.setSilent()
@@ -191,7 +191,7 @@ func (l *Resource) giveUp() (abandoned []caches.Written) {
 	defer l.mu.Unlock()
 	for _, w := range inDoubt {
 		o := w.state()
-		certain := o.until != "" && !o.silent
+		certain := o.listVersion != "" && !o.silent
 		if certain && slices.ContainsFunc(o.objects, all.WillShow) {
 			continue
 		}

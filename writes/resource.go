@@ -302,7 +302,7 @@ func (l *Resource) forgetLocked() {
 	clear(l.entries)
 	l.order, l.minimums = nil, versions.Minimums{}
 	for w := range l.inDoubt {
-		if w.state().until != "" {
+		if w.state().listVersion != "" {
 			delete(l.inDoubt, w)
 		}
 	}
@@ -312,7 +312,7 @@ func (l *Resource) forgetLocked() {
 func (l *Resource) forgetOldLocked() {
 	l.swept = time.Now()
 	for w := range l.inDoubt {
-		if o := w.state(); o.inDoubt && time.Since(o.after) > forgetDeletedAfter {
+		if o := w.state(); o.inDoubt && time.Since(o.askAfter) > forgetDeletedAfter {
 			delete(l.inDoubt, w)
 		}
 	}

@@ -84,16 +84,16 @@ func (w *Write) Wait(ctx context.Context, c Cache, key types.NamespacedName, dea
 	o := w.state()
 	stale := &StaleError{Resource: w.resource.Name.String(), Key: key, Cause: o.lost}
 	switch {
-	case o.until != "":
-		err := w.resource.WaitForVersion(ctx, c, w.Key(), o.until, deadline)
+	case o.listVersion != "":
+		err := w.resource.WaitForVersion(ctx, c, w.Key(), o.listVersion, deadline)
 		if behind := (*StaleError)(nil); errors.As(err, &behind) {
 			behind.Key, behind.Cause = key, o.lost
 		}
 		return err
-	case o.inDoubt && o.after.After(deadline):
-		stale.RetryAfter = time.Until(o.after)
+	case o.inDoubt && o.askAfter.After(deadline):
+		stale.RetryAfter = time.Until(o.askAfter)
 		return stale
-	case o.inDoubt && !o.after.After(time.Now()):
+	case o.inDoubt && !o.askAfter.After(time.Now()):
 		if err := w.ask(ctx); err != nil {
 			stale.Cause, stale.RetryAfter = errors.Join(o.lost, err), askAgainAfter
 			return stale
@@ -104,7 +104,7 @@ func (w *Write) Wait(ctx context.Context, c Cache, key types.NamespacedName, dea
 	defer cancel()
 	over, due := w.done, make(<-chan time.Time)
 	if o.inDoubt {
-		over, due = nil, time.After(time.Until(o.after))
+		over, due = nil, time.After(time.Until(o.askAfter))
 	}
 	select {
 	case <-over:
@@ -152,7 +152,7 @@ func (l *Resource) dueOf(owner any) *Write {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for w := range l.inDoubt {
-		if o := w.state(); w.owner == owner && o.inDoubt && o.until == "" && !o.after.After(time.Now()) {
+		if o := w.state(); w.owner == owner && o.inDoubt && o.listVersion == "" && !o.askAfter.After(time.Now()) {
 			return w
 		}
 	}

@@ -87,16 +87,16 @@ type outcome struct {
 	// lost is the error that left the effect unknown. It is nil while the write is under way, and if an answer came
 	// that does not show the effect.
 	lost error
-	// after is when the server may be asked about the write. If the object's name is not known, a list that begins then
-	// or later is sure to show the effect.
-	after time.Time
-	// late is until when the server may still apply the write, if it is a deletion that takes any object with the
+	// askAfter is when the server may be asked about the write. If the object's name is not known, a list that begins
+	// then or later is sure to show the effect.
+	askAfter time.Time
+	// lateUntil is until when the server may still apply the write, if it is a deletion that takes any object with the
 	// name; zero for other writes.
-	late time.Time
-	// until is the version of a list that shows the effect, in the server's history of number history; "" before there
-	// is one.
-	until   string
-	history int64
+	lateUntil time.Time
+	// listVersion is the version of a list that shows the effect, in the server's history of number listHistory; ""
+	// before there is one.
+	listVersion string
+	listHistory int64
 	// name is the object's name if only the request's body has it.
 	name string
 	// objects are the states that caches show once they have the effect. silent is set if the server did not answer
@@ -265,17 +265,17 @@ func (w *Write) lose(why error, answered bool) {
 		w.outcome.name = wire.Identify(contentType, body).Name
 		w.mu.Unlock()
 	}
-	after := time.Now()
-	switch late := after.Add(w.resource.record.peer.Load().requestTimeout); {
+	askAfter := time.Now()
+	switch late := askAfter.Add(w.resource.record.peer.Load().requestTimeout); {
 	case answered || !w.harmsLate(contentType, body):
 	case w.Deletes() && !w.all: // The server's answer may show that the deletion is over.
 		w.mu.Lock()
-		w.outcome.late = late
+		w.outcome.lateUntil = late
 		w.mu.Unlock()
 	default:
-		after = late
+		askAfter = late
 	}
-	w.endInDoubt(why, after)
+	w.endInDoubt(why, askAfter)
 }
 
 // harmsLate reports whether the write does harm if the server applies it late, after this process has looked and
@@ -292,11 +292,11 @@ func (w *Write) harmsLate(contentType string, body []byte) bool {
 	return w.Key().Name == ""
 }
 
-// endInDoubt ends a request whose effect is not known. lost and after are fields of the outcome.
-func (w *Write) endInDoubt(lost error, after time.Time) {
+// endInDoubt ends a request whose effect is not known. lost and askAfter are fields of the outcome.
+func (w *Write) endInDoubt(lost error, askAfter time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.outcome.inDoubt, w.outcome.lost, w.outcome.after = true, lost, after
+	w.outcome.inDoubt, w.outcome.lost, w.outcome.askAfter = true, lost, askAfter
 	close(w.done)
 }
 
@@ -341,8 +341,8 @@ func (w *Write) mayChange(key types.NamespacedName) bool {
 // settledIn reports whether all caches show the write's effect.
 func (w *Write) settledIn(all []*joinedCache) bool {
 	o := w.state()
-	return o.until != "" && !slices.ContainsFunc(all, func(c *joinedCache) bool {
+	return o.listVersion != "" && !slices.ContainsFunc(all, func(c *joinedCache) bool {
 		in := w.key.Namespace
-		return takes(c, in) && c.History(in) <= o.history && !versions.Reached(c.Watermark(in), o.until)
+		return takes(c, in) && c.History(in) <= o.listHistory && !versions.Reached(c.Watermark(in), o.listVersion)
 	})
 }

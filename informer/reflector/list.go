@@ -24,7 +24,7 @@ func (r *Reflector[T]) list(ctx context.Context, s state) state {
 	if err != nil {
 		return r.recoverFrom(ctx, s, ending{connection.Classify(ctx, err), err}, facts{
 			laterPage: laterPageFailed && !s.list.has(unpaged), older: !laterPageFailed && !s.list.has(newest),
-			stale: errors.Is(err, connection.ErrStale),
+			stale: errors.Is(err, connection.ErrAhead),
 		})
 	}
 	return state{kind: watching}
@@ -147,12 +147,12 @@ func (r *Reflector[T]) held(how effect, s objects.State) (obj T, found bool) {
 
 // replace appends a complete list.
 //
-// Errors: connection.ErrStale if the list is older than the position and must not be used.
+// Errors: connection.ErrAhead if the list is older than the position and must not be used.
 func (r *Reflector[T]) replace(ctx context.Context, how effect, all completeList[T]) error {
 	r.status.Received()
 	back := versions.Earlier(all.version, r.position)
 	if back && (!how.has(newest) || r.listed && !r.mayGoBack(ctx, all)) {
-		return connection.ErrStale
+		return connection.ErrAhead
 	}
 	accept := deltafifo.AcceptLater
 	if r.listed && (back || how.has(rebuild)) {
@@ -203,7 +203,7 @@ func (r *Reflector[T]) verify(ctx context.Context, s state) state {
 	back := err == nil && versions.Earlier(page.ResourceVersion, r.position)
 	if back {
 		r.reportHistoryEnd(ctx, page.ResourceVersion)
-		err = connection.ErrStale
+		err = connection.ErrAhead
 	}
 	if err != nil {
 		return r.recoverFrom(ctx, s, ending{connection.Classify(ctx, err), err}, facts{stale: back})

@@ -42,7 +42,7 @@ func (r *Reflector[T]) stream(ctx context.Context, s state) state {
 		return r.afterWatch(ctx, end)
 	}
 	return r.recoverFrom(ctx, s, end,
-		facts{older: !s.list.has(newest), wasOpen: w.watch != nil, stale: errors.Is(end.err, connection.ErrStale)})
+		facts{older: !s.list.has(newest), wasOpen: w.watch != nil, stale: errors.Is(end.err, connection.ErrAhead)})
 }
 
 // initial collects the objects of a streamed list, and appends them as one Replace when the server marks their end.

@@ -71,7 +71,7 @@ var (
 	ErrAtOnce       = errors.New("the server closed the watch immediately")
 	ErrHistory      = errors.New("the server's history has ended")
 	ErrNil          = &objects.DecodeError{What: "object", Err: errors.New("the ListerWatcher returned nil")}
-	ErrStale        = errors.New("the server answered with an earlier resource version than requested")
+	ErrAhead        = errors.New("the server answered with an earlier resource version than requested")
 )
 
 // TransformError reports that Options.Transform failed on an object.
@@ -108,7 +108,7 @@ func Classify(ctx context.Context, err error) Failure {
 		return Past
 	case errors.Is(err, ErrUnverifiable):
 		return Unverifiable
-	case errors.Is(err, ErrStale), apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+	case errors.Is(err, ErrAhead), apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
 		return Ahead
 	case !errors.As(err, &status):
 		return Broken
