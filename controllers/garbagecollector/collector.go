@@ -44,10 +44,12 @@ type Options struct {
 	// Informers is a factory of other informers of the same server; see [informer.Options].Server. Nil means none.
 	Informers *informer.Factory
 	// Mapper finds the resource of an owner reference's kind. If it can be reset, it is reset when the server's
-	// resources change. Nil means one made from the server's discovery.
+	// resources change, and at each discovery while the collector leaves objects alone. Nil means one made from the
+	// server's discovery.
 	Mapper meta.RESTMapper
 	// Metrics receives the queues' metrics. If it has the method Gauge of package manager/metrics, it also receives the
-	// number of objects that the collector's Note names. Nil: none.
+	// number of objects that the collector leaves alone because they or their owners cannot be looked for. Nil means
+	// none.
 	Metrics workqueue.MetricsProvider
 }
 

@@ -82,7 +82,7 @@ func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 	})
 }
 
-// owned makes a ConfigMap with owners, which block if blocking.
+// owned creates a ConfigMap with owners. If blocking is true, it blocks their deletion in the foreground.
 func (c *cluster) owned(name string, blocking bool, owners ...*corev1.ConfigMap) *corev1.ConfigMap {
 	c.t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}

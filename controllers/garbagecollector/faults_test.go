@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// A new collector catches up with what happened while none ran: deleted owners, deletions that wait, owners that
-// remain.
+// A new collector finds what happened while none was running: owners that were deleted, and deletions that wait for
+// dependents. It leaves dependents alone if an owner remains.
 func TestStartCatchesUp(t *testing.T) {
 	before := func(c *cluster) {
 		owner, kept := c.owned("owner", false), c.owned("kept", false)
@@ -87,8 +87,8 @@ func (c *cluster) hasSecret(name string) bool {
 	return err == nil
 }
 
-// The watch of the owners is a minute late. An owner that exists keeps its dependents although it was never seen. One
-// that came and went unseen loses them without waiting for the watch.
+// The watch of the owners is a minute late. A dependent stays if its owner exists, even if no watch has shown the
+// owner. If its owner was created and deleted in that minute, the dependent is deleted before the watch catches up.
 //
 // Source: kubernetes issue 56121; garbagecollector.go v1.37.1, attemptToDeleteWorker
 func TestOwnerNotSeenYet(t *testing.T) {

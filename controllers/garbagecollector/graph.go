@@ -20,7 +20,7 @@ import (
 type graph struct {
 	mu    sync.Mutex
 	nodes map[types.UID]*node
-	// absentOwners has owners that do not exist. They never will, because a UID is not used again. It has its own lock.
+	// absentOwners has owners that do not exist and never will, because a UID is not used again. It has its own lock.
 	absentOwners *lru.Cache
 }
 
@@ -31,8 +31,8 @@ func newGraph() *graph {
 	return &graph{nodes: make(map[types.UID]*node), absentOwners: lru.New(absentOwnersSize)}
 }
 
-// key is a key of both queues. In the delete queue, a virtual node has a key of its own, which needs no work any more
-// once a watch shows the object. In the orphan queue, orphan is set.
+// key is a key of both queues. In the delete queue, virtual is set if the node was virtual when it was queued; such a
+// key needs no more work once a watch has shown the object. In the orphan queue, orphan is set.
 type key struct {
 	uid             types.UID
 	virtual, orphan bool
@@ -68,7 +68,7 @@ func (e *effects) reportInvalidOwnerRef(dependent *node, owner types.UID) {
 	}
 }
 
-// view returns what the graph knows of an object. It returns false if the key needs no work any more.
+// view returns what the graph knows about an object. It returns false if the key needs no work any more.
 func (g *graph) view(k key) (view, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -197,7 +197,7 @@ func (g *graph) unlinkLocked(ref metav1.OwnerReference, n *node) (owner *node) {
 	return owner
 }
 
-// unblockedLocked queues an owner whose deletion the reference has blocked, because it may continue now.
+// unblockedLocked queues an owner whose deletion the reference has blocked, because the deletion may continue now.
 func (g *graph) unblockedLocked(before metav1.OwnerReference, e *effects) {
 	if owner, found := g.nodes[before.UID]; found && blocking(before) {
 		e.enqueueDelete(owner)
@@ -235,7 +235,7 @@ func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) 
 				e.enqueueDelete(owner)
 			}
 		case elsewhere && owner.virtual:
-			// A cluster-scoped dependent named this owner first. It may be wrong: the owner may be namespaced.
+			// A cluster-scoped dependent named this owner first, so its node has no namespace. That may be wrong.
 			unverified = true
 		}
 	}
@@ -317,9 +317,9 @@ func (g *graph) forgetMonitors(stopped []int64) effects {
 	return e
 }
 
-// virtualDelete records that the API server has no object of that identity. Two nodes with this UID stay: a real one
-// that a watch has shown with another identity, and a virtual one that other dependents describe differently, because
-// that object may exist.
+// virtualDelete records that the API server has no object of that identity, and removes the node. In two cases the node
+// with this UID stays. Either a watch has shown the object with another identity; or the node is virtual and other
+// dependents describe the owner differently, so an object of their description may exist.
 func (g *graph) virtualDelete(id identity) effects {
 	g.mu.Lock()
 	defer g.mu.Unlock()

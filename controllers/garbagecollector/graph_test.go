@@ -47,13 +47,14 @@ func deletingObj(finalizer string, s string, owners ...string) object {
 	return o
 }
 
-// by is an object that the monitor with that number shows.
+// by returns the object as the monitor with that number shows it.
 func by(monitor int64, o object) object {
 	o.monitor = monitor
 	return o
 }
 
-// String is "delete a v:b retry v:c orphan d invalid e->f": uids, v: for virtual ones.
+// String formats effects like "delete a v:b retry v:c orphan d invalid e->f". It names objects by UID, with "v:" in
+// front of the keys of virtual nodes.
 func (e effects) String() string {
 	var parts []string
 	list := func(verb string, keys []key) {
@@ -76,8 +77,8 @@ func (e effects) String() string {
 	return strings.Join(parts, " ")
 }
 
-// String has a word for each node: "uid", "v:Kind:namespace/name:uid" for a virtual one, and its dependents
-// "(uid,uid)".
+// String has a word for each node: "uid", or "v:Kind:namespace/name:uid" for a virtual one. The UIDs of its dependents
+// follow in parentheses: "(uid,uid)".
 func (g *graph) String() string {
 	var parts []string
 	for _, uid := range slices.Sorted(maps.Keys(g.nodes)) {

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// model is the state of a cluster in which the collector has done its work after every step. Objects are identified by
-// UID, group and kind; there are no versions.
+// model is the expected state of a cluster if the collector did all its work after every step. Objects are identified
+// by UID, group and kind; there are no versions.
 type model struct {
 	alive  map[string]*thing // by name; names are not used again
 	served map[string][]string
@@ -22,7 +22,7 @@ type model struct {
 type thing struct {
 	kind   string
 	ref    metav1.OwnerReference
-	owners []string // names; those that are dead are removed only when the thing stays
+	owners []string // names of the living owners
 }
 
 // die removes a thing, and then everything that has no owner left.
@@ -136,8 +136,8 @@ func (p *play) create(names []string) {
 	p.alive[name] = t
 }
 
-// delete deletes a thing. To orphan takes two steps, and what happens between them is a matter of luck. So nothing else
-// may be going on then.
+// delete deletes a thing. Orphaning takes two steps, and its result depends on what happens between them. So delete
+// waits before and after it until the collector has nothing to do.
 func (p *play) delete(name string) {
 	policy := pick(p.random, []metav1.DeletionPropagation{
 		metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
@@ -159,7 +159,7 @@ func (p *play) delete(name string) {
 // redefine deletes the definition of a kind, and with it all objects of the kind, and defines it again.
 func (p *play) redefine(kind string) {
 	p.note("redefine %s", kind)
-	p.discovered() // Else the collector cannot know what went with the definition; TestDefinitionGoesUnseen has that.
+	p.discovered() // TestDefinitionGoesUnseen covers a collector that has not caught up.
 	p.undefine(kind)
 	for _, name := range p.names() {
 		if t := p.alive[name]; t != nil && t.kind == kind {
@@ -171,7 +171,7 @@ func (p *play) redefine(kind string) {
 	p.serve(kind, p.served[kind]...)
 }
 
-// However versions change, the objects that are left at the end are those that identity by UID, group and kind implies.
+// However the versions change, the remaining objects are those that follow from identity by UID, group and kind.
 func TestModelOfVersions(t *testing.T) {
 	runs := uint64(30)
 	if testing.Short() {

@@ -40,7 +40,7 @@ type monitors struct {
 
 // monitor is the informer of one resource, in one version.
 type monitor struct {
-	number   int64   // differs from that of all other monitors
+	number   int64   // unique among all monitors
 	replaced []int64 // the numbers of all monitors of the resource that were stopped before
 	resource schema.GroupResource
 	kind     schema.GroupVersionKind

@@ -54,7 +54,8 @@ type object struct {
 	apiVersion string // the version in which the monitor reads the object
 	monitor    int64
 	owners     []metav1.OwnerReference
-	// deleting means that the object has a deletion timestamp; foreground and orphan, that it has that finalizer.
+	// deleting means that the object has a deletion timestamp. foreground and orphan mean that it has the finalizer
+	// foregroundDeletion or orphan.
 	deleting, foreground, orphan bool
 }
 
@@ -81,8 +82,8 @@ type node struct {
 	virtual bool
 	// deleting means that the object is being deleted, which cannot be undone.
 	deleting bool
-	// deletingDependents means that the object waits until its dependents are deleted, orphaningDependents that it
-	// waits until they no longer refer to it.
+	// deletingDependents means that the object waits until its dependents are deleted. orphaningDependents means that
+	// it waits until they no longer refer to it.
 	deletingDependents, orphaningDependents bool
 	owners                                  []metav1.OwnerReference
 	// checks counts the delays that nextCheck has given for a virtual node.

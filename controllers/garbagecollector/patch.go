@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Patches of metadata come in two kinds. A strategic merge patch names only what changes and is bound to the UID. For
-// resources that do not support it (custom ones), a merge patch replaces the list and is bound to the resource
-// version that the list was read at.
+// There are two kinds of patches. A strategic merge patch has only the entries that change, and applies only if the
+// object still has the UID. Resources that do not support it, such as custom ones, get a merge patch. It replaces the
+// whole list, and applies only if the object still has the resource version at which the list was read.
 
 // mergePatch is a patch of the metadata.
 type mergePatch struct {

@@ -51,8 +51,8 @@ func deletes(u *simtest.User, name string, policy metav1.DeletionPropagation) {
 	})
 }
 
-// Owners go in each of the three ways, one with a dependent that has another owner, one whose name is taken at once,
-// and two that own each other. A dependent names an owner that is gone before it comes.
+// Owners are deleted with each of the three policies. Among them are one whose dependent also has another owner, one
+// whose name is used again at once, and two that own each other. One dependent is created after its owner is gone.
 func TestSimulatedLife(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "secret"}}
 	stranger := simulatedMap("stranger")
@@ -91,7 +91,8 @@ func TestSimulatedLife(t *testing.T) {
 			u.Settle()
 			deletes(u, "a", metav1.DeletePropagationOrphan)
 			u.Settle()
-			// As in kube-controller-manager, dependents that the collector has not seen when it orphans go later.
+			// As in kube-controller-manager, dependents that the collector has not seen when it orphans the others are
+			// deleted later.
 			u.Delete(simulatedMap("of-a"))
 			u.Delete(secret)
 			u.Settle()

@@ -115,7 +115,7 @@ func (c *custom) remove(kind, version, name string, policy metav1.DeletionPropag
 	}
 }
 
-// correct sets the version of all of an object's references to custom objects.
+// correct sets the version to now in all of an object's references to custom objects.
 func (c *custom) correct(kind, version, name, now string) {
 	c.t.Helper()
 	for {
@@ -169,13 +169,14 @@ func (c *custom) rest(kinds map[string]string) []string {
 	return left
 }
 
-// discovered waits until the collector has discovered what the server serves, and has done what follows from it.
+// discovered waits until the collector has discovered which resources the server serves, and has done the work that
+// follows.
 func (c *custom) discovered() {
 	time.Sleep(time.Minute)
 	c.settle()
 }
 
-// A child and its owner were seen in v1alpha2. Now v1 is served instead, and the owner goes.
+// The collector sees a child and its owner in v1alpha2. Then the server serves v1 instead, and the owner is deleted.
 //
 // Source: kubernetes issues 96650 and 102641
 func TestKindChangesVersion(t *testing.T) {
@@ -229,9 +230,9 @@ func testKindChangesVersion(c *custom, policy metav1.DeletionPropagation, correc
 	}
 }
 
-// The owner goes while its version is not served any more and the collector has not discovered that: it watches the old
-// version, and hears nothing. It must neither miss that the owner is gone, nor mistake a version that is gone for an
-// owner that is gone.
+// An owner is deleted after its version is no longer served, but before the collector has discovered that. Its watch of
+// the old version shows nothing. The collector must notice that the owner is gone. It must not mistake a version that
+// is gone for an owner that is gone.
 func TestOwnerGoesBetweenVersions(t *testing.T) {
 	inCluster(t, func(c0 *cluster) {
 		c := newCustom(c0)
@@ -244,10 +245,10 @@ func TestOwnerGoesBetweenVersions(t *testing.T) {
 		c.make("ConfigMap", "v1", "of-two", other, stays)
 		c.discovered()
 		c.remove("ConfigMap", "v1", "one", metav1.DeletePropagationBackground)
-		c.settle() // The collector has asked for the owner that stays, in the old version.
+		c.settle() // The collector has read the owner "stays" in the old version.
 		c.serve("Gadget", "v1")
 		c.remove("ConfigMap", "v1", "other", metav1.DeletePropagationBackground)
-		c.settle() // It does so again.
+		c.settle() // It reads "stays" again.
 		c.make("ConfigMap", "v1", "also-of-stays", stays)
 		c.make("ConfigMap", "v1", "of-both", goes, stays)
 		c.remove("Gadget", "v1", "goes", metav1.DeletePropagationBackground)
@@ -313,7 +314,8 @@ func TestUnresolvedReferences(t *testing.T) {
 	})
 }
 
-// The definition goes before the collector can know whether the owner went: the child is named, and not deleted.
+// The definition of a kind is deleted before the collector can know whether the owner was. The collector names the
+// child in its note, and does not delete it.
 func TestDefinitionGoesUnseen(t *testing.T) {
 	inCluster(t, func(c0 *cluster) {
 		c := newCustom(c0)
@@ -342,7 +344,7 @@ func TestDefinitionGoesUnseen(t *testing.T) {
 	})
 }
 
-// A custom object is an owner in another version than the monitor's for the whole time.
+// References name a custom object in versions other than the one that the monitor reads.
 func TestReferencesInAllVersions(t *testing.T) {
 	inClusterBehind(t, gate.Funcs{}, func(*cluster) {}, func(c0 *cluster) {
 		c := newCustom(c0)

@@ -116,7 +116,7 @@ func (b *counted) Close() error {
 	return nil
 }
 
-// object returns the JSON of an object, and frame that of an event.
+// object returns the JSON of an object, and frame returns the JSON of an event.
 func object(name string, version int) string {
 	return fmt.Sprintf(`{"metadata": {"name": "%s", "resourceVersion": "%d"}}`, name, version)
 }

@@ -21,7 +21,7 @@ type frame struct {
 	err   error
 }
 
-// changed returns an event, and ended the end of a watch.
+// changed returns a frame with an event, and ended returns the frame at which a watch ends.
 func changed(after time.Duration, kind, name string, version int) frame {
 	return frame{after: after, event: Event{kind, Object{name, version}}}
 }
@@ -141,7 +141,7 @@ func (s *server) Apply(e Event) {
 	s.told = append(s.told, fmt.Sprintf("%s %s %d", e.Type, e.Object.Name, e.Object.Version))
 }
 
-// options are those of the tests: pauses of 1 to 8 seconds, watches of a minute.
+// options returns the options of the tests: pauses of 1 to 8 seconds, and watches of a minute.
 func options() Options {
 	return Options{
 		Min: time.Second, Max: 8 * time.Second, Timeout: time.Minute, Grace: 10 * time.Second,

@@ -17,8 +17,8 @@ import (
 	"fmt"
 )
 
-// Newest asks for the newest list, and AnyAge for any that the server has in memory. Another version asks for a list
-// that is not older.
+// Newest asks for the newest list, and AnyAge asks for any list that the server has in memory. Another version asks for
+// a list that is not older than that version.
 const (
 	Newest = ""
 	AnyAge = "0"

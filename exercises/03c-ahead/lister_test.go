@@ -9,7 +9,7 @@ import (
 // server is an API server that may be behind.
 type server struct {
 	version string
-	// fail is the error for every list but the newest, and failNewest the one for that.
+	// failNewest is the error of a request for the newest list, and fail the error of any other request.
 	fail, failNewest error
 	asked            []string
 }

@@ -18,7 +18,7 @@ func run(t *testing.T, test func(t *testing.T, ctx context.Context)) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer func() {
 			cancel()
-			time.Sleep(time.Second) // Polls end, too.
+			time.Sleep(time.Second) // A Push or Take that polls the context ends, too.
 		}()
 		test(t, ctx)
 	})

@@ -120,12 +120,12 @@ func Test9NeverOlderThanOwnWrites(t *testing.T) {
 		cache := cacheOf()
 		l := New(cache)
 		names := []string{"a", "b", "c"}
-		own := map[string]int{} // the version of the last own write, of each object
+		own := map[string]int{} // by name: the version of our last write to the object
 		for step := range 200 {
 			name := names[random.IntN(len(names))]
 			version := len(history) + 1
 			switch random.IntN(5) {
-			case 0, 1: // a write; 0 is our own
+			case 0, 1: // a create or an update, by us or by another program
 				o := Object{name, []string{"web", "db"}[random.IntN(2)], version}
 				server[name] = o
 				history = append(history, func(c *Cache) { c.Objects[name], c.Version = o, version })
@@ -148,7 +148,7 @@ func Test9NeverOlderThanOwnWrites(t *testing.T) {
 					history[cache.Version](cache)
 				}
 			}
-			// Expected is the state at the recorded write, or that in the cache if it is later.
+			// Get must return the state at our last write, or the state in the cache if it is newer.
 			truth := cacheOf()
 			for n := range max(own[name], cache.Version) {
 				history[n](truth)

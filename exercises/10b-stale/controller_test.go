@@ -23,7 +23,7 @@ func newWorld() *world {
 // follow brings the cache up to date.
 func (w *world) follow() { w.cached = w.server.stored }
 
-// sync syncs with an up-to-date cache, before and after.
+// sync brings the cache up to date, calls Sync, and brings the cache up to date again.
 func (w *world) sync(t *testing.T, addresses ...string) {
 	t.Helper()
 	w.follow()

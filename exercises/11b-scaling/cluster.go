@@ -1,7 +1,7 @@
 package scaling
 
-// Deployment is what a user asks for: Replicas Pods, of which MaxUnavailable may be missing during a rollout, and
-// MaxSurge more than that may exist.
+// Deployment is what a user asks for: Replicas Pods. During a rollout, up to MaxUnavailable of them may be missing, and
+// up to MaxSurge Pods may exist in addition.
 type Deployment struct {
 	Version                            string
 	Replicas, MaxSurge, MaxUnavailable int
@@ -11,7 +11,8 @@ type Deployment struct {
 type Set struct {
 	Version         string
 	Size, Available int
-	// Desired and Max are annotations. They have the Deployment's Replicas, and Replicas+MaxSurge, at the last write.
+	// Desired and Max are annotations. At each write, they are set to the Deployment's Replicas and to
+	// Replicas+MaxSurge.
 	Desired, Max int
 }
 

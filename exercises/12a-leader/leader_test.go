@@ -71,7 +71,7 @@ func (c *candidate) work(tenure context.Context) {
 	c.leads--
 }
 
-// hang makes the requests of a process hang, or ends that.
+// hang makes the requests of a process hang, or lets them continue.
 func (h *hall) hang(name string, hangs bool) {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()

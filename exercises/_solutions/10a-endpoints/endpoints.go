@@ -95,7 +95,8 @@ func (c *Controller) OnPod(old, pod *Pod) {
 	}
 }
 
-// add queues the Services that select a Pod with these labels, but not one with the other labels.
+// add queues each Service that selects a Pod with these labels. It leaves out those that also select a Pod with the
+// other labels, unless others is nil.
 func (c *Controller) add(labels, others map[string]string) {
 	for _, svc := range c.Cache.Services() {
 		if Matches(svc.Selector, labels) && (others == nil || !Matches(svc.Selector, others)) {
