@@ -49,7 +49,7 @@ func (c check) String() string {
 //
 // A process that serves a conversion webhook is ready as soon as it can serve the webhook. Caches that are not filled,
 // and work that fails, then show only in /readyz?verbose, because they may depend on the webhook. A request that the
-// API server rejects, because a permission is missing, say, still counts.
+// API server rejects, for example because a permission is missing, still counts.
 func (m *Manager) Ready() error {
 	var missing []error
 	for _, c := range failed(m.checks(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/readyz"}})) {

@@ -124,7 +124,7 @@ func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 	return s, nil
 }
 
-// isPage reports whether links of other pages may lead to a path: to the page of the inspector, and to nothing else.
+// isPage reports whether pages of other sites may link to path. Only the inspector's page may be linked to.
 func isPage(path string) bool {
 	return strings.HasPrefix(path, "/inspect/") && !strings.HasPrefix(path, "/inspect/api/")
 }
@@ -161,7 +161,8 @@ func (m *Manager) MetricsAddr() string { return m.http.Addr(m.options.MetricsAdd
 // before Run, and if debugging is off.
 func (m *Manager) DebugAddr() string { return m.http.Addr(m.options.DebugAddr) }
 
-// addWebhooks makes the server of webhooks. If the manager keeps its certificate, it also adds the controllers that do.
+// addWebhooks makes the server of webhooks. If the manager keeps the certificate itself, addWebhooks also adds the
+// controllers that do so.
 func (m *Manager) addWebhooks() (err error) {
 	o := m.options.Webhook
 	if o.Port > 65535 {

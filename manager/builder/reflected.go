@@ -10,12 +10,12 @@ import (
 	"github.com/flyball-dev/flyball/manager/webhook/admission"
 )
 
-// defaulter is a Defaulter of a type that only the running program knows.
+// defaulter calls a Defaulter of a type that is known only at run time.
 type defaulter struct {
 	method reflect.Value
 }
 
-// defaulterOf returns given as a Defaulter of any object. given must be a Defaulter of the example's type.
+// defaulterOf makes a Defaulter of any object from given, which must be a Defaulter of the example's type.
 func defaulterOf(given any, example runtime.Object) (admission.Defaulter[runtime.Object], error) {
 	if d, ok := given.(admission.Defaulter[runtime.Object]); ok {
 		return d, nil
@@ -30,12 +30,12 @@ func (d defaulter) Default(ctx context.Context, obj runtime.Object) error {
 	return err
 }
 
-// validator is a Validator of a type that only the running program knows.
+// validator calls a Validator of a type that is known only at run time.
 type validator struct {
 	create, update, remove reflect.Value
 }
 
-// validatorOf returns given as a Validator of any object. given must be a Validator of the example's type.
+// validatorOf makes a Validator of any object from given, which must be a Validator of the example's type.
 func validatorOf(given any, example runtime.Object) (admission.Validator[runtime.Object], error) {
 	if v, ok := given.(admission.Validator[runtime.Object]); ok {
 		return v, nil

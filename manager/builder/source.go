@@ -52,7 +52,8 @@ func (b *Builder) attach(p *parts) error {
 	return nil
 }
 
-// sourceOf returns the source of one input, on the cache of its representation.
+// sourceOf returns the source of one input, and a function that releases its cache. Full objects and metadata have
+// different caches.
 func sourceOf(m *manager.Manager, in input, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
 	example := in.object
 	if in.options.OnlyMetadata {

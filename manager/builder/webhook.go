@@ -115,7 +115,7 @@ func (b *WebhookBuilder) WithConverter(of func(*runtime.Scheme) (conversion.Conv
 }
 
 // WithContextFunc sets a function that returns the context for a request of the mutating and of the validating webhook,
-// for example with a header of it.
+// for example with the value of a header.
 func (b *WebhookBuilder) WithContextFunc(
 	f func(ctx context.Context, r *http.Request) context.Context,
 ) *WebhookBuilder {
@@ -218,7 +218,7 @@ func (b *WebhookBuilder) hooks() (all []hook) {
 	return all
 }
 
-// at returns the webhook at the path of h, or else at that path.
+// at returns a hook that serves w at the path of h, or at the given path if h has none.
 func (h hook) at(path string, w *admission.Webhook) hook {
 	if h.path != "" {
 		path = h.path
@@ -253,8 +253,8 @@ func (b *WebhookBuilder) convert(server *webhook.Server) (bool, error) {
 	return true, all.RegisterHub(b.object)
 }
 
-// methodOf returns the method of given with that name. It must take a context and in objects of the example's type, and
-// return the types out.
+// methodOf returns the method of given with that name, and checks its signature. The parameters must be a context and
+// in objects of the example's type, and the results must have the types out.
 func methodOf(given any, name string, example runtime.Object, in int, out ...reflect.Type) (reflect.Value, error) {
 	of, contextType := reflect.TypeOf(example), reflect.TypeFor[context.Context]()
 	f := reflect.ValueOf(given).MethodByName(name)

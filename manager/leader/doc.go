@@ -11,9 +11,10 @@
 //	leader     renew sent ├───────── RenewDeadline 10 s ────────┤ tenure ends
 //	candidate      renewal seen ├──────────────── LeaseDuration 15 s ───────────────┤ may take over
 //
-// So the tenure of one leader ends at least LeaseDuration - RenewDeadline before the next one begins, provided that the
-// rates of their clocks differ by less than that ratio (a third, by default). The margin is for requests in flight,
-// because no client can recall a packet. The tenure is ended by its own timer, even while a renewal hangs.
+// If all clocks run at the same rate, a tenure ends at least LeaseDuration - RenewDeadline before the next one begins.
+// Tenures do not overlap as long as no clock runs faster than another by the factor LeaseDuration / RenewDeadline (1.5
+// by default). The margin is for requests in flight, because no client can recall a packet. The tenure is ended by its
+// own timer, even while a renewal hangs.
 //
 // A person may delete the lease, empty it, shorten it, or write another name into it. The holder notices at its next
 // renewal. Until then, and for LeaseDuration after it saw the change, a candidate leaves the lease alone.

@@ -373,9 +373,10 @@ func (e *Elector) won(record leaseRecord, sent time.Time) {
 	}
 }
 
-// observe records the state of the lock, which may be missing, and when it was first seen. After any change of the
-// lock, another process may lead that does not know of the change yet. There are three exceptions: the lock is free
-// when it is first seen, its holder has released it, or the change is our own write.
+// observe records the state of the lock, which may be missing, and when it was first seen. A process that has not
+// noticed a change of the lock yet may still lead, so most changes are also recorded as the state of a rival. There are
+// three exceptions: when first seen, the lock is free or has our identity; its holder has released it; or the change is
+// our own write.
 func (e *Elector) observe(ctx context.Context, record leaseRecord) {
 	holder, own := record.HolderIdentity, e.lock.Identity()
 	e.mu.Lock()

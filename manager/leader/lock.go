@@ -21,8 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/groupclient"
 )
 
-// Lock holds a record that a candidate shares with its rivals, in the form that it has in a Lease. [NewLeaseLock]
-// returns one.
+// Lock holds the record that all candidates share, in the form that it has in a Lease. [NewLeaseLock] returns one.
 //
 // Concurrency: an [Elector] calls the methods one at a time, except Identity and Describe, which may be called at any
 // time.

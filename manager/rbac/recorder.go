@@ -199,7 +199,8 @@ func Compare(rules []rbacv1.PolicyRule, calls []Call) (missing []Call, unused []
 	return missing, Rules(needless)
 }
 
-// permissions returns a call for each combination of group, resource and verb of the rules. It may have "*".
+// permissions returns a call for each combination of group, resource and verb of the rules. Fields of the calls may be
+// "*".
 func permissions(rules []rbacv1.PolicyRule) (all []Call) {
 	for _, r := range rules {
 		if len(r.ResourceNames) > 0 {

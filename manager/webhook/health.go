@@ -58,8 +58,8 @@ func (s *Server) Note() string {
 	return ""
 }
 
-// unrenewed is the fraction of a certificate's lifetime before its end in which it should have been renewed.
-// cert-manager renews a third of the lifetime before the end.
+// A certificate of which less than 1/unrenewed of its lifetime is left should have been renewed. cert-manager renews
+// when a third is left.
 const unrenewed = 6
 
 // because returns why the certificate cannot be reloaded, as the end of a sentence.

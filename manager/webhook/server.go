@@ -259,7 +259,7 @@ func (s *Server) cutShort() error {
 // DrainTimeout returns how long Run may take to return after its context has ended.
 func (s *Server) DrainTimeout() time.Duration { return s.options.DrainTimeout }
 
-// What package admission has, by the names that controller-runtime gives it.
+// The types of package admission, under the names that controller-runtime gives them.
 type (
 	Admission                   = admission.Webhook
 	AdmissionHandler            = admission.Handler

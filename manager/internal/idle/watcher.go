@@ -199,8 +199,8 @@ func (w *Watcher) settled(ctx context.Context) (settled bool, next time.Duration
 	return settled, next
 }
 
-// enoughDecides reports whether Enough decides how long Wait waits for a delayed key. It does not decide for failing
-// keys, which are always retried.
+// enoughDecides reports whether Enough may end the wait for a delayed key. It may not if the key failed, if the cache
+// was behind a write, or if the key's controller limits how often it runs.
 func (w *Watcher) enoughDecides(d reconcile.Delayed) bool {
 	return w.Enough != nil && d.Why != reconcile.WhyStale && d.Why != reconcile.WhyDeferred &&
 		d.Why != reconcile.WhyRetry

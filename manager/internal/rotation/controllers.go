@@ -79,7 +79,7 @@ func validateNames(names []string) error {
 type CertificateStore struct {
 	secret types.NamespacedName
 	names  []string
-	// service is that of the webhooks; its name may be empty.
+	// service is the Service of the webhooks; its name may be empty.
 	service types.NamespacedName
 
 	mu sync.Mutex
@@ -133,8 +133,8 @@ func (c *CertificateStore) Note() string {
 	return ""
 }
 
-// update serves the certificate of s from now on, if it is valid. A certificate that lacks names is served unless the
-// last one has them all, because most calls use a name that it has.
+// update serves the certificate of s from now on, if it is valid. It serves a certificate that lacks names, because
+// most calls use one of the others. But if the last certificate has all names, update continues to serve that one.
 func (c *CertificateStore) update(s state, wrong error) {
 	now, err := time.Now(), wrong
 	var lackingNames error

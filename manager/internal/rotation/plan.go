@@ -140,8 +140,8 @@ func renewal(c *x509.Certificate) time.Time {
 	return c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore) / 3)
 }
 
-// canExtend reports whether the authority expires later than the certificate. Otherwise a new certificate would not
-// last longer, because no certificate outlasts its authority. It requires that there are both.
+// canExtend reports whether there is an authority that expires later than the certificate. Otherwise a new certificate
+// would not last longer, because no certificate outlasts its authority. s.serving must not be nil.
 func (s state) canExtend() bool {
 	return s.signing != nil && s.signing.Certificate().NotAfter.After(s.serving.Leaf.NotAfter)
 }

@@ -97,8 +97,8 @@ func NewAuthorities(file string) *Authorities {
 	}}
 }
 
-// Pool returns the authorities. It reloads the file if it has changed, and returns the last good authorities while it
-// has none.
+// Pool returns the authorities. It reloads the file if it has changed. While the file cannot be used, Pool returns the
+// last good authorities.
 //
 // Errors: there were none yet.
 func (a *Authorities) Pool() (*x509.CertPool, error) { return a.get() }

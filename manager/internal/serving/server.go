@@ -45,8 +45,8 @@ func New(config *tls.Config) *Server {
 	}
 }
 
-// Mux returns the handler of an address, which the first call creates. It returns nil for an empty address. The log
-// describes the content of the address by what.
+// Mux returns the handler of an address, which the first call creates. It returns nil for an empty address. what
+// describes the content of the address in the log.
 func (s *Server) Mux(addr string, what ...string) *http.ServeMux {
 	if addr == "" {
 		return nil
@@ -201,13 +201,13 @@ func Debug(configuration any) http.Handler {
 // reloaded is a value from files that another process replaces from time to time.
 type reloaded[T any] struct {
 	names []string
-	// what names the value in the log, and load loads it.
+	// what names the value in the log. load loads the value.
 	what string
 	load func() (*T, error)
 
 	mu sync.Mutex
-	// value is the last one that was loaded without an error, when the files were these. err is why the last attempt to
-	// load them failed.
+	// value is the last value that was loaded without an error, from files. err is the error of the last attempt to
+	// load; nil if value is current.
 	value     *T
 	files     []os.FileInfo
 	err       error
@@ -252,7 +252,7 @@ func (r *reloaded[T]) Loads() Loads {
 	return r.loads
 }
 
-// reloadLocked loads the files if they are not those of the value any more. In the volume of a Secret, the same path
+// reloadLocked loads the files if they have changed since value was loaded. In the volume of a Secret, the same path
 // leads to another file after an update, because a symbolic link is replaced.
 func (r *reloaded[T]) reloadLocked() {
 	if !r.checkedAt.IsZero() && time.Since(r.checkedAt) < checkInterval {
@@ -281,7 +281,7 @@ func (r *reloaded[T]) reloadLocked() {
 	r.err = err
 }
 
-// same reports whether a file was not changed.
+// same reports whether a file is unchanged.
 func same(now, before os.FileInfo) bool {
 	return now != nil && before != nil && os.SameFile(now, before) && now.Size() == before.Size() &&
 		now.ModTime().Equal(before.ModTime())

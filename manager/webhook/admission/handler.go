@@ -33,8 +33,8 @@ func (f HandlerFunc) Handle(ctx context.Context, r Request) Response { return f(
 // Webhook serves a [Handler] over HTTP; register it with the server of the manager.
 type Webhook struct {
 	Handler Handler
-	// WithContextFunc returns the context for a request, for example with a header of it. The context must be made of
-	// the given one. Nil leaves the context as it is.
+	// WithContextFunc returns the context for a request, for example with the value of a header. The context must be
+	// derived from the given one. Nil leaves the context as it is.
 	WithContextFunc func(ctx context.Context, r *http.Request) context.Context
 	// LogConstructor returns the logger in the context of a request; base has the values of the server. Nil means
 	// [DefaultLogConstructor]. req is never nil.

@@ -11,12 +11,12 @@ import (
 	"github.com/flyball-dev/flyball/internal/jsonpatch"
 )
 
-// MultiMutatingHandler returns a handler that calls the handlers one after the other. Each receives the object as those
-// before it have changed it, and the response has the changes of all. The first that does not allow the operation
-// decides, and nothing is changed then.
+// MultiMutatingHandler returns a handler that calls the handlers one after the other. Each receives the object with the
+// changes of the handlers before it, and the response has the changes of all. If a handler does not allow the
+// operation, its response is the result, and nothing is changed.
 //
-// Errors: the patch of a handler that cannot be applied to the object that it was given, or is of another type than
-// JSONPatch, becomes a response with code 500.
+// Errors: if the patch of a handler cannot be applied to the object that the handler received, or is not a JSONPatch,
+// the response has code 500.
 func MultiMutatingHandler(handlers ...Handler) Handler { return multiMutating(handlers) }
 
 type multiMutating []Handler
@@ -41,7 +41,7 @@ func (m multiMutating) Handle(ctx context.Context, r Request) Response {
 		return all
 	}
 	format := admissionv1.PatchTypeJSONPatch
-	all.Patch, _ = json.Marshal(operations) // of what was decoded
+	all.Patch, _ = json.Marshal(operations) // cannot fail: the operations were decoded from JSON
 	all.PatchType = &format
 	return all
 }

@@ -94,8 +94,8 @@ func diffObjects(path string, a, b map[string]any) (ops []JSONPatchOp) {
 	return ops
 }
 
-// diffLists keeps the elements that are equal at both ends. Those between are changed in place as far as there are
-// pairs; the rest is removed, from the end, or inserted.
+// diffLists keeps the elements that are equal at both ends. It changes those between them in place, pair by pair. Then
+// it removes the remaining elements of a, from the end, or adds the remaining elements of b.
 func diffLists(path string, a, b []any) (ops []JSONPatchOp) {
 	front, back := equalEnds(a, b)
 	a, b = a[front:len(a)-back], b[front:len(b)-back]
@@ -130,11 +130,11 @@ func escape(key string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// merge returns raw with the change from before to after, and leaves all else of raw as it is. All are JSON trees:
-// before is what a Go type understood of raw, after is what it became. raw itself is not changed.
+// merge applies the change from before to after to raw, and returns the result. All three are JSON trees: before is
+// what a Go type understood of raw, and after is what the Defaulter made of it. raw itself is not changed.
 //
-// What the Go type does not have is in neither before nor after. So no change touches it, except where a parent of it
-// is removed or replaced by a value of another form.
+// Fields that the Go type does not have are in neither before nor after. So they stay, except where an object that
+// contains them is removed or replaced by a value of another form.
 func merge(raw, before, after any) any {
 	if reflect.DeepEqual(before, after) {
 		return raw
@@ -175,8 +175,9 @@ func mergeObjects(raw, before, after map[string]any) map[string]any {
 	return merged
 }
 
-// mergeLists finds for each element of after the element of before that it was, and merges the two. It pairs equal
-// elements at both ends; between them, elements with the same name if they have names; else those at the same place.
+// mergeLists pairs each element of after with the element of before that it comes from, and merges the two. Equal
+// elements at both ends are pairs. Between them, elements with the same name are pairs if every element has a name of
+// its own; otherwise elements at the same place are.
 func mergeLists(raw, before, after []any) []any {
 	front, back := equalEnds(before, after)
 	merged := make([]any, 0, len(after))

@@ -56,8 +56,8 @@ func Patched(message string, patches ...JSONPatchOp) Response {
 }
 
 // PatchResponseFromRaw allows the operation and changes the object from original to current, both as JSON. Pass
-// Request.Object.Raw as the original. What current lacks is removed, so it must be made of the raw object rather than
-// of a Go type that may lack fields.
+// Request.Object.Raw as the original. Fields that current lacks are removed, so make current from the raw object, not
+// from a Go type that may lack fields.
 func PatchResponseFromRaw(original, current []byte) Response {
 	patches, err := diffRaw(original, current)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 // its code and reason. Warnings are shown to the user in both cases. Use [RequestFromContext] for the operation and its
 // user.
 //
-// Concurrency: the methods are called by several goroutines at once. They must not change the objects' meaning: the
-// changes would be lost.
+// Concurrency: the methods are called by several goroutines at once. Changes that they make to the objects are lost.
 type Validator[T runtime.Object] interface {
 	ValidateCreate(ctx context.Context, obj T) (Warnings, error)
 	ValidateUpdate(ctx context.Context, oldObj, newObj T) (Warnings, error)
@@ -35,7 +34,7 @@ func WithCustomValidator(scheme *runtime.Scheme, example runtime.Object, v Valid
 	return &Webhook{Handler: &validating{NewDecoder(scheme), empty(example), v}}
 }
 
-// typed is a Validator of T as one of any object.
+// typed makes a Validator of any object from a Validator of T.
 type typed[T runtime.Object] struct {
 	v Validator[T]
 }

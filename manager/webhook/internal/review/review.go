@@ -1,5 +1,5 @@
-// Package review is what the protocols of admission and conversion webhooks have in common: a review in JSON is posted,
-// and answered in JSON.
+// Package review has what the protocols of admission and conversion webhooks share: the API server posts a review in
+// JSON, and the webhook answers in JSON.
 package review
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/flyball-dev/flyball/internal/bodies"
 )
 
-// maxTimeout is the longest that an API server waits for a webhook.
+// maxTimeout is the longest time that an API server waits for a webhook.
 //
 // Source: k8s.io/api v0.37.2 admissionregistration/v1, TimeoutSeconds.
 const maxTimeout = 30 * time.Second
 
-// Context returns the context of the request, which ends when the caller stops waiting. The caller says so in the URL,
-// as ?timeout=10s.
+// Context returns the context of the request, which ends when the caller stops waiting. The caller's timeout is in the
+// URL, as ?timeout=10s.
 func Context(r *http.Request) (context.Context, context.CancelFunc) {
 	timeout := maxTimeout
 	if r.URL != nil { // nil in a test that calls a handler
@@ -52,8 +52,8 @@ func NotFound(err error) error { return problem{http.StatusNotFound, err.Error()
 
 // Read returns the body of a request. The method and the media type may be missing, as in a test that calls a handler.
 //
-// The caller calls release when it needs the body, and what was made of it, no more: the bodies of all requests under
-// way have at most mostBytes.
+// The caller calls release when it no longer needs the body or anything made from it. Until then the body counts
+// towards mostBytes.
 //
 // Errors: the request has another method or media type than a review has; the body is empty, or has more than limit
 // bytes, or cannot be read; there is no room.
@@ -89,14 +89,14 @@ func Read(r *http.Request, limit int64) (body []byte, release func(), err error)
 	return body, release, nil
 }
 
-// mostBytes bounds the bodies of all requests under way in the process. Decoded, and encoded again, they take several
-// times as much.
+// mostBytes is the maximum size of all bodies together that are in use in the process. The objects made from them need
+// several times as much memory.
 const mostBytes = 256 << 20
 
 var underWay = bodies.New(mostBytes)
 
-// Refuse answers a request that is no review. The body is a metav1.Status: the API server shows its message to the user
-// whose operation it is.
+// Refuse answers a request that is not a review. The body is a metav1.Status, whose message the API server shows to the
+// user of the operation.
 func Refuse(w http.ResponseWriter, err error) {
 	code := http.StatusBadRequest
 	if p := (problem{}); errors.As(err, &p) {
