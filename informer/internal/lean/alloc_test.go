@@ -48,10 +48,10 @@ func sibling(n int) *corev1.Pod {
 	}
 }
 
-// TestAllocationsOfAPod: if siblings of a pod are known, only what is its own is allocated, each list in one piece: the
-// pod, its name, UID, resource version, token volume's name and address, its start time, and the lists that contain any
-// of these, which are containers, the mounts of each of the two, volumes and conditions. A pod that must not share also
-// allocates labels, owners, environments, resources, probes and volume sources.
+// TestAllocationsOfAPod: once the siblings of a pod are known, decoding it allocates only what differs from them. That
+// is the pod; its name, UID, resource version, address and start time, and the name of its token volume; and the lists
+// that contain any of these, each in one piece: containers, the mounts of both containers, volumes and conditions. A
+// pod that must not share also allocates labels, owners, environments, resources, probes and volume sources.
 func TestAllocationsOfAPod(t *testing.T) {
 	const siblings = 400
 	var all [][]byte

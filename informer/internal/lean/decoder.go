@@ -9,7 +9,7 @@ import (
 // Decoder decodes objects so that they share equal strings and equal parts.
 type Decoder struct {
 	mu sync.Mutex
-	// share is true if the current object may refer to parts of others.
+	// share is true if the current object may share parts with other objects.
 	share bool
 	words words
 
@@ -27,14 +27,14 @@ type Decoder struct {
 
 // part is a value that several messages share.
 type part struct {
-	// kind is the kind of the field that it was decoded for.
+	// kind is the kind of the field that the part was decoded for; see [field].
 	kind uint64
 	// value points to what the field points to, or to a copy of the struct in the field.
 	value unsafe.Pointer
 	wire  string
 }
 
-// tree is a part that several objects of maps share.
+// tree is an object or array of JSON that several objects decoded into maps share.
 type tree struct {
 	text  []byte
 	value any
@@ -54,8 +54,9 @@ func (t *tree) size() int {
 	return len(t.text)
 }
 
-// These limit the number of places in each table, and the bytes of all parts and of all trees. In a cache of that many
-// objects the tables take a few hundred kilobytes. They begin small.
+// mostWords and mostParts limit the number of places in a table, and mostBytes limits the bytes of all parts, and of
+// all trees. Tables begin small and grow. At its largest, the array of places takes 384 KiB for words or boxes, and 1
+// MiB for parts or trees.
 const (
 	mostWords = 1 << 14
 	mostParts = 1 << 16

@@ -8,8 +8,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Tree decodes an object into maps, like the standard decoder that keeps integers. If share is true the object may
-// refer to parts of other objects.
+// Tree decodes an object into maps, like kjson.UnmarshalCaseSensitivePreserveInts. If share is true, the object may
+// share parts with other objects.
 //
 // Concurrency: safe.
 //
@@ -61,7 +61,7 @@ func (r *reader) indexed() bool {
 	return r.span < len(r.spans) && int(r.spans[r.span].start) == r.at
 }
 
-// leap moves behind the span that begins at the position.
+// leap moves past the span that begins at the position.
 func (r *reader) leap() {
 	r.at, r.span = int(r.spans[r.span].end), int(r.spans[r.span].next)
 }
@@ -110,7 +110,9 @@ func (r *reader) shared(at level) (any, error) {
 		return nil, errUnusual
 	}
 	text := r.text[r.at:r.spans[r.span].end]
-	if !r.share || (at.depth == 1 && at.key == metadataKey) { // Elsewhere the same text keeps its managed fields.
+	// An object's own metadata is not shared, because its managed fields are left out. The same text elsewhere keeps
+	// them.
+	if !r.share || (at.depth == 1 && at.key == metadataKey) {
 		return r.fresh(at)
 	}
 	site := r.subtrees.of(at.number)
@@ -301,7 +303,7 @@ func (r *reader) literal() []byte {
 	return r.text[start:r.at]
 }
 
-// integer reads an ordinary integer.
+// integer parses an integer of at most 18 digits without leading zeros. ok is false for any other text.
 func integer(text []byte) (n int64, ok bool) {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {

@@ -65,7 +65,7 @@ func anything(r *rand.Rand, depth int) any {
 	}
 }
 
-// standardTree returns what the standard decoder makes of text, without the managed fields.
+// standardTree decodes text with the standard decoder and removes the managed fields.
 func standardTree(text []byte) (map[string]any, error) {
 	var m map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &m); err != nil {
@@ -79,8 +79,8 @@ func standardTree(text []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// TestRandomCustomResources: random objects are decoded as by the standard decoder, whatever was decoded before and
-// whatever the white space, and the standard decoder is never needed.
+// TestRandomCustomResources: the decoder decodes every random object as the standard decoder does. Neither what it
+// decoded before nor white space changes the result, and it rejects none.
 func TestRandomCustomResources(t *testing.T) {
 	d := NewDecoder()
 	for i := range 3000 {
@@ -123,7 +123,7 @@ func inPieces(t *testing.T, text []byte, size int) Value {
 	}
 }
 
-// FuzzTree: for any text the result is that of the standard decoder, and removing managed fields changes nothing else.
+// FuzzTree: Tree rejects a text or decodes it as the standard decoder does, and DropManagedFields changes nothing else.
 func FuzzTree(f *testing.F) {
 	for i := range uint64(40) {
 		text, _ := json.Marshal(custom(rand.New(rand.NewPCG(i, 2))))

@@ -5,17 +5,17 @@ import (
 	"errors"
 )
 
-// errSyntax reports that bytes are not JSON. The standard decoder finds the error to report.
+// errSyntax reports that brackets do not match, that text ends too early, or that values are nested too deep.
 var errSyntax = errors.New("not JSON")
 
-// deepest is how deep objects and arrays may be nested. Deeper ones are left to the standard decoder.
+// deepest is how deep objects and arrays may be nested. Scan rejects a value that is nested deeper.
 const deepest = 256
 
 // span is an object or an array in the text of a value.
 type span struct {
-	// start is the position of the opening bracket; end is the position behind the closing one.
+	// start is the position of the opening bracket. end is the position after the closing one.
 	start, end int32
-	// next is the index of the first span that begins behind this one.
+	// next is the index of the first span that begins after this one ends.
 	next int32
 	// commas counts the commas between its own members.
 	commas int32
@@ -29,10 +29,11 @@ type Index struct {
 	spans []span
 	// open has the index and the closing bracket of each span that has not ended.
 	open []opened
-	// at is how far the text was scanned. quoted is true if that is inside a string.
+	// at is how far the text was scanned. quoted is true if that position is inside a string.
 	at     int
 	quoted bool
-	// scalar is true if the value is a number or a word. It ends before the first character that cannot be part of one.
+	// scalar is true if the value is a number, true, false or null. Such a value ends before the first character that
+	// cannot be part of it.
 	scalar bool
 }
 
@@ -46,8 +47,9 @@ func (x *Index) Reset() {
 	x.spans, x.open, x.at, x.quoted, x.scalar = x.spans[:0], x.open[:0], 0, false, false
 }
 
-// Scan continues to the end of the value at the beginning of text, which must not be white space. If done is true the
-// value is text[:x.Len()]. Otherwise call Scan again with more text.
+// Scan looks for the end of the value at the beginning of text, which must not be white space. If done is true, the
+// value is text[:x.Len()]. Otherwise call Scan again with the same text and what has arrived after it; Scan continues
+// where it stopped.
 //
 // Errors: the text is not JSON.
 func (x *Index) Scan(text []byte) (done bool, err error) {
@@ -121,14 +123,14 @@ func (x *Index) unquote(text []byte) bool {
 	return false
 }
 
-// Len returns how much of the text was scanned: the whole value, once Scan has returned true.
+// Len returns how many bytes of the text were scanned. Once Scan has returned true, it is the length of the value.
 func (x *Index) Len() int { return x.at }
 
-// Value is a JSON value with its index. It is valid while its text and index are.
+// Value is a JSON value with its index. It is valid until its text or its index changes.
 type Value struct {
 	text []byte
-	// spans are those of the whole text. span is the index of the value's own span; if it is neither object nor array,
-	// that of the next one.
+	// spans has the spans of the whole text. span is the index of the value's own span if the value is an object or an
+	// array; otherwise it is the index of the next span in the text.
 	spans []span
 	at    int
 	span  int
@@ -155,7 +157,7 @@ func ValueOf(text []byte) (Value, error) {
 // Bytes returns the text of the value.
 func (v Value) Bytes() []byte { return v.text[v.at:v.end] }
 
-// Text returns the content of a string without escapes; nil for all other values.
+// Text returns the content of the value if it is a string that has no escapes. It returns nil for all other values.
 func (v Value) Text() []byte {
 	r := reader{text: v.text, at: v.at}
 	if r.peek() != '"' {
@@ -168,8 +170,8 @@ func (v Value) Text() []byte {
 	return b[1 : len(b)-1]
 }
 
-// Members calls each for the members of an object until it returns false. Other values have no members, and invalid
-// JSON may show fewer.
+// Members calls each for every member of an object, until each returns false. Other values have no members. If the
+// object is not valid JSON, Members may miss some.
 func (v Value) Members(each func(key []byte, member Value) bool) {
 	r := reader{text: v.text[:v.end], spans: v.spans, at: v.at, span: v.span}
 	if r.peek() != '{' {
@@ -191,7 +193,7 @@ func (v Value) Members(each func(key []byte, member Value) bool) {
 	}
 }
 
-// skip moves behind a value.
+// skip moves past the next value and returns it.
 func (r *reader) skip() (v Value, ok bool) {
 	c := r.peek()
 	v = Value{text: r.text, spans: r.spans, at: r.at, span: r.span}

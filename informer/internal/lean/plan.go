@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan describes how to decode a Go type of the API. It is made once per type, from the struct tags from which the
-// generated decoders were made, too.
+// plan describes how to decode a Go type of the API. It is made once per type, from the same struct tags as the
+// generated decoders.
 type plan struct {
 	typ reflect.Type
 	// fields has the fields by number. Fields without a shape are not decoded.
@@ -43,22 +43,23 @@ const (
 	shapeSlice
 )
 
-// field is a field of a message, or the element, key or value in one.
+// field describes how to decode a field of a message, or a part of such a field: an element, a target, a key or a
+// value.
 type field struct {
 	// offset is the position of the field in its struct.
 	offset uintptr
 	// size is the size of a value of the type.
 	size  uintptr
 	shape shape
-	// wire is the wire type of a record: for a pointer that of its target, for a slice that of its elements.
+	// wire is the wire type of the field's records. A pointer has that of its target, and a slice that of its elements.
 	wire uint8
-	// site is the number of the field.
+	// site is the index of the field's statistics in [Decoder].sites.
 	site int
-	// kind is the number of the field's type. Parts of the same kind can replace one another.
+	// kind is the number of the field's type; see [kindKey]. Parts of the same kind can replace one another.
 	kind uint64
 	// message is the plan of the type.
 	message *lazyPlan
-	// holds is true if a message refers to memory of its own, so that sharing it saves some.
+	// holds is true if a message has pointers, slices or maps, so that sharing it saves memory.
 	holds bool
 	typ   reflect.Type
 	// element is the element of a slice, the target of a pointer, or the value of a map. key is the key of a map.
@@ -111,7 +112,7 @@ var plans sync.Map // reflect.Type → *plan
 
 var (
 	metaTime      = reflect.TypeFor[metav1.Time]()
-	localTime     = reflect.TypeFor[time.Time]() // Points to a time zone, of which there is one.
+	localTime     = reflect.TypeFor[time.Time]() // It has a pointer, but to one time zone that all times share.
 	typeMeta      = reflect.TypeFor[metav1.TypeMeta]()
 	objectMeta    = reflect.TypeFor[metav1.ObjectMeta]()
 	selfDecoding  = reflect.TypeFor[interface{ Unmarshal([]byte) error }]()
@@ -179,7 +180,8 @@ func numberOf(f reflect.StructField) (int, bool) {
 	return number, err == nil && number > 0 && number < 64
 }
 
-// fieldOf returns how to decode a type; false if only its message's own Unmarshal can.
+// fieldOf returns how to decode a type. ok is false if only the Unmarshal of the message that contains it can decode
+// it.
 func fieldOf(k kindKey) (f field, ok bool) {
 	t := k.typ
 	f = field{typ: t, size: t.Size(), kind: kindOf(k), site: int(fieldCount.Add(1)), wire: wireBytes}

@@ -10,12 +10,12 @@ import (
 )
 
 // Unmarshal decodes a message into obj, a pointer to an empty object of the API, as its own Unmarshal does. It leaves
-// out the managed fields. If share is true obj may refer to parts of other objects.
+// out the managed fields. If share is true, obj may share parts with other objects.
 //
 // Concurrency: safe.
 //
 // Errors: the message is invalid, or not written the way Kubernetes writes it, or the type is unknown. The type's own
-// Unmarshal finds out which. After an error, obj may have been written to.
+// Unmarshal finds out which. After an error obj may be partly decoded.
 func (d *Decoder) Unmarshal(data []byte, obj any, share bool) error {
 	v := reflect.ValueOf(obj)
 	p := planOf(v.Type().Elem())
@@ -125,7 +125,7 @@ type slice struct {
 	len, cap int
 }
 
-// single decodes a value that takes one record: a number, or the content.
+// single decodes a field that takes one record. The record has a number, value, or is length-delimited and has content.
 func (d *Decoder) single(f *field, value uint64, content []byte, into unsafe.Pointer) error {
 	switch f.shape {
 	case shapeString:
@@ -193,7 +193,7 @@ func (d *Decoder) shared(f *field, data []byte, count int, into unsafe.Pointer) 
 	return nil
 }
 
-// store returns what a part keeps of a field: what it points to, or a copy of the struct.
+// store returns the value of a part for a field: what the field points to, or a copy of the struct in the field.
 func (f *field) store(from unsafe.Pointer) unsafe.Pointer {
 	if f.shape == shapeMessage {
 		kept := reflect.New(f.typ)
@@ -277,7 +277,8 @@ func (d *Decoder) strings(f *field, data []byte, count int, into *map[string]str
 	return nil
 }
 
-// mapEntry is one entry of a map. A record that is missing is empty.
+// mapEntry is one entry of a map. A key or a value that is missing on the wire is the zero record; it means the zero
+// value.
 type mapEntry struct{ key, value record }
 
 func (r record) fits(wire uint8) bool { return r.tag == 0 || r.wire() == wire }
@@ -305,7 +306,7 @@ func entry(data []byte, at int) (e mapEntry, end int) {
 	return e, whole.end
 }
 
-// mapping decodes the entries of other maps.
+// mapping decodes the entries of a map of any other type.
 func (d *Decoder) mapping(f *field, data []byte, count int, into reflect.Value) error {
 	m := reflect.MakeMapWithSize(f.typ, count)
 	k, v := reflect.New(f.key.typ), reflect.New(f.element.typ)

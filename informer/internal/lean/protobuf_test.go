@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEveryBuiltinType: random objects of all API types are decoded as by their own decoders, whatever was decoded
-// before, and their own decoders are never needed.
+// TestEveryBuiltinType: the decoder decodes random objects of all API types as their own decoders do, whatever it
+// decoded before, and rejects none.
 func TestEveryBuiltinType(t *testing.T) {
 	d := NewDecoder()
 	types := builtins()
@@ -76,7 +76,7 @@ func trim(v reflect.Value) {
 	}
 }
 
-// FuzzUnmarshal: for any bytes the result is that of the type's own decoder.
+// FuzzUnmarshal: Unmarshal rejects the bytes, or decodes them as the type's own decoder does.
 func FuzzUnmarshal(f *testing.F) {
 	types := builtins()
 	slices.SortFunc(types, func(a, b func() message) int { // They come from a map.
@@ -110,8 +110,8 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// withoutManagedFields removes field 17 of field 1, which is not decoded, so errors in it are not found. The metadata
-// of a list has no such field.
+// withoutManagedFields removes the managed fields, field 17 of field 1. Unmarshal does not decode them, so it does not
+// find errors in them. The metadata of a list has no such field.
 func withoutManagedFields(data []byte) (kept []byte) {
 	for at := 0; at < len(data); {
 		r := next(data, at)
@@ -150,7 +150,7 @@ func appendVarint(b []byte, v uint64) []byte {
 	return append(b, byte(v))
 }
 
-// TestDecodersAtOnce: decoders that see the same types for the first time at the same time decode them alike.
+// TestDecodersAtOnce: several decoders that decode a type for the first time, all at once, decode it alike.
 func TestDecodersAtOnce(t *testing.T) {
 	plans.Clear()
 	data, err := sibling(1).Marshal()
@@ -173,8 +173,8 @@ func TestDecodersAtOnce(t *testing.T) {
 	decoders.Wait()
 }
 
-// TestEqualPartsAreOne: labels, environment and probes of a Deployment's pods are in memory a few times, not a thousand
-// times. Those of an exclusive decode are its own.
+// TestEqualPartsAreOne: labels, environments and probes that pods have in common are in memory at most half as often as
+// there are pods. An object that must not share has its own.
 func TestEqualPartsAreOne(t *testing.T) {
 	d := NewDecoder()
 	decode := func(name string, share bool) *corev1.Pod {

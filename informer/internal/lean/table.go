@@ -1,12 +1,12 @@
 package lean
 
-// table is a cache by hash of a limited size. Each hash has two places. A value that is looked up again keeps its
-// place; others make room. The obvious design, a map of everything ever seen, would never release what is gone from the
-// cluster.
+// table is a cache of limited size, keyed by hash. For each hash there are two places in which its value can be. A
+// value that is found again keeps its place; others make room. The obvious design, a map of everything ever seen, would
+// never release what is gone from the cluster.
 type table[V any] struct {
-	// places has a power of two of elements; nil until the first value.
+	// The length of places is a power of two. places is nil until the first use.
 	places []place[V]
-	// missed counts the values placed since the table last grew.
+	// missed counts the calls of put since the table last grew.
 	missed int
 	// most limits the number of places.
 	most int
@@ -26,14 +26,14 @@ type place[V any] struct {
 const (
 	// taken is set if the place has a value.
 	taken uint64 = 1 << 63
-	// met is set if the value was looked up since it last had to defend its place.
+	// met is set when the value is found. It is cleared when another value wanted the place and did not get it.
 	met   uint64 = 1 << 62
 	flags        = taken | met
 )
 
 func (p *place[V]) is(flag uint64) bool { return p.hash&flag != 0 }
 
-// firstPlaces is small: most informers are.
+// firstPlaces is how many places a table begins with. It is small because most informers have few objects.
 const firstPlaces = 64
 
 // pair returns the two places for a hash.
@@ -58,9 +58,9 @@ func (t *table[V]) find(hash uint64) *place[V] {
 	return nil
 }
 
-// put gives the value a place, unless both places have values that were looked up lately. If neither was, the older and
-// the newer value make room in turn: with a fixed rule, three values that recur in turn would replace each other for
-// ever.
+// put gives the value a place, unless the values in both places were found lately. If neither was, put replaces
+// sometimes the newer and sometimes the older one: with a fixed rule, three values that take turns would replace each
+// other for ever.
 func (t *table[V]) put(hash uint64, v V) {
 	if t.missed++; t.missed > len(t.places) && len(t.places) < t.most {
 		t.grow()
@@ -85,13 +85,13 @@ func (t *table[V]) put(hash uint64, v V) {
 }
 
 // keep stores a value for the hash in its place. It does nothing if the hash has lost its place since put, or if the
-// value is so large that others would have to go.
+// value takes more than an eighth of mostBytes.
 func (t *table[V]) keep(hash uint64, v V) {
 	size := t.sizeOf(v)
 	if size > mostBytes/8 {
 		return
 	}
-	for ; t.bytes+size > mostBytes; t.hand++ { // Second chance: values looked up since the last round stay.
+	for ; t.bytes+size > mostBytes; t.hand++ { // Second chance: values found since the last round stay.
 		if p := &t.places[t.hand&(len(t.places)-1)]; p.is(met) {
 			p.hash &^= met
 		} else {
@@ -128,16 +128,16 @@ func (t *table[V]) grow() {
 	}
 }
 
-// site is the statistics of one field: whether its values recur.
+// site counts how often the values of one field recur.
 type site struct {
 	asked, found uint16
-	// unique is how many more values are not looked up, because values of this field do not recur, like names and
-	// times.
+	// unique is how many of the next values are not looked up, because the values of this field do not recur. Names and
+	// times are such fields.
 	unique uint16
 }
 
-// A field is judged after judged values. If they did not recur, the next rested*judged values are not looked up. Then
-// it is judged again, in case it has changed.
+// A field is judged after every judged lookups. If fewer than an eighth of them found a value, the next rested*judged
+// values are not looked up. Then the field is judged again, in case its values have begun to recur.
 const (
 	judged = 4096
 	rested = 15

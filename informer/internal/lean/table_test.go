@@ -93,7 +93,7 @@ func TestSharedPartsAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestTableCountsItsBytes: the sum covers exactly the values that have a place, whatever was replaced.
+// TestTableCountsItsBytes: table.bytes is the sum over exactly the values that have a place, whatever was replaced.
 func TestTableCountsItsBytes(t *testing.T) {
 	d := NewDecoder()
 	table := &d.trees

@@ -61,7 +61,7 @@ func next(data []byte, at int) (r record) {
 	return r
 }
 
-// varint reads the number at a position, and returns the position behind it; 0 if there is none.
+// varint reads the number at a position, and returns the position after it. end is 0 if there is none.
 func varint(data []byte, at int) (value uint64, end int) {
 	if at < len(data) && data[at] < 0x80 {
 		return uint64(data[at]), at + 1
@@ -77,9 +77,9 @@ func longVarint(data []byte, at int) (value uint64, end int) {
 	return value, at + size
 }
 
-// run returns the end of the consecutive records with the same field, and their number. first is the record that they
-// follow. Kubernetes writes the elements of a repeated field, and the entries of a map, one after the other. The end is
-// 0 if a record is unusual.
+// run returns the end of a run of records of the same field, and their number. first is the first of them. Kubernetes
+// writes the elements of a repeated field, and the entries of a map, one after the other. The end is 0 if a record is
+// unusual.
 func run(data []byte, first record) (end, count int) {
 	end, count = first.end, 1
 	for end < len(data) {
