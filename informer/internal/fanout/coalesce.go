@@ -7,14 +7,15 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/identity"
 )
 
-// coalesced is a coalescing buffer: the changes that a lagging listener has not received, merged by object. It keeps
-// the state that the listener received last, and the newest.
+// coalesced is a coalescing buffer: the changes that a lagging listener has not received, merged by object. For each
+// object it keeps the state that the listener received last, and the newest state.
 //
-// Memory: two states per object that changed, whatever the number of changes.
+// Memory: two states per object that changed, whatever the number of changes. If an object was deleted and created
+// again, the last state before the deletion comes on top.
 type coalesced[T any] struct {
 	objects map[string]*coalescedObject[T]
-	// order has the objects by their first change. Objects that need no call any more stay in it, dead, until they are
-	// more than half.
+	// order has the objects in the order of their first change. An object that needs no call any more is marked dead.
+	// dead counts these; forget removes them from order when they are more than half of it.
 	order []*coalescedObject[T]
 	dead  int
 	// synced is as in [Batch].
@@ -24,19 +25,20 @@ type coalesced[T any] struct {
 // coalescedObject merges all changes under one key since the listener was last called for it.
 type coalescedObject[T any] struct {
 	key string
-	// known is true if the listener knows an object under this key; old is the state that it received last.
+	// known is true if the listener knows an object under this key. old is the state of it that the listener received
+	// last.
 	known bool
 	old   T
-	// deleted is true if the object old is gone. last is its last known state, and stale as in [indexer.Change].
+	// deleted is true if the known object was deleted. last is its last known state; stale is as in [indexer.Change].
 	deleted bool
 	last    T
 	stale   bool
-	// due is true if the listener has to be called with the state now. If known is set and deleted is not, now is a
-	// later state of the object old; otherwise it is a state of another object.
+	// due is true if the listener has to be called with the state now. If known is true and deleted is false, now is a
+	// later state of the known object. Otherwise the listener does not know the object yet.
 	due     bool
 	now     T
 	initial bool
-	// resync is true if now is old, which a resync repeats.
+	// resync is true if now repeats old because of a resync.
 	resync bool
 	dead   bool
 }
@@ -69,7 +71,7 @@ func (m *coalesced[T]) merge(b *Batch[T]) (saved int64) {
 	return saved
 }
 
-// forget drops an object for which no call is due: the listener never saw it, or has its state.
+// forget drops an object for which no call is due: the listener never saw it, or already has its newest state.
 func (m *coalesced[T]) forget(o *coalescedObject[T]) {
 	delete(m.objects, o.key)
 	o.dead = true
@@ -109,7 +111,7 @@ func (o *coalescedObject[T]) merge(c *indexer.Change[T]) {
 	}
 }
 
-// calls returns the number of calls that o stands for.
+// calls returns the number of calls that are due for o.
 func (o *coalescedObject[T]) calls() (n int64) {
 	if o.deleted {
 		n++

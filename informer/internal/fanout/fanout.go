@@ -64,8 +64,8 @@ type Fanout[T any] struct {
 	trace    *trace.Recorder
 	resource string
 
-	// serving counts the goroutines, one for each listener that has something to deliver. Added to under mu, never
-	// after stopped was set; Stop waits for it.
+	// serving counts the goroutines, one for each listener that has something to deliver. A goroutine is added only
+	// under mu, and only before stopped is set. Stop waits for all of them.
 	serving sync.WaitGroup
 }
 
@@ -141,8 +141,8 @@ func (f *Fanout[T]) serve(l *Listener[T], log klog.Logger) {
 	}
 }
 
-// take returns the next batch for l, from the log or from what replaces the log, and moves l past it. It returns false
-// if there is no batch; l then no longer has a goroutine.
+// take returns the next batch for l, from first, from the buffer or from the log, and moves l past it. If there is no
+// batch, it returns false and records that l has no goroutine any more.
 func (f *Fanout[T]) take(l *Listener[T]) (delivery[T], bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,8 +178,8 @@ func (f *Fanout[T]) finish(l *Listener[T]) {
 	l.finishLocked()
 }
 
-// deliver calls the handler. It returns false if calls were stopped, either before this one, which then does not
-// happen, or during it.
+// deliver calls the handler, unless calls were stopped. It returns false if they were stopped before or during this
+// call.
 func (l *Listener[T]) deliver(c *indexer.Change[T], policy handler.PanicPolicy, log klog.Logger) bool {
 	if !l.call.CompareAndSwap(0, calling) {
 		return false

@@ -35,7 +35,8 @@ func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
 	}
 }
 
-// TestFewLargeBatchesAreMerged: a busy server makes few batches with many changes, which must count as well.
+// TestFewLargeBatchesAreMerged: a busy server makes few batches with many changes, so the changes must be counted as
+// well as the batches.
 func TestFewLargeBatchesAreMerged(t *testing.T) {
 	f := New[int](handler.ContainPanics)
 	l, err := f.Join(handler.Handler[int]{}, handler.Options{}, Batch[int]{})
@@ -59,8 +60,8 @@ func TestFewLargeBatchesAreMerged(t *testing.T) {
 	}
 }
 
-// TestResyncIsMonotonic (case 23): the schedule has a monotonic clock reading, so setting the clock does not cause a
-// burst of resyncs. (In a bubble, times have no such reading.)
+// TestResyncIsMonotonic (case 23): the times of resyncs have a monotonic clock reading, so setting the clock does not
+// cause a burst of resyncs. (In a bubble, times have no such reading.)
 func TestResyncIsMonotonic(t *testing.T) {
 	f := New[int](handler.ContainPanics)
 	if _, err := f.Join(handler.Handler[int]{}, handler.Options{Resync: time.Minute}, Batch[int]{}); err != nil {

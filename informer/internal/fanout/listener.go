@@ -14,8 +14,8 @@ import (
 // defaultMaxLag is used when [handler.Options].MaxLag is 0.
 const defaultMaxLag = 64
 
-// maxBehind is how many changes a listener may be behind, whatever the number of batches: a busy server makes large
-// batches.
+// maxBehind is how many changes a listener may be behind, in two or more batches. MaxLag alone would not bound them,
+// because a busy server makes large batches.
 const maxBehind = 4096
 
 // minResync is the shortest resync interval.
@@ -29,14 +29,14 @@ type Listener[T any] struct {
 	// maxLag is how many batches the listener may be behind; negative means any number.
 	maxLag int
 	resync time.Duration
-	// synced is closed by the listener's own goroutine, after the last call for the initial list. Nothing is sent.
+	// synced is closed by the listener's own goroutine, after the last call for the initial list. Never sent on.
 	synced chan struct{}
-	// done is closed by finishLocked. Nothing is sent.
+	// done is closed by finishLocked. Never sent on.
 	done chan struct{}
 
 	// The fields from here to mergedAway are guarded by the fanout's mu.
 
-	// cursor is the batch to take next.
+	// cursor is the batch in the log to take next.
 	cursor *Batch[T]
 	// first is the content of the cache when the listener joined. It comes before the log; nil once taken.
 	first *Batch[T]
@@ -53,16 +53,16 @@ type Listener[T any] struct {
 	// finished is true when done is closed.
 	finished bool
 	resyncAt time.Time
-	// pending counts all changes ever published to the listener, less the calls that merging saved. taken counts the
-	// changes that were delivered.
+	// pending counts all changes ever published to the listener, minus the calls that merging saved. mergedAway counts
+	// those. What the listener has not received yet is pending minus taken.
 	pending    int64
 	mergedAway int64
 
-	// taken and panics are written by the delivering goroutine.
+	// taken counts the calls of the handler, and panics those that panicked. The delivering goroutine writes both.
 	taken, panics atomic.Int64
-	// began is when the delivery of the current batch began, in Unix nanoseconds, and 0 when idle. busy is the time
-	// that all earlier deliveries took. Both are measured once a batch, because reading the clock costs as much as a
-	// small handler.
+	// began is when the delivery of the current batch began, in Unix nanoseconds; 0 between deliveries. busy is the
+	// time that all earlier deliveries took. Both are measured once a batch, because reading the clock costs as much as
+	// a small handler.
 	began, busy atomic.Int64
 	// call holds the bits calling and stopped.
 	call atomic.Uint32
@@ -130,7 +130,8 @@ func Remove(ctx context.Context, r handler.Registration) error {
 	return l.remove(ctx)
 }
 
-// remove takes l off the log, then waits until everything published before was delivered, or ctx ends.
+// remove takes l off the log. It then waits until everything that was published before is delivered, or until ctx is
+// done.
 //
 // Errors: a [handler.UndeliveredError].
 func (l *Listener[T]) remove(ctx context.Context) error {
@@ -216,7 +217,7 @@ func (l *Listener[T]) mergeLocked() {
 	l.lag, l.behind = 0, 0
 }
 
-// DueResync returns the listeners whose resync is due at now, and when the next one is due; the zero time if no
+// DueResync returns the listeners whose resync is due at now, and the time of the next resync. That time is zero if no
 // listener has a resync. It schedules the next resync of the listeners that it returns.
 func (f *Fanout[T]) DueResync(now time.Time) (due []*Listener[T], next time.Time) {
 	f.mu.Lock()

@@ -1,7 +1,8 @@
-// Package mutation finds handlers that modify objects of a cache. Cached objects are shared and read-only: a change
-// shows in every reader and, because objects share parts, even in other objects.
+// Package mutation finds handlers that modify objects of a cache. Cached objects are shared and read-only: every reader
+// sees a modification and, because objects share parts, other objects may change with it.
 //
-// It is for tests. It keeps a copy of every state for ever, and compares after every call of a handler.
+// It is for tests: it keeps a copy of every state for ever, and compares the objects with their copies around every
+// call of a handler.
 package mutation
 
 import (
@@ -22,7 +23,8 @@ import (
 type Mutation struct {
 	// Object is the object's key. Field is the first field that differs, with its old and new value.
 	Object, Field string
-	// Handler is the name of the handler whose call preceded; "" if any reader of the cache may have done it.
+	// Handler is the name of the handler during whose call the object changed. It is "" if any reader of the cache may
+	// have changed the object.
 	Handler string
 }
 
@@ -40,7 +42,7 @@ type Detector[T objects.Object] struct {
 
 	mu sync.Mutex
 	// pristine has a copy of each object that was ever in the cache, by address. It never shrinks, because a handler
-	// may hold an object for long.
+	// may hold an object for a long time.
 	pristine map[any]any
 }
 
@@ -63,7 +65,7 @@ func FromEnv[T objects.Object](resource string) *Detector[T] {
 	})
 }
 
-// Keep copies new objects, and checks for the last time those that leave the cache.
+// Keep copies the objects that enter the cache. It checks those that leave the cache one last time.
 func (d *Detector[T]) Keep(changes []indexer.Change[T]) {
 	if d == nil {
 		return
@@ -81,7 +83,7 @@ func (d *Detector[T]) Keep(changes []indexer.Change[T]) {
 	}
 }
 
-// check compares obj with its copy, and reports a difference once.
+// check compares obj with its copy. It reports each difference once.
 func (d *Detector[T]) check(obj T, handler string) {
 	if d == nil {
 		return
@@ -100,8 +102,8 @@ func (d *Detector[T]) check(obj T, handler string) {
 	}
 }
 
-// Guard returns a handler that checks the objects before and after each call of h. The check before keeps h from being
-// blamed for others.
+// Guard returns a handler that checks the objects before and after each call of h. The check before the call keeps h
+// from being blamed for what others have changed.
 func (d *Detector[T]) Guard(h handler.Handler[T], name string) handler.Handler[T] {
 	if d == nil {
 		return h

@@ -28,8 +28,8 @@ type Frame struct {
 
 // FrameReader splits the body of a watch into frames. A frame is valid until the next call.
 type FrameReader interface {
-	// Errors: io.EOF between two frames; io.ErrUnexpectedEOF within one; a [*objects.DecodeError]; those of the
-	// connection.
+	// Errors: io.EOF if the body ends between two frames, and io.ErrUnexpectedEOF if it ends within one; a
+	// [*objects.DecodeError]; errors of the connection.
 	Next() (Frame, error)
 }
 

@@ -24,7 +24,7 @@ func newJSONStream(in io.Reader, size int) *jsonStream {
 
 // fill reads more bytes.
 //
-// Errors: those of the connection; io.EOF only if nothing more was read.
+// Errors: those of the connection; io.EOF if the body ended before another byte.
 func (s *jsonStream) fill() error {
 	switch {
 	case s.begin == s.end:
@@ -70,7 +70,8 @@ func (s *jsonStream) peek() (byte, error) {
 
 // value returns the next value, valid until the next call of any method.
 //
-// Errors: io.EOF before the value; io.ErrUnexpectedEOF within it; a [*objects.DecodeError]; those of the connection.
+// Errors: io.EOF if the body ends before the value, and io.ErrUnexpectedEOF if it ends within it; a
+// [*objects.DecodeError]; errors of the connection.
 func (s *jsonStream) value() (lean.Value, error) {
 	if _, err := s.peek(); err != nil {
 		return lean.Value{}, err

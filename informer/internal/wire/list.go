@@ -38,7 +38,7 @@ func (d *Decoder[T]) List(body io.Reader, o Options, each func(T, error) error) 
 // errNoList reports that an answer does not look like a list.
 var errNoList = &objects.DecodeError{What: "list", Err: errors.New("it has neither items nor the kind of a list")}
 
-// expectList returns an error if a list of that kind has other objects than the expected ones.
+// expectList returns an error if a list of that kind does not have objects of the expected kind.
 func (d *Decoder[T]) expectList(kind string) error {
 	item, isList := strings.CutSuffix(kind, "List")
 	if !isList && kind != "" {

@@ -13,13 +13,13 @@ import (
 )
 
 // listJSON decodes a page item by item, while it arrives. So the items of a page need not be in memory together, and
-// the error for an item that cannot be decoded can name it.
+// the error for an item that cannot be decoded can name that item.
 func (d *Decoder[T]) listJSON(body io.Reader, o Options, each func(T, error) error) (m metav1.ListMeta, err error) {
 	in := newJSONStream(body, listBuffer)
 	if _, err := in.expect("{"); err != nil {
 		return m, readFailed(err)
 	}
-	isList := false // Otherwise any JSON object that a proxy sends with status 200 would be an empty list.
+	isList := false // Without it, any JSON object that a proxy sends with status 200 would count as an empty list.
 	for sep := byte('{'); ; {
 		if sep, err = in.member(sep, func(name string) error {
 			if name == "items" {
@@ -54,8 +54,8 @@ func (d *Decoder[T]) listJSON(body io.Reader, o Options, each func(T, error) err
 	}
 }
 
-// member reads one member of a JSON object. f reads its value. before is the character in front of the member; member
-// returns the one behind it.
+// member reads one member of a JSON object. f reads its value. before is the character before the member; member
+// returns the character after it.
 func (s *jsonStream) member(before byte, f func(name string) error) (after byte, err error) {
 	if c, err := s.peek(); err != nil {
 		return 0, readFailed(err)
@@ -126,7 +126,8 @@ func (d *Decoder[T]) itemsJSON(in *jsonStream, o Options, each func(T, error) er
 	}
 }
 
-// readFailed returns a [*objects.DecodeError] as it is, and any other error as one of a list that was cut off.
+// readFailed returns a [*objects.DecodeError] unchanged and wraps any other error. The end of the body becomes
+// io.ErrUnexpectedEOF, because the list is incomplete.
 func readFailed(err error) error {
 	var malformed *objects.DecodeError
 	switch {

@@ -91,8 +91,8 @@ func (d *Decoder[T]) item(content []byte, o Options, each func(T, error) error) 
 	return each(obj, err)
 }
 
-// badList returns a [*objects.DecodeError] for an invalid list, and an error of the connection for one that was cut
-// off.
+// badList returns the error of the connection if the connection broke, and a [*objects.DecodeError] otherwise, even if
+// the body ended too early.
 func badList(err error) error {
 	var broken *brokenError
 	switch {

@@ -12,14 +12,14 @@ import (
 // Source: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, v0.37.2.
 var protobufMagic = []byte("k8s\x00")
 
-// maxFrame is the largest watch event in bytes, as in client-go for protobuf. A larger length is taken for garbage. It
-// is also the largest object of a list, in either encoding.
+// maxFrame is the largest size of a watch event in bytes, as in client-go for protobuf. It is also the largest size of
+// an object in a list, in either encoding. A larger length is taken for garbage.
 const maxFrame = 16 << 20
 
 var errLarge = fmt.Errorf("an object has more than %d MiB", maxFrame>>20)
 
-// keptFrame is the largest buffer that is kept for the next event. Otherwise a watch would hold the buffer of its
-// largest event until it ends.
+// keptFrame is the size of the largest buffer that is kept for the next event. Without a limit, a watch would hold the
+// buffer of its largest event until the watch ends.
 const keptFrame = 64 << 10
 
 var errTruncated = errors.New("protobuf message is cut short")

@@ -9,8 +9,8 @@ import (
 
 // protoStream reads the fields of a message while it arrives. It holds one field at a time.
 //
-// Errors of all methods: errTruncated if the body ended in good order, but too early; a brokenError if the connection
-// broke.
+// Errors of all methods: errTruncated if the body ended too early, but the connection did not break; a brokenError if
+// it did.
 type protoStream struct {
 	in *bufio.Reader
 	// left is the number of unread bytes of the message; negative if the message ends where the body ends.
@@ -18,8 +18,8 @@ type protoStream struct {
 	buf  []byte
 }
 
-// content reads the content of a field. It returns the content of a length-delimited field if wanted is true, and skips
-// all others. The bytes are valid until the next call.
+// content reads the content of a field. If the field is length-delimited and wanted is true, it returns the content. It
+// skips all other fields. The bytes are valid until the next call.
 func (s *protoStream) content(wire uint8, wanted bool) ([]byte, error) {
 	switch wire {
 	case 0:
@@ -96,7 +96,7 @@ func (s *protoStream) skip(size int64) error {
 	return truncated(err)
 }
 
-// bytes reads size bytes. Its buffer grows as they arrive, so a false length does not make it allocate too much.
+// bytes reads size bytes. The buffer grows as they arrive, so a wrong length does not make it allocate too much.
 func (s *protoStream) bytes(size int64) ([]byte, error) {
 	if size > maxFrame {
 		return nil, errLarge

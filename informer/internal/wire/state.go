@@ -39,7 +39,7 @@ func stateProtobuf(data []byte) (s objects.State) {
 			}
 			return nil
 		})
-		return errTruncated // Any error will do: the rest of the object is not needed.
+		return errTruncated // Any error stops the loop; the rest of the object is not needed.
 	})
 	return s
 }
