@@ -46,9 +46,9 @@ func TestTwoControllersOfOneManager(t *testing.T) {
 	})
 }
 
-// TestStopUnderAHundredCreates: the stop comes while a hundred reconciles are about to write. Each write, which
-// begins in the drain, is admitted by the client, the transport and the server, or the drain would wait for
-// reconciles that it starves; no further reconcile begins; the counts come out even.
+// TestStopUnderAHundredCreates stops the manager while a hundred reconciles are about to write. The client, the
+// transport and the server must still let each write pass, because the drain waits for these reconciles. No further
+// reconcile begins, and the counters match the writes.
 func TestStopUnderAHundredCreates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const creates = 100

@@ -13,7 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// A runnable that panics stops its manager in order, as one that fails does, and not the rest of the process.
+// A runnable that panics stops its manager in order, as a runnable that returns an error does. The rest of the process
+// continues.
 func TestPanickingRunnableStopsTheManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -50,7 +51,7 @@ func TestPanickingRunnableStopsTheManager(t *testing.T) {
 	})
 }
 
-// What comes while the manager drains is refused and does not run.
+// A runnable that is added while the manager drains is rejected and does not run.
 func TestAddDuringTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -79,8 +80,8 @@ func TestAddDuringTheDrain(t *testing.T) {
 	})
 }
 
-// Several callers remove and restart one controller at once, while it works: one of them has it at a time, and it
-// runs at most once.
+// Several callers remove and restart one controller at once, while it works. One of them succeeds, the others get an
+// error, and the controller never runs twice at a time.
 func TestOneChangeAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -125,8 +126,8 @@ func TestOneChangeAtATime(t *testing.T) {
 	})
 }
 
-// A controller is removed in the moment in which its process loses the lease and follows again: it is gone, not built
-// anew.
+// A controller is removed at the moment when its process loses the lease and becomes a follower again. It stays
+// removed, and is not rebuilt.
 func TestRemoveWhileTheLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -134,7 +135,8 @@ func TestRemoveWhileTheLeaseIsLost(t *testing.T) {
 		builds := 0
 		guarded(t, m, &builds, func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 			if r.Name == "work" {
-				// until the tenure is over; then it is deaf for a while, but not for longer than the others wait
+				// It works until the tenure is over. It then ignores its context for a while, but not for as long as
+				// the others wait.
 				select {
 				case <-ctx.Done():
 					time.Sleep(time.Second)
@@ -150,7 +152,7 @@ func TestRemoveWhileTheLeaseIsLost(t *testing.T) {
 		for len(l.logs.with("renew the leader lease")) == 0 {
 			time.Sleep(100 * time.Millisecond)
 		}
-		time.Sleep(7 * time.Second) // the tenure ends within the next ones
+		time.Sleep(7 * time.Second) // the tenure ends within the next few seconds
 		if err := m.Remove(t.Context(), "guarded"); err != nil {
 			t.Error(err)
 		}

@@ -30,7 +30,7 @@ func (c *chaos) judge() {
 	}
 	for _, s := range secrets.Items {
 		if metav1.GetControllerOf(&s) != nil && !lives[s.Labels["of"]] {
-			// Made by a new leader that had not heard of the end of its owner: the garbage collector deletes it.
+			// A new leader made it before its cache had the deletion of the owner. The garbage collector deletes it.
 			continue
 		}
 		children[s.Labels["of"]] = append(children[s.Labels["of"]], s)
@@ -66,14 +66,14 @@ func (c *chaos) judge() {
 	}
 }
 
-// judgeProcess finds out whether a process is well, and keeps nothing that it need not.
+// judgeProcess checks that a process is ready, and that it keeps no records of writes for longer than it needs them.
 func (c *chaos) judgeProcess(p *chaosProcess) {
 	if code, body := get(p.life.Manager, "/readyz"); code != http.StatusOK {
 		c.t.Errorf("process %s: %d %s", p.name, code, body)
 	}
 	cached := p.life.GetClient()
 	for _, list := range []client.ObjectList{&appsv1.ReplicaSetList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}} {
-		ctx := client.WithOwner(c.t.Context(), c) // Such a read settles the writes whose answers were lost.
+		ctx := client.WithOwner(c.t.Context(), c) // This read settles the writes whose responses were lost.
 		err := cached.List(ctx, list)
 		if errors.Is(err, client.ErrStale) {
 			time.Sleep(2 * time.Minute) // Until the next bookmark.

@@ -23,7 +23,7 @@ const (
 	chaosGenerates = "generated"
 )
 
-// chaosParent is a ReplicaSet: it has a number of children, and a status with a subresource of its own.
+// chaosParent returns a ReplicaSet. It wants a number of children, and has a status with a subresource.
 func chaosParent(name string, children int32) *appsv1.ReplicaSet {
 	labels := map[string]string{"app": name}
 	p := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
@@ -33,10 +33,10 @@ func chaosParent(name string, children int32) *appsv1.ReplicaSet {
 	return p
 }
 
-// chaosOperator sees to it that each parent has its children, which are Secrets.
+// chaosOperator creates and deletes Secrets, so that each parent has as many children as it wants.
 type chaosOperator struct{ *client.Cluster }
 
-// chaosControllers gives a manager the operator, and a second controller that reads what the first one makes.
+// chaosControllers adds to a manager the operator, and a second controller that reads the operator's results.
 func chaosControllers(m *manager.Manager) error {
 	operator := chaosOperator{m.GetClient()}
 	err := builder.ControllerManagedBy(m).Named("operator").For(&appsv1.ReplicaSet{}).Owns(&corev1.Secret{}).
@@ -85,7 +85,7 @@ func (o chaosOperator) reconcile(ctx context.Context, key reconcile.Request) (re
 	return reconcile.Result{}, o.Status().Patch(ctx, parent, client.MergeFrom(before))
 }
 
-// empty deletes the children of a parent that goes. It fails as long as there are any.
+// empty deletes the children of a parent that is being deleted.
 func (o chaosOperator) empty(ctx context.Context, parent reconcile.Request) error {
 	children, err := o.children(ctx, parent)
 	if err != nil {
@@ -99,7 +99,7 @@ func (o chaosOperator) empty(ctx context.Context, parent reconcile.Request) erro
 	return nil
 }
 
-// name makes the children whose names are those of their parent with a number, and deletes the others.
+// name creates the children that are named after their parent, with a number, and deletes the others.
 func (o chaosOperator) name(ctx context.Context, parent *appsv1.ReplicaSet) error {
 	for i := range *parent.Spec.Replicas {
 		child := &corev1.Secret{
@@ -129,14 +129,14 @@ func (o chaosOperator) name(ctx context.Context, parent *appsv1.ReplicaSet) erro
 
 func chaosChild(parent string, n int32) string { return fmt.Sprintf("%s-%d", parent, n) }
 
-// dress gives a child what makes it one.
+// dress sets the label and the owner reference of a child.
 func (o chaosOperator) dress(parent *appsv1.ReplicaSet, child *corev1.Secret) error {
 	child.Labels = map[string]string{"of": parent.Name}
-	child.OwnerReferences = nil // Of a parent of that name that is gone.
+	child.OwnerReferences = nil // They may name an earlier parent of that name.
 	return controllerutil.SetControllerReference(parent, child, o.Scheme())
 }
 
-// generate makes as many children as are missing, and deletes those that are too many.
+// generate creates the missing children, and deletes those in excess.
 func (o chaosOperator) generate(ctx context.Context, parent *appsv1.ReplicaSet) error {
 	children, err := o.children(ctx, reconcile.RequestFor(parent))
 	if err != nil {
@@ -161,7 +161,7 @@ func (o chaosOperator) generate(ctx context.Context, parent *appsv1.ReplicaSet) 
 	return nil
 }
 
-// mirror writes down which children a parent has.
+// mirror records in a ConfigMap which children a parent has.
 func (o chaosOperator) mirror(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	parent := &appsv1.ReplicaSet{}
 	if err := o.Get(ctx, key.NamespacedName, parent); client.IgnoreNotFound(err) != nil {

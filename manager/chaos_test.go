@@ -23,15 +23,14 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// chaosSeeds is how many seeds TestChaos runs; FLYBALL_CHAOS_SEEDS overrides it: make chaos sets it to a thousand. A
-// single one is run again by FLYBALL_CHAOS_SEED.
+// chaosSeeds is how many seeds TestChaos runs. FLYBALL_CHAOS_SEEDS overrides it: make chaos sets it to a thousand.
+// FLYBALL_CHAOS_SEED runs a single seed.
 const chaosSeeds = 5
 
-// TestChaos runs two processes of one lease with a small operator, and lets everything happen to them that may:
-// requests that fail, before they were applied or after; watches that are cut off, whose history is gone; people who
-// delete children, strip them and put others in their place; leases that are lost and won again; controllers and
-// processes that are started anew. When all that is over, and some time has passed, everything is as it should be,
-// without any process being told to look.
+// TestChaos runs two processes that share a lease and a small operator, and disturbs them. Requests fail, before or
+// after they were applied. Watches end, and the history that they need is gone. People delete, strip and replace
+// children. Leases are lost and won again. Controllers and processes are restarted. Some time after the last
+// disturbance, everything must be as it should be, although no process was told to look.
 func TestChaos(t *testing.T) {
 	first, seeds := 0, chaosSeeds
 	if n, err := strconv.Atoi(os.Getenv("FLYBALL_CHAOS_SEEDS")); err == nil {
@@ -57,26 +56,27 @@ func TestChaos(t *testing.T) {
 // chaosParents are there at the beginning, each with two children.
 var chaosParents = []string{"named-a", "named-b", chaosGenerates + "-a", chaosGenerates + "-b"}
 
-// chaos is one seed.
+// chaos is the run of one seed.
 type chaos struct {
 	t         *testing.T
 	start     time.Time
 	server    *localapi.Server
 	admin     *client.Cluster
 	processes []*chaosProcess
-	// script says what happens, and is the script's alone: it is the same each time, whatever the processes do.
+	// script decides what happens. Only the script draws from it, so a seed makes the same script whatever the
+	// processes do.
 	script *rand.Rand
 
 	mu     sync.Mutex
 	steps  []string
 	faults *rand.Rand
-	// calm says that no request fails any more.
+	// calm means that no request fails any more.
 	calm bool
 	// blind are the resources whose watches break and whose lists fail, for every process.
 	blind map[string]bool
 }
 
-// chaosProcess is one of the processes, in one of its lives after the other.
+// chaosProcess is one of the processes. Each restart gives it a new life.
 type chaosProcess struct {
 	name  string
 	lives int
@@ -92,7 +92,7 @@ func (c *chaos) step(format string, args ...any) {
 
 func (c *chaos) pick(n int) int { return c.script.IntN(n) }
 
-// chance is pick for the gate.
+// chance is like pick, for the gate, which must not draw from the script.
 func (c *chaos) chance(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +101,8 @@ func (c *chaos) chance(n int) int {
 
 func (c *chaos) sleep(most time.Duration) { time.Sleep(time.Duration(c.pick(int(most)))) }
 
-// spared reports whether the gate lets a request pass: one of the test itself, or one for the lease, which has its own
-// link.
+// spared reports whether the gate lets a request pass: a request of the test itself, a request for events, or one for
+// the lease, which has its own link. When the run is calm, it lets all requests pass.
 func (c *chaos) spared(r *gate.Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +203,7 @@ func (c *chaos) end() {
 	}
 }
 
-// begin gives a process another life.
+// begin starts a process, for the first time or again.
 func (c *chaos) begin(p *chaosProcess) {
 	p.lives++
 	config := c.server.RESTConfig()
@@ -227,7 +227,7 @@ func (c *chaos) begin(p *chaosProcess) {
 	c.step("process %s runs", config.UserAgent)
 }
 
-// disturb lets one thing happen.
+// disturb makes one random disturbance.
 func (c *chaos) disturb() {
 	p := c.processes[c.pick(len(c.processes))]
 	select {
@@ -244,7 +244,7 @@ func (c *chaos) disturb() {
 	acts[c.pick(len(acts))](p)
 }
 
-// child returns one of the children that there are now; nil if there is none.
+// child returns one of the existing children, or nil if there is none.
 func (c *chaos) child() *corev1.Secret {
 	var children corev1.SecretList
 	c.must(c.admin.List(c.t.Context(), &children, client.HasLabels{"of"}))
@@ -261,7 +261,7 @@ func (c *chaos) deleteChild(*chaosProcess) {
 	}
 }
 
-// stripChild takes from a child what makes it one.
+// stripChild removes the labels and owner references of a child.
 func (c *chaos) stripChild(*chaosProcess) {
 	child := c.child()
 	if child == nil {
@@ -273,7 +273,7 @@ func (c *chaos) stripChild(*chaosProcess) {
 	c.must(client.IgnoreNotFound(c.admin.Patch(c.t.Context(), child, client.MergeFrom(before))))
 }
 
-// replaceChild puts an object that is no child into the place of one.
+// replaceChild deletes a child and creates an unrelated object of the same name.
 func (c *chaos) replaceChild(*chaosProcess) {
 	child := c.child()
 	if child == nil {
@@ -288,7 +288,8 @@ func (c *chaos) replaceChild(*chaosProcess) {
 	}
 }
 
-// blindOrSee ends the watches of a resource until the next time, mostly for so long that they have to list again.
+// blindOrSee cuts off the watches and lists of a resource, or lets them pass again if they were cut off. In most cases
+// the history is compacted first, so that the watches must list again.
 func (c *chaos) blindOrSee(*chaosProcess) {
 	resource := []string{"secrets", "secrets", "replicasets", "configmaps"}[c.pick(4)]
 	c.mu.Lock()
@@ -342,7 +343,7 @@ func (c *chaos) deleteParent(*chaosProcess) {
 	}
 }
 
-// loseLease cuts the process off from the lease, for so long that it loses it if it had it.
+// loseLease cuts the process off from the lease for so long that it loses the lease if it held it.
 func (c *chaos) loseLease(p *chaosProcess) {
 	c.step("process %s is cut off from the lease", p.name)
 	p.lease.set(true, 0)
@@ -362,8 +363,8 @@ func (c *chaos) kill(p *chaosProcess) {
 	c.begin(p)
 }
 
-// gap is the worst case for a child: while the watch is interrupted, it is created and deleted, and another tenure
-// reads it.
+// gap is the worst case for a child: it is created and deleted while the watch is interrupted, and the next tenure or a
+// restarted controller must still notice that it is gone.
 func (c *chaos) gap(p *chaosProcess) {
 	c.blindTo("secrets", true)
 	c.scale(p)
@@ -379,7 +380,7 @@ func (c *chaos) gap(p *chaosProcess) {
 	c.blindTo("secrets", false)
 }
 
-// quiet ends all that disturbs.
+// quiet ends all disturbances, and restarts the processes that have ended.
 func (c *chaos) quiet() {
 	for _, p := range c.processes {
 		select {

@@ -48,7 +48,7 @@ func deleteCollection(t *testing.T, contentType string) {
 		switch {
 		case err != nil:
 			gone = append(gone, r.Name)
-		case r.Name == "first": // the others have been looked at: they come before it by name, and there is one worker
+		case r.Name == "first": // the one worker has reconciled the others, whose names sort before it
 			return reconcile.Result{},
 				maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "doomed"})
 		case cm.DeletionTimestamp != nil:
@@ -78,8 +78,9 @@ func deleteCollection(t *testing.T, contentType string) {
 	}
 }
 
-// TestRunUntilIdleSeesTheLastFinalizerGo: the answer to the write that takes it off is the last state of an object
-// that is no more, with a version that the cache may be at already; the deletion is waited for, not that.
+// TestRunUntilIdleSeesTheLastFinalizerGo removes the last finalizer of an object. The response has the last state of
+// the object, with a version that the cache may already be at. RunUntilIdle must not wait for that version, but for the
+// deletion.
 func TestRunUntilIdleSeesTheLastFinalizerGo(t *testing.T) {
 	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		t.Run(contentType, func(t *testing.T) {

@@ -50,8 +50,8 @@ var dashboards = []string{
 	`workqueue_work_duration_seconds_bucket{name="namespace",le="+Inf"} `,
 }
 
-// TestMetricsOfDashboards: what those dashboards ask for is served by a process that leads, whose controller has met
-// everything.
+// TestMetricsOfDashboards checks that a process serves all these series if it leads and its controller has met every
+// case.
 func TestMetricsOfDashboards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -11,7 +11,7 @@ type named string
 func (n named) Name() string              { return string(n) }
 func (n named) Run(context.Context) error { return nil }
 
-// A runnable that is just being removed or restarted is not rebuilt at the end of a tenure.
+// A runnable that is being removed or restarted is not rebuilt at the end of a tenure.
 func TestRemovedOrRestartedRunnablesAreNotRebuilt(t *testing.T) {
 	g := &group{}
 	for _, name := range []string{"a", "b", "later"} {

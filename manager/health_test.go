@@ -171,7 +171,7 @@ func TestLeaderInWords(t *testing.T) {
 	})
 }
 
-// The identity that nobody has chosen is shown, too: it names the Pod.
+// A default identity is shown, too: it names the Pod.
 func TestLeaderWithoutAnIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -190,9 +190,9 @@ func TestLeaderWithoutAnIdentity(t *testing.T) {
 	})
 }
 
-// The readiness of a follower does not depend on the server, and neither does a leader's. To restart it, or to take its
-// metrics and webhooks out of service, would not help, and its warm caches would be lost. But a follower that has never
-// read the lease is not ready.
+// The readiness of a follower or a leader does not depend on the server. To restart a process, or to take its metrics
+// and webhooks out of service, would not help, and its warm caches would be lost. But a follower that has never read
+// the lease is not ready.
 func TestOutageDoesNotMakeAFollowerUnready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -229,7 +229,7 @@ func TestOutageDoesNotMakeAFollowerUnready(t *testing.T) {
 	})
 }
 
-// A person made a lease that never expires.
+// Somebody has created a lease that never expires.
 func TestHealthShowsALeaseThatNeverExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld(t).manager(t, elected())
@@ -328,7 +328,7 @@ func TestManyReasonsAreCutShort(t *testing.T) {
 	})
 }
 
-// noting is a runnable with a note although nothing is missing.
+// noting is a runnable that has a note but no problem.
 type noting struct{ runnable }
 
 func (noting) Note() string { return "48 of 50 buckets are full" }

@@ -25,10 +25,10 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// idleWorld is an API server whose watches are slow, and ConfigMaps in it.
+// idleWorld returns the config of an API server whose watches are slow, and which has ConfigMaps of these names.
 func idleWorld(t *testing.T, o localapi.Options, names ...string) *rest.Config {
 	t.Helper()
-	return laggingWorld(t, 40*time.Millisecond, o, names...) // much longer than between two looks
+	return laggingWorld(t, 40*time.Millisecond, o, names...) // much longer than between two polls
 }
 
 func laggingWorld(t *testing.T, lag time.Duration, o localapi.Options, names ...string) *rest.Config {
@@ -67,7 +67,7 @@ func newManager(t *testing.T, config *rest.Config) *manager.Manager {
 	return m
 }
 
-// climb takes a ConfigMap from one step to the next at every reconcile, up to the last.
+// climb adds a controller that moves each ConfigMap one step further at every reconcile, up to the last step.
 func climb(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[reconcile.Request] {
 	t.Helper()
 	steps := stepsOf(t, m, last)
@@ -75,7 +75,7 @@ func climb(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[rec
 	return steps
 }
 
-// stepsOf is the controller of climb, without sources.
+// stepsOf returns the controller of climb, without sources.
 func stepsOf(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[reconcile.Request] {
 	t.Helper()
 	return reconcile.New("steps",
@@ -108,8 +108,8 @@ func stepOf(t *testing.T, config *rest.Config, name string) string {
 	return cm.Data["step"]
 }
 
-// TestRunUntilIdleConverges: every step is begun by the event of the one before, which arrives when all queues are
-// empty.
+// TestRunUntilIdleConverges: each step is started by the event of the step before it. That event arrives when all
+// queues are empty.
 func TestRunUntilIdleConverges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := idleWorld(t, localapi.Options{}, "a", "b")
@@ -241,8 +241,8 @@ func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	}
 }
 
-// TestRunUntilIdleAwaitsPacedKeys: a key that its controller puts off, so that it does not run too often, is work
-// of now.
+// TestRunUntilIdleAwaitsPacedKeys: a key that its controller puts off, so that it does not run too often, counts as
+// work to do now.
 func TestRunUntilIdleAwaitsPacedKeys(t *testing.T) {
 	for name, o := range map[string]reconcile.Options[reconcile.Request]{
 		"debounced": {Debounce: 2 * time.Second}, "at intervals": {MinInterval: 2 * time.Second},
@@ -286,7 +286,7 @@ func TestRunUntilIdleWithNothingToDo(t *testing.T) {
 	})
 }
 
-// passing is a controller whose first key is reconciled while it is being looked at.
+// passing is a controller whose first key is reconciled between two looks at its work.
 type passing struct{ looks atomic.Int64 }
 
 func (p *passing) Name() string                  { return "passing" }
@@ -301,8 +301,8 @@ func (p *passing) Work() reconcile.Work {
 	return reconcile.Work{Started: true}
 }
 
-// TestRunUntilIdleLooksAgainAtOnce: after a look that something passed by the next comes at once, not when delayed
-// keys are looked for.
+// TestRunUntilIdleLooksAgainAtOnce: if a poll finds that work has moved, the next poll follows at once, not at the
+// interval for delayed keys.
 func TestRunUntilIdleLooksAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}))
@@ -316,7 +316,7 @@ func TestRunUntilIdleLooksAgainAtOnce(t *testing.T) {
 	})
 }
 
-// TestRunUntilIdleDueLater: a key that is due later is listed with its time, or waited for.
+// TestRunUntilIdleDueLater: a key that is due later is listed with its time. With Wait, it is waited for.
 func TestRunUntilIdleDueLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := idleWorld(t, localapi.Options{}, "a")
@@ -349,8 +349,8 @@ func TestRunUntilIdleDueLater(t *testing.T) {
 	})
 }
 
-// TestRunUntilIdleFailures: a key that fails is retried, and then told with its error and its causes; the others are
-// done.
+// TestRunUntilIdleFailures: a key that fails is retried, and then listed with its error and its causes. The other keys
+// are processed.
 func TestRunUntilIdleFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{}, "a", "b", "c"))
@@ -476,7 +476,7 @@ func TestTenantsOfManagers(t *testing.T) {
 	})
 }
 
-// TestRunUntilIdleSeesDeletions: a deletion, whose answer has no resource version, is waited for, and so is a binding.
+// TestRunUntilIdleSeesDeletions: RunUntilIdle waits for a deletion, although its response has no resource version.
 func TestRunUntilIdleSeesDeletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}, "a"))

@@ -41,7 +41,7 @@ func (s *steps) all() []string {
 	return slices.Clone(s.list)
 }
 
-// The order of the start and the stop that the package comment draws.
+// The start and the stop happen in the order that the package comment draws.
 func TestOrderOfStartAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -52,7 +52,7 @@ func TestOrderOfStartAndStop(t *testing.T) {
 		w.refuse(func(r *gate.Request) gate.Verdict {
 			switch {
 			case r.Resource == "configmaps" && r.Verb == "list":
-				time.Sleep(time.Second) // a cache that takes its time
+				time.Sleep(time.Second) // the cache fills slowly
 				s.add("cache filled")
 			case r.Resource == "leases" && r.Verb == "create":
 				s.add("lease taken")
@@ -99,7 +99,7 @@ func TestOrderOfStartAndStop(t *testing.T) {
 		if want := []string{"free runs", "cache filled", "lease taken", "guarded runs"}; !slices.Equal(start, want) {
 			t.Errorf("started as %q, want %q", start, want)
 		}
-		slices.Sort(stop[:2]) // the two hear of it at one moment
+		slices.Sort(stop[:2]) // both contexts end at the same time
 		slices.Sort(stop[2:4])
 		want := []string{
 			"free is told", "guarded is told", "free has returned", "guarded has returned",
@@ -178,7 +178,7 @@ func TestRemoveLetsWorkFinishAndNamesWhatDoesNot(t *testing.T) {
 	})
 }
 
-// A controller is started anew while the manager runs, on a cache that stays; one that is stuck is not.
+// A controller is restarted while the manager runs, and its cache stays. A controller that is stuck is not restarted.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -259,7 +259,7 @@ func surviving() manager.Options {
 	return o
 }
 
-// guarded adds a controller that is built again for each tenure, and counts the builds.
+// guarded adds a controller that is rebuilt for each tenure, and counts the builds.
 func guarded(t *testing.T, m *manager.Manager, builds *int, f reconcile.Func[reconcile.Request]) {
 	t.Helper()
 	maps, err := informer.For[*corev1.ConfigMap](m.Informers())
@@ -279,7 +279,7 @@ func guarded(t *testing.T, m *manager.Manager, builds *int, f reconcile.Func[rec
 	}
 }
 
-// The lease is lost and won again, three times, in one process whose caches list once.
+// A process loses the lease and wins it again three times. Its caches list only once.
 func TestLostLeaseCanBeSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -322,7 +322,8 @@ func TestLostLeaseCanBeSurvived(t *testing.T) {
 	})
 }
 
-// A process whose guarded work is deaf cannot follow: it ends, while its lease still runs.
+// A process whose guarded work ignores its context cannot become a follower. Run returns while the lease has not
+// expired yet.
 func TestLostLeaseIsNotSurvivedBesideRunningWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// link is a process's connection to the API: what goes through can be held up or lost.
+// link is a process's connection to the API server. Requests can be held up or lost.
 type link struct {
 	mu   sync.Mutex
 	lost bool
 	slow time.Duration
-	// open is closed while nothing holds requests up.
+	// open is closed while requests pass without being held up.
 	open chan struct{}
-	// deaf requests do not end with their context while they are held up.
+	// deaf means that requests that are held up do not end with their context.
 	deaf bool
 }
 
@@ -70,12 +70,13 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// clock is what a process's clock makes of the leases that it writes and reads.
+// clock simulates a wrong clock by changing the leases that a process writes and reads.
 type clock struct {
 	mu sync.Mutex
-	// ahead is by how much its wall clock is wrong.
+	// ahead is how far the wall clock is ahead.
 	ahead time.Duration
-	// fast is by how much its monotonic clock is too fast: a lease of 15 s is over after 15 s / fast. 0 is 1.
+	// fast is the factor by which the monotonic clock is too fast: a lease of 15 s expires after 15 s / fast. Less than
+	// 1 means 1.
 	fast float64
 }
 
@@ -91,8 +92,9 @@ func (c *clock) read() (ahead time.Duration, fast float64) {
 	return c.ahead, max(c.fast, 1)
 }
 
-// wrap rewrites leases on their way: times that the process of that identity wrote are those of its wall clock, and
-// how long it waits for others is measured by its monotonic clock.
+// wrap rewrites leases in requests and responses. Times that the process writes are those of its wall clock, and are
+// shifted back when it reads its own lease. In the leases of others it divides the duration by fast, as if the process
+// measured its wait by a fast clock.
 func (c *clock) wrap(identity string, next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		ahead, fast := c.read()

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A manager whose health cannot be asked any more stops, rather than look dead and live on.
+// A manager whose health server cannot serve any more stops. Otherwise it would run on while probes take it for dead.
 func TestBrokenListenerStopsTheManager(t *testing.T) {
 	m, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Options{HealthAddr: "127.0.0.1:0", ServerTimeout: -1})
 	if err != nil {

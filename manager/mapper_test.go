@@ -14,8 +14,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// A CustomResourceDefinition that comes while the process runs is found, without a flood of questions while it is not
-// there.
+// A CustomResourceDefinition that is created while the process runs is found. While it does not exist, requests for its
+// kind do not flood the server.
 func TestMapperFindsNewKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := &clienttesting.Fake{Resources: []*metav1.APIResourceList{{

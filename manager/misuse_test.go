@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// measures is a metrics system of which the test has only a nil pointer.
+// measures is a metrics system; the test passes a nil pointer to one.
 type measures struct {
 	manager.Metrics
 	http.Handler

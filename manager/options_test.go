@@ -19,7 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/metrics"
 )
 
-// TestSchemeAndClient has the options of the client reach it, and those that contradict the manager's refused.
+// TestSchemeAndClient checks that the client receives its options, and that options that contradict those of the
+// manager are rejected.
 func TestSchemeAndClient(t *testing.T) {
 	config := &rest.Config{Host: "http://127.0.0.1:1"}
 	scheme := runtime.NewScheme()
@@ -49,7 +50,7 @@ func TestSchemeAndClient(t *testing.T) {
 	}
 }
 
-// TestWritesOfTheClient has the options for writes reach the client.
+// TestWritesOfTheClient checks that the client receives the options for writes.
 func TestWritesOfTheClient(t *testing.T) {
 	w := newWorld(t)
 	o := manager.Options{Client: client.Options{FieldManager: "mine"}}
@@ -90,7 +91,7 @@ func TestUncachedKinds(t *testing.T) {
 	}
 }
 
-// TestExtraHandlers are served beside the metrics.
+// TestExtraHandlers checks that extra handlers are served beside the metrics.
 func TestExtraHandlers(t *testing.T) {
 	w := newWorld(t)
 	m := w.manager(t, manager.Options{MetricsAddr: "127.0.0.1:0", Metrics: metrics.New()})

@@ -16,9 +16,9 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestTenMinutesOfTooManyRequests (case 49): a server that answers everything with 429 and a Retry-After of five
-// seconds is asked no more than each of those who want something may, once in five seconds; the process stays alive,
-// and soon after it works.
+// TestTenMinutesOfTooManyRequests (case 49): a server answers every request with 429 and a Retry-After of five seconds.
+// Each kind of request is then sent at most about once in five seconds. The process stays alive, and works again soon
+// after the outage.
 func TestTenMinutesOfTooManyRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

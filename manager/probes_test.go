@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// TestOwnProbes has checks of the program pass, fail and panic.
+// TestOwnProbes adds checks to the manager that pass, fail and panic.
 func TestOwnProbes(t *testing.T) {
 	m, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{})
 	if err != nil {

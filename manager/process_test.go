@@ -28,7 +28,7 @@ import (
 const (
 	childServer = "FLYBALL_TEST_CHILD_SERVER"
 	childWork   = "FLYBALL_TEST_CHILD_WORK"
-	childGrace  = "FLYBALL_TEST_CHILD_GRACE" // what it has for its work after a signal
+	childGrace  = "FLYBALL_TEST_CHILD_GRACE" // how long its work may take after a signal
 )
 
 // TestProcessChild is the other process of the tests below: a manager whose controller works on the ConfigMap "work".
@@ -60,7 +60,7 @@ func TestProcessChild(t *testing.T) {
 				return ctrl.Result{}, err
 			}
 			if os.Getenv(childWork) == "stuck" {
-				select {} // deaf to its context
+				select {} // ignores its context
 			}
 			time.Sleep(2 * time.Second)
 			_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "result"}},
@@ -77,7 +77,7 @@ func TestProcessChild(t *testing.T) {
 	os.Exit(0)
 }
 
-// serveProcesses is an API that other processes reach at the address.
+// serveProcesses starts an API server that other processes reach at the address.
 func serveProcesses(t *testing.T) (server *localapi.Server, address string) {
 	t.Helper()
 	server, err := localapi.New(localapi.Options{Audit: &audit.Log{}, NoKubernetesService: true})
@@ -160,8 +160,8 @@ func TestProcessFinishesItsWork(t *testing.T) {
 	}
 }
 
-// The same with one that is stuck: exit 1 after the deadline, naming controller and key, and the lease is not given
-// away. CPU time shows that nothing spins meanwhile.
+// SIGTERM with a reconcile that is stuck: exit 1 after the deadline, with an error that names the controller and the
+// key. The lease is not released. The CPU time shows that no goroutine spins meanwhile.
 func TestProcessNamesWhatIsStuck(t *testing.T) {
 	t.Parallel()
 	process, output, server := child(t, "stuck", 5*time.Second)
@@ -182,20 +182,20 @@ func TestProcessNamesWhatIsStuck(t *testing.T) {
 		t.Errorf("it used %v of CPU time in a stop of seven seconds", busy)
 	}
 	for _, e := range server.Audit().Writes()[before:] {
-		if e.Resource == "configmaps" && e.Name != "begun" { // which is recorded when its answer was sent
+		if e.Resource == "configmaps" && e.Name != "begun" { // the log has it only when its response was sent
 			t.Errorf("a write after the signal: %v", e)
 		}
 	}
 }
 
-// A second signal ends it at once.
+// A second signal ends the process at once.
 func TestProcessEndsAtTheSecondSignal(t *testing.T) {
 	t.Parallel()
 	process, output, _ := child(t, "stuck", 5*time.Minute)
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- process.Wait() }()
 	for {
-		// and again: those that come before the first is looked at are one with it
+		// Signals that come too soon after the first count as one with it, so send them until the process ends.
 		_ = process.Process.Signal(syscall.SIGINT)
 		select {
 		case err := <-ended:

@@ -10,7 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/metrics"
 )
 
-// TestRedirectsAreRefusedOnce: a client that is made from a manager's config does not refuse redirects once more.
+// TestRedirectsAreRefusedOnce: a manager's config already refuses redirects, so a client made from it does not add a
+// second check.
 func TestRedirectsAreRefusedOnce(t *testing.T) {
 	m, err := manager.New(&rest.Config{Host: "https://cluster.example"}, manager.Options{Metrics: metrics.New()})
 	if err != nil {

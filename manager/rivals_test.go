@@ -31,14 +31,14 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// The environment of a rival: its name, and by how much its wall clock is wrong.
+// The environment of a rival: its name, and how far its wall clock is ahead.
 const (
 	rivalName  = "FLYBALL_TEST_RIVAL_NAME"
 	rivalAhead = "FLYBALL_TEST_RIVAL_AHEAD"
 )
 
-// rivalTimes are short, so that a run takes seconds. A write that is sent in time arrives before the lease has passed
-// on, unless the machine stands still for the two seconds between.
+// rivalTimes are short, so that a run takes seconds. A write that is sent in time arrives before another process can
+// take the lease, unless the machine stands still for the two seconds in between.
 var rivalTimes = leader.Options{
 	LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second,
 	RetryPeriod: 300 * time.Millisecond,
@@ -74,7 +74,8 @@ func TestProcessesOfOneLease(t *testing.T) {
 	}
 }
 
-// rivalries are the ways in which the leader fails: what is done to it until the other process leads, and how it ends.
+// rivalries are the ways in which the leader fails. f makes it fail until the other process leads, and returns a
+// function that ends the failure.
 var rivalries = []struct {
 	name  string
 	ahead bool // the wall clocks are hours apart
@@ -137,7 +138,7 @@ func runRivals(t *testing.T, seed uint64) tally {
 	end := way.f(t, rivals[leads])
 	await(t, rivals, "the other one to write", func() bool { return wrote(follows) > 3 })
 	end()
-	time.Sleep(time.Second) // for what was on its way
+	time.Sleep(time.Second) // for requests that are still on their way
 	result := judgeRivals(server.Audit().Entries(nil))
 	for _, r := range rivals {
 		_ = r.process.Process.Kill()
@@ -147,7 +148,8 @@ func runRivals(t *testing.T, seed uint64) tally {
 	return result
 }
 
-// serveRivals is an API with the object that the rivals write, and the one that makes them.
+// serveRivals starts an API server with the object "shared", which the rivals write, and the object "tick", whose
+// reconciles write it.
 func serveRivals(t *testing.T) (*localapi.Server, string) {
 	t.Helper()
 	server, address := serveProcesses(t)
@@ -188,8 +190,8 @@ func await(t *testing.T, rivals map[string]*rival, what string, happened func() 
 	t.Fatalf("waited three minutes for %s", what)
 }
 
-// inOrder puts requests into the order in which they took effect: that of the versions that they made. Those that
-// made none stay where they were answered.
+// inOrder sorts requests by the order in which they took effect, which is the order of the versions that they made.
+// Requests that made no version stay after those that were answered before them.
 func inOrder(entries []audit.Entry) []audit.Entry {
 	versions := make(map[int]uint64, len(entries))
 	order := make([]int, len(entries))
@@ -211,7 +213,8 @@ func inOrder(entries []audit.Entry) []audit.Entry {
 	return sorted
 }
 
-// judgeRivals reads the requests in the order in which they took effect: who wrote the lease last holds it.
+// judgeRivals reads the requests in the order in which they took effect. The holder of the lease is the process that
+// wrote it last.
 func judgeRivals(entries []audit.Entry) (result tally) {
 	var holds string
 	var renewed time.Time
@@ -274,10 +277,10 @@ func TestRivalChild(t *testing.T) {
 			if r.Name != "tick" {
 				return ctrl.Result{}, nil
 			}
-			ctx = context.WithoutCancel(ctx) // careless
+			ctx = context.WithoutCancel(ctx) // a careless reconciler ignores its context
 			shared, err := maps.Get(ctx, "shared", metav1.GetOptions{})
 			if err == nil {
-				time.Sleep(10 * time.Millisecond) // it thinks about what it read
+				time.Sleep(10 * time.Millisecond) // time between the read and the write
 				shared.Data = map[string]string{"by": name, "at": time.Now().String()}
 				_, err = maps.Update(ctx, shared, metav1.UpdateOptions{})
 			}
@@ -327,7 +330,7 @@ func newWire(t *testing.T, server string) *wire {
 
 func (w *wire) addr() string { return w.listener.Addr().String() }
 
-// hold lets nothing pass until the function that it returns is called.
+// hold stops all bytes until the function that it returns is called.
 func (w *wire) hold() (release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/webhook"
 )
 
-// A rollout waits until the new replica is ready, while the old one leads: one of a version without certificates.
+// A rollout keeps the old replica until the new one is ready. The old replica leads, and is of a version without
+// certificates. So the new one must not wait for the leader.
 func TestRotationDoesNotWaitForTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -81,7 +82,7 @@ func TestRotationToOtherNames(t *testing.T) {
 	})
 }
 
-// A webhook that refuses to let its own Secret be written is named, with what to do.
+// If a webhook prevents the write of its own Secret, the log says how to exclude the Secret.
 func TestRotationBehindItsOwnWebhook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

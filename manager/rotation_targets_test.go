@@ -20,7 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/webhook"
 )
 
-// keptBundle is a caBundle that the manager keeps: the object that has it, and the way to the clientConfig.
+// keptBundle is a caBundle that the manager writes: the object that has it, and the path to the clientConfig.
 type keptBundle struct {
 	apiVersion, kind, name string
 	path                   []string
@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// edit changes the caBundle as a person would, and returns the one that it was.
+// edit changes the caBundle as a person would, and returns the old one.
 func (k keptBundle) edit(t *testing.T, user *client.Cluster, bundle []byte) (was string) {
 	t.Helper()
 	u := k.get(t, user)
@@ -69,8 +69,8 @@ func (k keptBundle) in(u *unstructured.Unstructured) map[string]any {
 	return config
 }
 
-// The authority is kept in configurations of both kinds, and in the conversion of a definition, through a rotation and
-// whatever people do. A definition that does not convert by a webhook is left alone.
+// The manager keeps the authority in configurations of both kinds, and in the conversion of a definition. It does so
+// through a rotation and after people have edited them. A definition that does not convert by a webhook is not changed.
 func TestRotationInEveryTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -124,7 +124,7 @@ func TestRotationInEveryTarget(t *testing.T) {
 }
 
 // Three API servers call both replicas every second while the certificate is renewed and while the authority changes.
-// Each trusts a bundle that is up to cacheFor old, of an age of its own.
+// Each trusts the bundle that it read last, and reads it again after a random time of up to cacheFor.
 func TestRotationUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -136,7 +136,7 @@ func TestRotationUnderLoad(t *testing.T) {
 		configure(t, clientset(first))
 		time.Sleep(time.Minute)
 		changed := map[string]int{}
-		for i := range 3 { // certificates; the authority changes with the last
+		for i := range 3 { // one round for each certificate; the authority changes in the last
 			before := secretOf(t, clientset(first)).Data
 			pair, err := tls.X509KeyPair(before["tls.crt"], before["tls.key"])
 			if err != nil {

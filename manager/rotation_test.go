@@ -49,7 +49,7 @@ func TestRotationRefusesNoRequest(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		first.mustEnd() // The other one leads now.
+		first.mustEnd() // The other replica leads now.
 		c.client = clientset(second)
 		c.every(5*time.Minute, 100*time.Minute, other)
 		second.mustEnd()
@@ -187,7 +187,8 @@ func TestRotationOfTwoAtOnce(t *testing.T) {
 	})
 }
 
-// The clock was wrong when the certificates were made, or is wrong now: they are over, or have not begun.
+// The clock was wrong when the certificates were made, or is wrong now. So the certificates have expired, or are not
+// valid yet.
 func TestRotationWhenTheClockJumps(t *testing.T) {
 	var future *corev1.Secret
 	synctest.Test(t, func(t *testing.T) {
@@ -222,8 +223,8 @@ func TestRotationWhenTheClockJumps(t *testing.T) {
 	})
 }
 
-// A replica restores an older state than the Secret had. The newer authority is trusted still: others serve what it
-// signed.
+// The Secret is lost, and a replica restores an older state of it. The newer authority stays trusted, because other
+// replicas may serve certificates that it signed.
 func TestRotationRestoresNoOlderTrust(t *testing.T) {
 	one(t, func(t *testing.T, w *world, l *life, at *pipes, c *caller) {
 		w.refuse(func(r *gate.Request) gate.Verdict {
@@ -250,7 +251,7 @@ func TestRotationRestoresNoOlderTrust(t *testing.T) {
 	})
 }
 
-// An IP address is a name like others. The Secret is not written again and again.
+// The certificate is also valid for IP addresses. The Secret is not written again and again.
 func TestRotationOfAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -272,7 +273,7 @@ func TestRotationOfAddresses(t *testing.T) {
 	})
 }
 
-// A permission that is missing is named, with its verb and resource, where people look: on /readyz.
+// /readyz names a missing permission, with its verb and resource.
 func TestRotationWithoutPermission(t *testing.T) {
 	for verb, says := range map[string]string{
 		"create": `cannot create resource "secrets"`,

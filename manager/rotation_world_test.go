@@ -64,7 +64,7 @@ func (p *pipes) dial() (net.Conn, error) {
 	}
 }
 
-// cacheFor is how old the bundle is that a caller trusts at most.
+// cacheFor is the maximum age of the bundle that a caller trusts.
 const cacheFor = 12 * time.Second
 
 // caller calls webhooks as an API server does: it trusts the bundle that was in the configuration a moment ago.
@@ -72,10 +72,10 @@ type caller struct {
 	t      *testing.T
 	client kubernetes.Interface
 	bundle []byte
-	name   string // of the server; empty means that of the Service
+	name   string // the server's name; empty means that of the Service
 }
 
-// call returns why a replica cannot be called.
+// call sends a request to a replica. It returns an error if the replica cannot be called.
 func (c *caller) call(at *pipes) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.bundle)
@@ -102,7 +102,7 @@ func (c *caller) call(at *pipes) error {
 	return nil
 }
 
-// every calls each replica once in an interval, for a time. Every call must succeed.
+// every calls each replica once in every interval, until span has passed. Every call must succeed.
 func (c *caller) every(interval, span time.Duration, replicas ...*pipes) {
 	c.t.Helper()
 	old := min(interval, cacheFor)
@@ -128,7 +128,7 @@ func bundleOf(t *testing.T, c kubernetes.Interface) []byte {
 	return found.Webhooks[0].ClientConfig.CABundle
 }
 
-// configuration is what makes API servers call the webhook.
+// configuration returns the configuration that makes API servers call the webhook.
 func configuration() *registrationv1.ValidatingWebhookConfiguration {
 	none, path := registrationv1.SideEffectClassNone, "/allow"
 	return &registrationv1.ValidatingWebhookConfiguration{

@@ -97,7 +97,7 @@ func startAndStop(t *testing.T, server *localapi.Server, after time.Duration, ro
 	if round%2 == 0 {
 		o.LeaderElection = manager.LeaderElection{
 			Enabled: true, Name: "rounds", Identity: fmt.Sprint("round-", round),
-			// no less for the release
+			// so that a release may take as long as the work
 			Options: leader.Options{LeaseDuration: 3 * roundGrace, RenewDeadline: 2 * roundGrace},
 		}
 	}
@@ -125,7 +125,7 @@ func startAndStop(t *testing.T, server *localapi.Server, after time.Duration, ro
 	return time.Since(begin), cpuTime() - used
 }
 
-// settled waits, not for long, until there are no more goroutines than wanted, and returns how many there are.
+// settled waits, for a second at most, until there are no more goroutines than wanted, and returns how many there are.
 func settled(wanted int) int {
 	for range 100 {
 		if runtime.NumGoroutine() <= wanted {
@@ -136,7 +136,7 @@ func settled(wanted int) int {
 	return runtime.NumGoroutine()
 }
 
-// cpuTime is what this process has used so far.
+// cpuTime returns the CPU time that this process has used so far.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -273,7 +273,7 @@ func TestSignals(t *testing.T) {
 				}
 				output.Write(line[:n])
 				if i > 0 {
-					time.Sleep(manager.OneSignal) // sooner, it would be one with the first
+					time.Sleep(manager.OneSignal) // a signal that comes sooner is ignored
 				}
 				if err := child.Process.Signal(s); err != nil {
 					t.Fatal(err)
@@ -327,7 +327,7 @@ func TestSignalsWithinASecondCountOnce(t *testing.T) {
 }
 
 // TestSignalChild is the child process of TestSignals. It prints that it is waiting. After the first signal it finishes
-// its work, which takes forever if a second signal is to come.
+// its work. If the test sends a second signal, that work never ends by itself.
 func TestSignalChild(t *testing.T) {
 	signals := os.Getenv("FLYBALL_SIGNAL_CHILD")
 	if signals == "" {
@@ -356,8 +356,9 @@ func TestSignalsAreGivenBack(t *testing.T) {
 	}
 }
 
-// TestGuardOfThePagesPort: whatever is served at DebugAddr, metrics too if they have the same address, answers neither
-// another Host than an address nor the pages of other origins, because a browser would lend it to them.
+// TestGuardOfThePagesPort checks all that is served at DebugAddr, and the metrics if they have the same address.
+// Requests are rejected if their Host is a name other than localhost, or if they come from a page of another site.
+// Otherwise such a page could use the browser of a user to read what is served here.
 func TestGuardOfThePagesPort(t *testing.T) {
 	m, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
 		DebugAddr: "127.0.0.1:0", MetricsAddr: "127.0.0.1:0", HealthAddr: "127.0.0.1:0", ServerTimeout: -1,

@@ -28,11 +28,11 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// reviewing is an API server that knows one token and allows one path. The functions may be nil.
+// reviewing is an API server that knows one token and allows one path. The zero value answers every request.
 type reviewing struct {
 	asked int
 	down  bool
-	away  string   // requests whose path ends so are not answered
+	away  string   // requests whose path ends in away are not answered
 	paths []string // allowed beside /metrics
 	both  bool     // the answer has both allowed and denied
 }
@@ -121,7 +121,7 @@ func TestReviewFailsClosed(t *testing.T) {
 		}
 		server.down = true
 		ask("/debug/pprof/", "Bearer good", http.StatusInternalServerError)
-		time.Sleep(10 * time.Second) // what was allowed is forgotten
+		time.Sleep(10 * time.Second) // until the reviewer forgets what was allowed
 		ask("/metrics", "Bearer good", http.StatusInternalServerError)
 		server.down = false
 		for _, away := range []string{"/tokenreviews", "/subjectaccessreviews"} { // one of the two questions
@@ -133,8 +133,8 @@ func TestReviewFailsClosed(t *testing.T) {
 	})
 }
 
-// TestStrangersDoNotStarveReaders: while a flood of unknown tokens comes in, the API server is asked about few of them,
-// a token that it knows is still reviewed, and one wrong token is asked about once.
+// TestStrangersDoNotStarveReaders: while a flood of unknown tokens comes in, few of them cause a request to the API
+// server, and a token that it knows is still reviewed. A single wrong token is reviewed once, however often it comes.
 func TestStrangersDoNotStarveReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &reviewing{}
@@ -272,7 +272,7 @@ func TestMetricsForStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// One address with everything behind TLS: health is open, the rest is not; no HTTP/2.
+// Everything is served at one address, by TLS and without HTTP/2. Health is open to everyone, the rest is not.
 func TestServesTLS(t *testing.T) {
 	m, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Options{
 		HealthAddr: "127.0.0.1:0", DebugAddr: "127.0.0.1:0", ServerTimeout: -1,

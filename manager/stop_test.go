@@ -232,7 +232,8 @@ func TestLostLeaseDoesNotWaitForWorkThatIgnoresItsContext(t *testing.T) {
 		w.refuse(leases)
 		start := time.Now()
 		err := <-l.done
-		// Ten seconds of tenure, the five that others wait, three to give the deaf up.
+		// Ten seconds until the tenure ends, five until others may lead, and three for the work that ignores its
+		// context.
 		if took := time.Since(start); took > 18*time.Second || !errors.Is(err, leader.ErrLost) ||
 			!strings.Contains(err.Error(), "deaf") {
 			t.Errorf("%v after %v", err, took)
@@ -334,7 +335,7 @@ func TestAddWhileRunning(t *testing.T) {
 	})
 }
 
-// Every round stops a manager at another moment of its life; the bubble fails if a goroutine is left.
+// Every round stops a manager at another random moment. synctest fails if a goroutine is left.
 func TestStopAtRandomMoments(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// probe asks for readiness as a probe does, every ten seconds, and returns the last answer.
+// probe requests /readyz every ten seconds for the duration d, and returns the last response.
 func probe(m *manager.Manager, d time.Duration) (last string) {
 	for range int(d / (10 * time.Second)) {
 		time.Sleep(10 * time.Second)
@@ -24,8 +24,8 @@ func probe(m *manager.Manager, d time.Duration) (last string) {
 	return last
 }
 
-// TestStuckInformerIsNamed: a handler that does not return, and a transform that does not, are named after StuckAfter
-// and not before; a quiet resource on a server without bookmarks is never.
+// TestStuckInformerIsNamed: /readyz names a handler or a transform that does not return, after StuckAfter and not
+// before. It never names a resource on which nothing happens.
 func TestStuckInformerIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -75,8 +75,8 @@ func TestStuckInformerIsNamed(t *testing.T) {
 	})
 }
 
-// TestOneFailingResourceIsNoOutage: a server that answers for one resource and not for another is no outage, and
-// after a while a problem of this process.
+// TestOneFailingResourceIsNoOutage: if the server answers for one resource and not for another, this is not an outage.
+// After a while it makes the process unready.
 func TestOneFailingResourceIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -42,14 +42,14 @@ func TestNoWriteIsAcceptedAfterTheLeasePassedOn(t *testing.T) {
 	if total.late > 0 || total.handovers < seeds || total.refused == 0 {
 		t.Error("want no late write accepted, a handover for each seed, and some late writes that were refused")
 	}
-	// A follower sees a renewal 2.4 s after it was made at the latest, and takes the lease 15 s after that; the rest
-	// is for requests.
+	// A follower sees a renewal at most 2.4 s after it was made, and takes the lease 15 s later. Another 2 s are for
+	// requests.
 	if bound := 15*time.Second + 2400*time.Millisecond + 2*time.Second; total.slowest > bound {
 		t.Errorf("without a leader for %v, want at most %v", total.slowest, bound)
 	}
 }
 
-// tally is what became of writes and tenures.
+// tally counts writes by their outcome, and handovers.
 type tally struct {
 	writes, handovers, refused, late int
 	slowest                          time.Duration
@@ -189,7 +189,7 @@ var failures = []struct {
 		func(leads, _ *candidate, outage time.Duration, _ *rand.Rand) {
 			lease, work := leads.lease.stopped(), leads.work.stopped()
 			time.Sleep(outage)
-			work() // what it was about to send comes first
+			work() // the requests that it was about to send come first
 			lease()
 		},
 	},
@@ -201,7 +201,7 @@ var failures = []struct {
 	{"killed", true, func(leads, _ *candidate, outage time.Duration, _ *rand.Rand) {
 		leads.lease.set(true, 0)
 		leads.work.set(true, 0)
-		_ = leads.life.end() // what it does to end reaches nobody
+		_ = leads.life.end() // none of its last requests reaches the server
 		time.Sleep(outage)
 	}},
 	{
@@ -252,7 +252,7 @@ func holder(t *testing.T, client kubernetes.Interface) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// judgeTenures reads the audit log: who wrote the lease last holds it.
+// judgeTenures reads the audit log. The holder of the lease is the process that wrote it last.
 func judgeTenures(w *world) (result tally) {
 	var holds string
 	var renewed time.Time

@@ -26,8 +26,8 @@ import (
 
 const cleanUp = "example.com/clean-up"
 
-// tenants is a controller with what a real one has: of each ConfigMap "tenant-…" it makes a Secret, and before the
-// ConfigMap goes it takes back what it has elsewhere.
+// tenants is a controller like a real one: it creates a Secret for each ConfigMap "tenant-…". Before a ConfigMap is
+// deleted, it cleans up what the tenant has elsewhere.
 type tenants struct {
 	t      *testing.T
 	world  *world
@@ -36,8 +36,8 @@ type tenants struct {
 	client *client.Cluster
 
 	mu       sync.Mutex
-	cleaned  map[string]int   // by name, how often that was taken back
-	failures map[string]error // what that fails with the first time
+	cleaned  map[string]int   // by name: how often it cleaned up
+	failures map[string]error // by name: the error of the first clean-up
 }
 
 func startTenants(t *testing.T, w *world) *tenants {
@@ -108,7 +108,7 @@ func (c *tenants) count(name string, is func(audit.Entry) bool) int {
 func (c *tenants) mustBeQuiet() {
 	c.t.Helper()
 	before := c.world.audit.Entries(nil)
-	time.Sleep(9 * time.Minute) // no longer than a watch is open
+	time.Sleep(9 * time.Minute) // shorter than the life of a watch
 	for _, e := range c.world.audit.Entries(nil)[len(before):] {
 		if e.Verb != "watch" {
 			c.t.Errorf("when all is over: %s", e)
@@ -119,9 +119,9 @@ func (c *tenants) mustBeQuiet() {
 	}
 }
 
-// TestTerminatingNamespace (case 50): the Secrets of a namespace that is being deleted go first, and the controller
-// would make them again, which the server refuses for as long as that takes: it asks with growing intervals. As soon
-// as the ConfigMaps are being deleted, too, it does not ask at all, and lets them go.
+// TestTerminatingNamespace (case 50): a namespace is being deleted, and its Secrets are deleted first. The controller
+// tries to create them again, at growing intervals, and the server rejects that. As soon as the ConfigMaps are being
+// deleted, too, the controller stops trying, and lets them go.
 func TestTerminatingNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := startTenants(t, newWorld(t))

@@ -26,7 +26,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
-// heir is a manager that follows a stranger, and what its controller was called for.
+// heir is a manager that waits for a lease, which a stranger holds at first. It records the calls of its controller.
 type heir struct {
 	*life
 	t     *testing.T
@@ -34,14 +34,14 @@ type heir struct {
 	admin kubernetes.Interface
 
 	mu         sync.Mutex
-	controller *reconcile.Controller[reconcile.Request] // the latest
+	controller *reconcile.Controller[reconcile.Request] // of the latest tenure
 	requests   []string
-	began      time.Time // when the first of them did
-	heard      []string  // by the event handler
-	wrote      error     // what became of the event handler's write
+	began      time.Time // when the first of the requests began
+	heard      []string  // the events that the handler received
+	wrote      error     // the error of the event handler's write
 }
 
-// inherit starts the heir, with ConfigMaps of these names.
+// inherit starts an heir, and creates ConfigMaps of these names.
 func inherit(t *testing.T, o manager.Options, names ...string) *heir {
 	t.Helper()
 	w := newWorld(t)
@@ -77,7 +77,7 @@ func inherit(t *testing.T, o manager.Options, names ...string) *heir {
 	return h
 }
 
-// bequeath writes the holder of the lease; "" means that the lease was released.
+// bequeath sets the holder of the lease; "" releases it.
 func (h *heir) bequeath(holder string) {
 	h.t.Helper()
 	leases := h.admin.CoordinationV1().Leases("kube-system")
@@ -141,7 +141,7 @@ func (h *heir) set(name, state string) {
 	synctest.Wait()
 }
 
-// acquired is when this process wrote the lease first after that time.
+// acquired returns the time of the first write of the lease since the given time.
 func (h *heir) acquired(after time.Time) time.Time {
 	for _, e := range h.world.audit.Writes() {
 		if e.Resource == "leases" && e.Verb == "update" && !e.Time.Before(after) {
@@ -191,7 +191,7 @@ func TestFollowersControllersAreWarm(t *testing.T) {
 				t.Errorf("%s was reconciled again: %q", name, requests)
 			}
 		}
-		h.set("a", "provoke") // now it may
+		h.set("a", "provoke") // the handler may write now
 		if h.wrote != nil {
 			t.Errorf("a handler's write in the process that leads: %v", h.wrote)
 		}
@@ -201,7 +201,7 @@ func TestFollowersControllersAreWarm(t *testing.T) {
 				heard = append(heard, event)
 			}
 		}
-		// An update is heard with its old and its new state.
+		// The handler receives the old and the new state of an update.
 		if want := []string{"c ", "c new", "c ", "c provoke", "c new"}; !slices.Equal(heard, want) {
 			t.Errorf("heard %q, want %q", heard, want)
 		}
@@ -209,7 +209,8 @@ func TestFollowersControllersAreWarm(t *testing.T) {
 	})
 }
 
-// A lost lease makes a warm follower again, whose next tenure begins with what changed meanwhile, too.
+// A process that loses the lease becomes a warm follower again. Its next tenure also begins with the objects that
+// changed in the meantime.
 func TestSurvivorIsWarmAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := inherit(t, surviving(), "a", "b", "c")

@@ -303,7 +303,7 @@ func TestWebhookPortThatIsTaken(t *testing.T) {
 	}
 }
 
-// A port that cannot be is refused before anything starts.
+// An invalid port is rejected before anything starts.
 func TestWebhookPortThatIsNone(t *testing.T) {
 	_, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"},
 		manager.Options{Webhook: webhook.Options{Port: 65536}})

@@ -24,7 +24,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
-// world is an API server in memory and the record of its requests.
+// world is an API server in memory, and the log of its requests.
 type world struct {
 	server *localapi.Server
 	audit  *audit.Log
@@ -82,7 +82,7 @@ func (w *world) judge(_ context.Context, r *gate.Request) gate.Verdict {
 	return veto(r)
 }
 
-// refuse sets what becomes of requests from now on; nil lets them pass.
+// refuse sets the function that decides about requests from now on; nil lets all pass.
 func (w *world) refuse(veto func(*gate.Request) gate.Verdict) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,7 +189,7 @@ func onConfigMaps(t *testing.T, m *manager.Manager, name string,
 	return c
 }
 
-// follow gives a controller the ConfigMaps, and the manager the controller.
+// follow makes a controller watch ConfigMaps, and adds it to the manager.
 func follow(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.Request]) {
 	t.Helper()
 	maps, err := informer.For[*corev1.ConfigMap](m.Informers())
@@ -199,7 +199,7 @@ func follow(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.
 	feed(t, m, c, maps)
 }
 
-// feed gives a controller what an informer holds, and the manager the controller.
+// feed makes a controller watch the objects of an informer, and adds it to the manager.
 func feed(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.Request],
 	maps informer.Informer[*corev1.ConfigMap],
 ) {
@@ -221,7 +221,7 @@ func (w *world) create(t *testing.T, m *manager.Manager, name string) {
 	}
 }
 
-// runnable is a manager.Runnable with all the trimmings.
+// runnable is a manager.Runnable with a name, optional leadership and optional health.
 type runnable struct {
 	name   string
 	run    func(context.Context) error

@@ -33,7 +33,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/source"
 )
 
-// requests collects what a reconciler was called for.
+// requests records the keys that a reconciler was called with.
 type requests struct {
 	mu   sync.Mutex
 	list []string
@@ -46,7 +46,7 @@ func (r *requests) Reconcile(_ context.Context, key reconcile.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
-// take returns what came since it was last called, sorted.
+// take returns the keys since the last call, sorted.
 func (r *requests) take() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -138,7 +138,7 @@ func TestOwnsAsksForTheControllerOnce(t *testing.T) {
 	})
 }
 
-// An owner without namespaces is asked for without one, whatever the namespace of what it owns.
+// The request for a cluster-scoped owner has no namespace, whatever the namespace of the object that it owns.
 func TestOwnersWithoutNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newManager(t, nil, manager.Options{}), &requests{}
@@ -153,7 +153,7 @@ func TestOwnersWithoutNamespaces(t *testing.T) {
 	})
 }
 
-// The controller waits until the server has answered whether owners have namespaces, and reports that it waits.
+// The controller waits until the server has answered whether the owners are namespaced, and reports that it waits.
 func TestOwnsWaitsForDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -258,7 +258,7 @@ func TestCacheSyncTimeoutNamesTheKind(t *testing.T) {
 	})
 }
 
-// A controller is removed with its cache, and built again.
+// A controller is removed together with its cache, and can be built again.
 func TestBuildAgainAfterRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newManager(t, nil, manager.Options{}), &requests{}
@@ -279,7 +279,7 @@ func TestBuildAgainAfterRemoval(t *testing.T) {
 	})
 }
 
-// A further tenure has a new controller on the old caches.
+// Each tenure has a new controller on the same caches.
 func TestRebuildKeepsTheCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newManager(t, nil, manager.Options{}), &requests{}

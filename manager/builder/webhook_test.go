@@ -165,8 +165,8 @@ func TestContextsOfWebhooks(t *testing.T) {
 	}
 }
 
-// anything is a defaulter and a validator as they were written for controller-runtime before it had generics; its
-// warnings are of a type of their own.
+// anything is a defaulter and a validator written for controller-runtime before it had generics. Its warnings have a
+// type of their own.
 type anything struct{}
 
 type ownWarnings []string
@@ -204,7 +204,7 @@ func TestWebhooksOfAnyObject(t *testing.T) {
 
 func TestConversionIsServed(t *testing.T) {
 	m := siteManager(t)
-	for range 2 { // as for both versions
+	for range 2 { // once for each version
 		if err := builder.WebhookManagedBy(m).For(&website.V2{}).Complete(); err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestConversionIsServed(t *testing.T) {
 	}
 }
 
-// half has a method of another signature than a Validator's.
+// half has a method whose signature differs from a Validator's.
 type half struct{ websites }
 
 func (half) ValidateUpdate(context.Context, *website.V1) error { return nil }

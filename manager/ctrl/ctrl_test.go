@@ -68,7 +68,7 @@ func ExampleNewManager() {
 	// run: <nil>
 }
 
-// Whatever is missing is said when the controller is built.
+// Complete reports everything that is missing.
 func ExampleNewControllerManagedBy() {
 	fmt.Println(ctrl.NewControllerManagedBy(nil).Named("x").Complete(&Greeter{}))
 	// Output:

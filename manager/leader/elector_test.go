@@ -41,7 +41,7 @@ func campaign(t *testing.T, lease *fakeLease, identity string) *candidate {
 }
 
 func start(t *testing.T, e *Elector, lock *fakeLock) *candidate {
-	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{})) // which discards
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{})) // discards
 	c := &candidate{
 		Elector: e, lock: lock, stop: stop, start: time.Now(),
 		elected: make(chan context.Context, 1), finish: make(chan struct{}), result: make(chan error, 1),
@@ -83,8 +83,8 @@ func TestStoppedBeforeTheCampaign(t *testing.T) {
 	}
 }
 
-// A renewal is under way for so long that the tenure ends meanwhile. Its answer, when it comes, changes nothing: the
-// process may not have run its timers, and asks only Check.
+// A renewal is in flight for so long that the tenure ends meanwhile. Its response must not revive the tenure: a process
+// that was stopped may run no timers and only call Check.
 func TestALateAnswerDoesNotBringATenureBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lock := &fakeLock{lease: &fakeLease{}, identity: "a"}
@@ -95,7 +95,7 @@ func TestALateAnswerDoesNotBringATenureBack(t *testing.T) {
 		over, result := make(chan struct{}), make(chan error, 1)
 		go func() {
 			result <- e.Run(t.Context(), func(context.Context) error {
-				<-over // deaf to the end of its tenure
+				<-over // ignores the end of its tenure
 				return nil
 			})
 		}()
@@ -156,7 +156,7 @@ func TestReleasesAfterTheWorkReturned(t *testing.T) {
 		a := campaign(t, lease, "a")
 		<-a.elected
 		a.stop()
-		time.Sleep(time.Minute) // the work takes its time; the lease is kept meanwhile
+		time.Sleep(time.Minute) // the lease is kept while the work continues
 		if record := lease.get(); record.HolderIdentity != "a" || time.Since(record.RenewTime.Time) > 2*time.Second {
 			t.Errorf("after the stop, with work in flight: %+v", record)
 		}
@@ -250,7 +250,7 @@ func TestHangingRenewalDoesNotProlongTheTenure(t *testing.T) {
 	})
 }
 
-// A process that was stopped runs its timers late; Check asks the clock.
+// A process that was stopped runs its timers late, so Check compares the clock.
 func TestCheckIsRightBeforeTheTimerIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, err := New(&fakeLock{lease: &fakeLease{}, identity: "a"}, Options{})
@@ -354,7 +354,7 @@ func TestDeletedLeaseIsMadeAgain(t *testing.T) {
 	})
 }
 
-// The wall clocks of others are never compared with ours.
+// Our wall clock is never compared with those of others.
 func TestClockSkewIsHarmless(t *testing.T) {
 	for name, skew := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -474,8 +474,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestNeverTwoLeaders lets three candidates campaign through partitions, hanging requests, lost answers and restarts,
-// and asks ten times a second who believes to lead.
+// TestNeverTwoLeaders lets three candidates campaign through partitions, hanging requests, lost responses and restarts.
+// Ten times a second it checks that at most one of them leads.
 func TestNeverTwoLeaders(t *testing.T) {
 	const seeds = 200
 	for seed := range uint64(seeds) {
@@ -517,7 +517,8 @@ func TestNeverTwoLeaders(t *testing.T) {
 	}
 }
 
-// faultyCandidate is a candidate with a network that is, for stretches of up to 20 s, whole, cut, hanging or forgetful.
+// faultyCandidate starts a candidate whose network changes at least every 20 s: it works slowly, is cut, hangs, or
+// loses responses.
 func faultyCandidate(t *testing.T, lease *fakeLease, identity string, seed uint64) *candidate {
 	random := rand.New(rand.NewPCG(seed, 2))
 	lock := &fakeLock{lease: lease, identity: identity}
@@ -548,8 +549,8 @@ func faultyCandidate(t *testing.T, lease *fakeLease, identity string, seed uint6
 	return start(t, e, lock)
 }
 
-// TestSuspendedMachine: the monotonic clock stands still while a machine is suspended. When it resumes, the tenure is
-// over by the wall clock, and a renewal that is answered then does not revive it.
+// TestSuspendedMachine: the monotonic clock stops while a machine is suspended. When the machine resumes, the tenure is
+// over by the wall clock, and the response to a renewal does not revive it.
 func TestSuspendedMachine(t *testing.T) {
 	e, err := New(&fakeLock{identity: "a"}, Options{})
 	if err != nil {
@@ -567,13 +568,13 @@ func TestSuspendedMachine(t *testing.T) {
 	if err := e.Check(); !errors.Is(err, ErrLost) {
 		t.Errorf("after a renewal that came too late: %v, want %v", err, ErrLost)
 	}
-	e.renewedAt = onTheWall(t, time.Now(), time.Minute) // the wall clock was set back since
+	e.renewedAt = onTheWall(t, time.Now(), time.Minute) // as if the wall clock had been set back since then
 	if err := e.Check(); err != nil {
 		t.Errorf("with a wall clock that was set back: %v", err)
 	}
 }
 
-// onTheWall returns a time with the same reading of the monotonic clock, and another one of the wall clock.
+// onTheWall returns a time with the same reading of the monotonic clock as at, and a wall clock that differs by d.
 func onTheWall(t *testing.T, at time.Time, d time.Duration) time.Time {
 	t.Helper()
 	moved := at

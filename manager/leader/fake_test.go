@@ -18,7 +18,7 @@ type fakeLease struct {
 	mu      sync.Mutex
 	record  *leaseRecord // nil: the object does not exist
 	version int
-	history []string // holders, each as often as it wrote
+	history []string // the holder of each write
 }
 
 // fakeLock is one candidate's view of the lease, with faults.
@@ -27,8 +27,8 @@ type fakeLock struct {
 	identity string
 	seen     int // the version that was last read or written
 	events   []string
-	// fault is asked before each call. A non-nil error is returned after the call was applied, if applied is true, else
-	// in its place.
+	// fault is called before each call. If it returns an error, the call returns that error; it takes effect only if
+	// applied is true.
 	fault atomic.Pointer[fault]
 }
 

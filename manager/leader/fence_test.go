@@ -53,7 +53,7 @@ func TestFenceRefusesWritesOnly(t *testing.T) {
 	}
 }
 
-// A fence within another one: each of both refuses.
+// If a context has two fences, each of them can reject a write.
 func TestNestedFences(t *testing.T) {
 	outer, inner := errors.New("outer"), errors.New("inner")
 	for _, c := range []struct{ outer, inner, want error }{

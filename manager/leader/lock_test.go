@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// A lock keeps its record in a Lease, sets its labels, leaves those of others, and writes nothing over a change that it
-// has not read.
+// A lock keeps its record in a Lease and sets its labels, but leaves other labels alone. It does not overwrite a change
+// that it has not read.
 //
 // Source: client-go v0.37.2 tools/leaderelection/resourcelock/leaselock.go.
 func TestLeaseLock(t *testing.T) {

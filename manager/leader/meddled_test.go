@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// edits are what a person may do to a lease that a holds and b waits for. What a gives back looks like none of them.
+// edits are changes that a person may make to a lease that a holds and b waits for. None of them looks like a release
+// by a.
 var edits = []struct {
 	name  string
-	loses bool // a does, when it looks
+	loses bool // a loses the lease when it reads the change
 	edit  func(*leaseRecord) *leaseRecord
 }{
 	{"deleted", false, func(*leaseRecord) *leaseRecord { return nil }},
@@ -54,7 +55,7 @@ var edits = []struct {
 	},
 }
 
-// Whatever is done to the lease, a follower that knows its holder leaves that one the time to notice.
+// Whatever a person does to the lease, a follower that knows the holder gives it time to notice.
 func TestEditedLeaseHasOneLeader(t *testing.T) {
 	for _, e := range edits {
 		t.Run(e.name, func(t *testing.T) {
@@ -111,8 +112,8 @@ func TestStatusOfALeaseThatNeverExpires(t *testing.T) {
 	})
 }
 
-// A person deletes and edits the lease of three candidates, at random moments. The person does not delete it a second
-// time before all candidates have seen that it exists again, because they could not notice that.
+// A person deletes and edits the lease of three candidates at random moments. After a deletion, the person waits until
+// all candidates have seen the new lease, because they could not notice a second deletion before.
 func TestNeverTwoLeadersOfAnEditedLease(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestNeverTwoLeadersOfAnEditedLease(t *testing.T) {
 	}
 }
 
-// A process that is stopped while its request for the lease is under way does not leave the lease in its name.
+// A process that is stopped while its request for the lease is in flight does not remain the holder of the lease.
 func TestStopDuringAnUnansweredAcquisition(t *testing.T) {
 	for _, verb := range []string{"create", "update"} {
 		t.Run(verb, func(t *testing.T) {
@@ -165,7 +166,7 @@ func TestStopDuringAnUnansweredAcquisition(t *testing.T) {
 				lock := &fakeLock{lease: lease, identity: "a"}
 				lock.fail(func(ctx context.Context, called string) (bool, error) {
 					if called == verb && lease.holder() == "" {
-						<-ctx.Done() // the answer; the server has heard
+						<-ctx.Done() // the write is applied, but its response is lost
 						return true, ctx.Err()
 					}
 					return true, ctx.Err()

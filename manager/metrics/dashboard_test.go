@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// dashboard is what the test needs of Grafana's format.
+// dashboard has the parts of Grafana's format that the test needs.
 type dashboard struct {
 	Templating struct {
 		List []struct {

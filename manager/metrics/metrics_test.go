@@ -67,7 +67,7 @@ func TestQueueMetrics(t *testing.T) {
 	})
 }
 
-// fill gives a registry what a process has that does everything.
+// fill adds to a registry the metrics of a process that does everything.
 func fill(r *Registry, leading *bool) {
 	took := latency.New([]time.Duration{50 * time.Millisecond, 100 * time.Millisecond})
 	took.Note(70 * time.Millisecond)

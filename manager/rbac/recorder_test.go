@@ -95,7 +95,7 @@ func TestRequestsAreReadAsTheServerReadsThem(t *testing.T) {
 	}
 }
 
-// TestWritesThatMayCreate: an apply is a creation too, and so is a PUT that was answered as one.
+// TestWritesThatMayCreate: an apply request is also recorded as a create, and so is a PUT that was answered with 201.
 func TestWritesThatMayCreate(t *testing.T) {
 	const apply = "application/apply-patch+yaml"
 	maps := rbac.Call{Resource: "configmaps", Namespace: "a"}
@@ -170,7 +170,7 @@ func TestARoleIsEnough(t *testing.T) {
 	}
 }
 
-// TestLeaseRoleOfPostAndApply: who creates any lease may create those of known names.
+// TestLeaseRoleOfPostAndApply: if any lease may be created, the rule for the known names need not allow it again.
 func TestLeaseRoleOfPostAndApply(t *testing.T) {
 	recorder := rbac.NewRecorder()
 	pass := recorder.Wrap(answered{http.StatusOK})
@@ -197,7 +197,8 @@ func TestLeaseRoleOfPostAndApply(t *testing.T) {
 	}
 }
 
-// TestManifestsIncludeGrantsThatNoCallShows: a process that grants, or that signs, needs more than its calls.
+// TestManifestsIncludeGrantsThatNoCallShows: a process that grants rights or signs requests needs more than its calls
+// show.
 func TestManifestsIncludeGrantsThatNoCallShows(t *testing.T) {
 	const grants, signs = "# The process writes roles or bindings.", "# The process approves requests for certificates"
 	const roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles"
@@ -231,7 +232,7 @@ func (a answered) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.code}, nil
 }
 
-// Leases get a Role by name; a process in one namespace gets a Role of its own there.
+// A Role for leases names them. A process in a single namespace gets its own Role there.
 func TestRolesOfANamespace(t *testing.T) {
 	recorder := rbac.NewRecorder()
 	pass := recorder.Wrap(answered{http.StatusOK})

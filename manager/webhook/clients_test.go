@@ -48,7 +48,7 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "pipe"} }
 
-// call returns why a client with that certificate gets no answer.
+// call sends a request with that certificate. It returns an error if there is no response.
 func (p *pipes) call(t *testing.T, certificate tls.Certificate) error {
 	t.Helper()
 	transport := &http.Transport{
@@ -72,7 +72,7 @@ func (p *pipes) call(t *testing.T, certificate tls.Certificate) error {
 	return answer.Body.Close()
 }
 
-// newClient returns a certificate of a client that is its own authority, and writes that to a file.
+// newClient returns a certificate that a client signed itself, and the same in PEM, for the file of authorities.
 func newClient(t *testing.T) (tls.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -92,7 +92,7 @@ func newClient(t *testing.T) (tls.Certificate, []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// The authorities of clients are read again when their file changes, as the certificate is.
+// The authorities of clients are reloaded when their file changes, like the certificate.
 func TestAuthoritiesOfClientsAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, at := t.TempDir(), &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
@@ -143,7 +143,8 @@ func TestAuthoritiesOfClientsAreReadAgain(t *testing.T) {
 	})
 }
 
-// What is not registered is answered by the handlers of WebhookMux. The server listens before there is a webhook.
+// The handlers of WebhookMux answer requests for paths that are not registered. With ListenAtOnce the server listens
+// before there is a webhook.
 func TestWebhookMux(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/more", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

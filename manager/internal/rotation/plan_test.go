@@ -121,7 +121,8 @@ func TestSecretKeepsTheState(t *testing.T) {
 	}
 }
 
-// Versions with other names sign for both, also when the certificate can only end with its authority.
+// If versions of a program want different names, a certificate is signed for the names of both. That also holds for a
+// certificate that ends together with its authority. At a renewal, only the wanted names remain.
 func TestPlanNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := authority(t, time.Hour)

@@ -116,7 +116,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// The API server says in the URL how long it waits.
+// The URL has the time for which the API server waits.
 func TestTimeoutOfTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := handler(func(ctx context.Context, _ admission.Request) admission.Response {
@@ -136,7 +136,7 @@ func TestTimeoutOfTheCaller(t *testing.T) {
 	})
 }
 
-// checker is a Defaulter and a Validator that notes what it is called with, and returns an error.
+// checker is a Defaulter and a Validator that records its arguments and returns an error.
 type checker struct {
 	calls []string
 	err   error
@@ -280,7 +280,7 @@ func FuzzAdmissionReview(f *testing.F) {
 	})
 }
 
-// nothing changes nothing.
+// nothing is a Defaulter that changes nothing.
 type nothing struct{}
 
 func (nothing) Default(context.Context, runtime.Object) error { return nil }

@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/webhook/admission"
 )
 
-// label is a mutating handler that sets a label, and replaces all labels if there are none.
+// label returns a mutating handler that adds a label. If the object has no labels, its patch adds the whole map.
 func label(name string) admission.Handler {
 	return admission.HandlerFunc(func(_ context.Context, r admission.Request) admission.Response {
 		labels := `{"labels":{`
@@ -29,7 +29,7 @@ func label(name string) admission.Handler {
 	})
 }
 
-// does is a handler with that response.
+// does returns a handler that always gives this response.
 func does(r admission.Response) admission.Handler {
 	return admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return r })
 }
@@ -43,7 +43,7 @@ func TestMultiMutatingHandler(t *testing.T) {
 		name     string
 		handlers []admission.Handler
 		allowed  bool
-		want     string // in the patch, or else in the message
+		want     string // in the patch if allowed, else in the message
 	}{
 		{"none", nil, true, ""},
 		{"nothing to change", []admission.Handler{does(admission.Allowed(""))}, true, ""},

@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/webhook/admission"
 )
 
-// defaulterOf is a function that is a Defaulter.
+// defaulterOf makes a Defaulter of a function.
 type defaulterOf func(*corev1.Pod)
 
 func (f defaulterOf) Default(_ context.Context, pod *corev1.Pod) error {
@@ -41,8 +41,8 @@ func apply(t testing.TB, object string, patch []byte) (tree any) {
 	return tree
 }
 
-// A Defaulter changes what it means to change. Fields that the Go type does not have stay, at every depth, and so do
-// zeros that the Go type would leave out.
+// The patch of a Defaulter has only the changes that it makes. Fields that the Go type does not have stay, at every
+// depth, and so do zeros that the Go type would leave out.
 func TestUnknownFieldsSurvive(t *testing.T) {
 	containers := func(s string) string {
 		return `{"apiVersion":"v1","kind":"Pod","x":1,"metadata":{"name":"a","y":2},"spec":{` + s + `,"z":[3]}}`
@@ -132,7 +132,7 @@ func TestNumbersStayAsWritten(t *testing.T) {
 	}
 }
 
-// FuzzPatch: the patch from one object to another makes the other of the one.
+// FuzzPatch: a patch from one object to another turns the first into the second.
 func FuzzPatch(f *testing.F) {
 	f.Add(`{"a":1}`, `{"a":2,"b":[1,2,3]}`)
 	f.Add(`{"a":[1,2,3,{"b":{}}]}`, `{"a":[2,3,{"b":null}]}`)

@@ -144,8 +144,8 @@ func TestGarbageIsRefusedInWords(t *testing.T) {
 	}
 }
 
-// foreignInterface is like the interface that methods of types written for controller-runtime take; see foreignHub and
-// foreignSpoke.
+// foreignInterface is like the interface that is the parameter of methods written for controller-runtime; see
+// foreignHub and foreignSpoke.
 type foreignInterface interface {
 	runtime.Object
 	Hub()

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestBodiesTogetherAreBounded: bodies fit until mostBytes are under way. What was only announced takes no room, and
-// what is released, or refused, makes room again.
+// TestBodiesTogetherAreBounded: bodies are accepted until mostBytes are in use. A Content-Length that is only announced
+// counts for nothing, and a body that is released or rejected makes room again.
 func TestBodiesTogetherAreBounded(t *testing.T) {
 	const size = 64 << 20
 	text := bytes.Repeat([]byte(" "), size)
