@@ -32,7 +32,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// The suite in peers/informer asserts on both sides what is the same as in client-go. These tests are for the rest.
+// The suite in peers/informer runs against client-go and this package, and covers what both have in common. These tests
+// cover the rest.
 
 func pod(name, rv string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: rv}}
@@ -43,7 +44,7 @@ func over(w watch.Interface, position string, listing bool) *stream {
 	return &stream{lw: listerWatcher{example: &corev1.Pod{}}, peer: w, position: position, listing: listing}
 }
 
-// TestStream: the event that each event of client-go's watch becomes.
+// TestStream: the stream converts each event of client-go's watch to one of package listwatch.
 func TestStream(t *testing.T) {
 	w := watch.NewFakeWithChanSize(10, false)
 	end := pod("", "7")
@@ -86,8 +87,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamFromThePast: events older than the position are accepted, but do not move it back. The end of the watch
-// then leads to a list, in case it was a server whose history went back.
+// TestStreamFromThePast: events older than the position are accepted, but do not move it back. When the watch ends, the
+// stream reports it as expired, in case the events came from a server whose history went back.
 func TestStreamFromThePast(t *testing.T) {
 	w := watch.NewFakeWithChanSize(10, false)
 	for _, rv := range []string{"9", "4", "", "strange", "12"} {
@@ -122,7 +123,7 @@ func TestCheckedKinds(t *testing.T) {
 	}
 }
 
-// TestErrorsOfNoServer: which errors on opening a streamed list mean that the client cannot stream.
+// TestErrorsOfNoServer: an error that comes from no server means that the client cannot stream lists.
 func TestErrorsOfNoServer(t *testing.T) {
 	for err, want := range map[error]bool{
 		errors.New("strconv.Atoi"):                       true,
@@ -136,7 +137,7 @@ func TestErrorsOfNoServer(t *testing.T) {
 	}
 }
 
-// TestPanicsAgain: a panic in a handler reaches the core, which lets it end the process.
+// TestPanicsAgain: a panic in a handler reaches the core, which does not stop it from ending the process.
 func TestPanicsAgain(t *testing.T) {
 	handlers := utilruntime.PanicHandlers
 	defer func() { utilruntime.PanicHandlers = handlers }()
@@ -192,7 +193,7 @@ func TestPauseAfterAPanic(t *testing.T) {
 	})
 }
 
-// TestNothingOfATransactionSucceeds: lists of a failed transaction are empty, not nil, as client-go's are.
+// TestNothingOfATransactionSucceeds: the lists in a TransactionError are empty, not nil, as in client-go.
 func TestNothingOfATransactionSucceeds(t *testing.T) {
 	s := NewStore(MetaNamespaceKeyFunc).(peer.TransactionStore)
 	err := s.Transaction(peer.Transaction{Type: peer.TransactionTypeAdd, Object: "no object"})
@@ -201,7 +202,8 @@ func TestNothingOfATransactionSucceeds(t *testing.T) {
 	}
 }
 
-// TestStatsAndHealth: informers have these beyond client-go's interface, for package informer/metrics and for people.
+// TestStatsAndHealth: informers have two methods that client-go's interface does not have: Stats, for package
+// informer/metrics, and Health.
 func TestStatsAndHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fixed atomic.Bool
@@ -247,8 +249,8 @@ type noStreams struct{}
 
 func (noStreams) IsWatchListSemanticsUnSupported() bool { return true }
 
-// TestGeneratedFactoryAndLister: a generated factory runs our informer on the fake clientset, which changes no
-// resource version; a generated lister reads our cache.
+// TestGeneratedFactoryAndLister: a generated factory runs our informer, and a generated lister reads our cache. The
+// fake clientset never changes a resource version.
 func TestGeneratedFactoryAndLister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
@@ -274,7 +276,7 @@ func TestGeneratedFactoryAndLister(t *testing.T) {
 		}
 		factory.StartWithContext(ctx)
 		factory.WaitForCacheSync(ctx.Done())
-		// The fake clientset loses writes between the list and the watch, whatever the informer.
+		// With any informer, the fake clientset loses writes between the list and the watch.
 		synctest.Wait()
 		changed := pod("one", "1")
 		changed.Spec.NodeName = "n"

@@ -1,7 +1,7 @@
 // Package clientgo offers Flyball's informer and cache under the names of k8s.io/client-go/tools/cache. A controller
-// that imports this package instead behaves as before, except for the differences listed below. It compiles unchanged
-// unless it uses one of the names that docs/swap-in.md lists as absent. Such a program has to import client-go's
-// package as well.
+// that imports this package instead behaves as before, except for the differences listed below. It compiles unchanged,
+// unless it uses one of the names that docs/swap-in.md lists as absent. It then has to import client-go's package as
+// well.
 //
 //	generated factory ──InformerFor──▶ NewSharedIndexInformer ──▶ informer.SharedInformer
 //	NewReflector ─────ReflectorStore────▶ reflector.Reflector

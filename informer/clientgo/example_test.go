@@ -40,7 +40,7 @@ func onePod() cache.ListerWatcher {
 
 var onAdd = cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { fmt.Println("add", obj.(*corev1.Pod).Name) }}
 
-// runUntilSynced runs what client-go runs, until synced.
+// runUntilSynced calls run, and stops it when synced is done.
 func runUntilSynced(run func(context.Context), synced cache.DoneChecker) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -150,7 +150,7 @@ func ExampleNewObjectName() {
 	// Output: default/web
 }
 
-// client is never asked.
+// client returns a client that no example sends a request with.
 func client() rest.Interface {
 	c, err := rest.UnversionedRESTClientFor(
 		&rest.Config{

@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// The functions of this file only compute or wait. They are client-go's, so that one import is enough.
+// The functions in this file only compute or wait. They call client-go's, so that a program needs only one import.
 
 // MetaNamespaceKeyFunc is client-go's: "namespace/name".
 func MetaNamespaceKeyFunc(obj any) (string, error) { return peer.MetaNamespaceKeyFunc(obj) }
@@ -109,8 +109,7 @@ func NamespacedNameAsObjectName(name types.NamespacedName) ObjectName {
 	return peer.NamespacedNameAsObjectName(name)
 }
 
-// ToListWatcherWithWatchListSemantics is client-go's: it returns lw with the information whether client can stream
-// lists.
+// ToListWatcherWithWatchListSemantics is client-go's: it returns lw together with whether client can stream lists.
 func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatcher {
 	return peer.ToListWatcherWithWatchListSemantics(lw, client)
 }
@@ -204,8 +203,9 @@ func (h held) GetResourceVersion() string {
 	return ""
 }
 
-// listedAgain reports whether obj repeats old: a list contained a state that had come by a watch. A server never uses a
-// resource version for two states. Only fake clients do, and they mean the second state.
+// listedAgain reports whether obj repeats old: a list contained the state that a watch had already delivered. The
+// versions decide, because a server never gives two states the same version. Only fake clients do, and from a watch
+// such a state counts as an update.
 func listedAgain(old, obj held) bool {
 	if obj.from != fromList || obj.Object == old.Object { // The same pointer is a resync.
 		return false
@@ -214,7 +214,8 @@ func listedAgain(old, obj held) bool {
 	return version != "" && version == old.Object.GetResourceVersion() && obj.Object.GetUID() == old.Object.GetUID()
 }
 
-// keyed is an object in a store without an informer: any value, with its key, which was computed once.
+// keyed is an object in a store without an informer. It is any value together with its key, so that the key is computed
+// only once.
 type keyed struct {
 	key string
 	obj any

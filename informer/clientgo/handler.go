@@ -60,8 +60,8 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler,
 // delivery calls a handler of client-go's type.
 //
 // A panic is handled as in client-go: utilruntime.HandleCrash calls the program's panic handlers and panics again,
-// which ends the process, unless ReallyCrash is false. Then delivery goes on with the next notification, after a
-// second.
+// which ends the process. If ReallyCrash is false, it does not panic again, and delivery goes on with the next
+// notification a second later.
 //
 // Concurrency: the core makes one call at a time.
 //
@@ -69,14 +69,14 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler,
 type delivery struct {
 	to  ResourceEventHandler
 	log klog.Logger
-	// early is true if the handler was added before the informer ran. Such a handler is not called for objects that a
-	// program wrote into the store before the run, as tests of controllers do.
+	// early is true if the handler was added before the informer ran. Such a handler gets no OnAdd for objects that a
+	// program, such as a test of a controller, wrote into the store.
 	early bool
 	// crashed is true if the last call panicked.
 	crashed bool
 }
 
-// call makes a call of the handler.
+// call calls f, which calls the handler.
 func (d *delivery) call(f func()) {
 	if d.crashed {
 		time.Sleep(time.Second)

@@ -33,7 +33,7 @@ type sharedInformer struct {
 	mu sync.Mutex
 	// handlers counts all handlers that were ever added, for their names.
 	handlers int
-	// started means that the fields below are frozen. The run reads them without the lock.
+	// started means that transform and onError do not change any more. The run reads them without the lock.
 	started   bool
 	transform TransformFunc
 	onError   peer.WatchErrorHandlerWithContext
@@ -54,8 +54,8 @@ func NewSharedIndexInformer(lw ListerWatcher, example runtime.Object, resync tim
 }
 
 // NewSharedIndexInformerWithOptions returns an informer of the objects that lw lists. example has their type; nil means
-// any type. Identifier and InformerMetricsProvider are not used. Package informer/metrics reads the statistics instead,
-// which the informer returns from Stats(). It has Health(), too.
+// any type. Identifier and InformerMetricsProvider are not used. Instead, the informer has a method Stats, for package
+// informer/metrics, and a method Health.
 //
 // Like client-go's informer it asks for streamed lists, unless lw cannot stream them (IsWatchListSemanticsUnSupported)
 // or client-go's feature gate WatchListClient is off.
@@ -65,7 +65,8 @@ func NewSharedIndexInformerWithOptions(lw ListerWatcher, example runtime.Object,
 	return newInformer(lw, example, o, 0)
 }
 
-// newInformer is NewSharedIndexInformerWithOptions with the shortest timeout for watches; 0 means 5 min.
+// newInformer is NewSharedIndexInformerWithOptions with minWatch, the shortest timeout of a watch. Anything below 5 min
+// means 5 min.
 func newInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions,
 	minWatch time.Duration,
 ) *sharedInformer {
@@ -149,7 +150,7 @@ func (s *sharedInformer) HasSyncedChecker() DoneChecker { return checker{s.Strin
 // String returns the informer's name.
 func (s *sharedInformer) String() string { return fmt.Sprintf("SharedIndexInformer %T", s.example) }
 
-// LastSyncResourceVersion returns the version of the store: what was applied, not what was read.
+// LastSyncResourceVersion returns the resource version of the store. The watch may already have read later versions.
 func (s *sharedInformer) LastSyncResourceVersion() string { return s.inf.ResourceVersion() }
 
 // Stats returns the statistics for package informer/metrics.
@@ -230,7 +231,7 @@ func closed(done <-chan struct{}) bool {
 
 var _ peer.SharedIndexInformer = (*sharedInformer)(nil)
 
-// dummyController is the controller of a shared informer. It reports the state, and Run does nothing.
+// dummyController is what GetController returns. It reports the informer's state; its Run does nothing.
 type dummyController struct{ inf *sharedInformer }
 
 func (dummyController) RunWithContext(context.Context)    {}

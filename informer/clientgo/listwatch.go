@@ -26,8 +26,8 @@ import (
 // listerWatcher adapts client-go's ListerWatcher to the one of package listwatch.
 type listerWatcher struct {
 	peer peer.ListerWatcherWithContext
-	// example has the type that objects of a watch must have; nil means any. Objects of lists are not checked, as in
-	// client-go.
+	// example has the type that objects from a watch must have; nil means any. Objects from lists are not checked, as
+	// in client-go.
 	example runtime.Object
 }
 
@@ -44,7 +44,7 @@ func (lw listerWatcher) List(ctx context.Context, o listwatch.ListOptions,
 	if err != nil {
 		return listwatch.ListResult{}, &objects.DecodeError{What: "list", Err: fmt.Errorf("a %T: %w", list, err)}
 	}
-	// A shallow slice would keep the whole array alive as long as one object of it.
+	// WithAlloc copies each item. A pointer into the list would keep all items of the list alive.
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
 		obj, err := withMetadata(item)
 		if err != nil {
@@ -55,13 +55,13 @@ func (lw listerWatcher) List(ctx context.Context, o listwatch.ListOptions,
 	return listwatch.ListResult{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}, err
 }
 
-// fetch calls the user's list function. The function may not take a context, so the call is abandoned when ctx ends.
+// fetch calls the user's list function. The function may ignore ctx, so fetch stops waiting for it when ctx is done.
 func (lw listerWatcher) fetch(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	type answer struct {
 		list runtime.Object
 		err  error
 	}
-	answered := make(chan answer, 1) // Sent to once, by the goroutine. It is buffered in case ctx ends first.
+	answered := make(chan answer, 1) // Sent to once, by the goroutine. Buffered in case ctx is done first.
 	go func() {
 		list, err := lw.peer.ListWithContext(ctx, o)
 		answered <- answer{list, err}
@@ -89,7 +89,7 @@ func (lw listerWatcher) Watch(ctx context.Context, o listwatch.WatchOptions) (li
 	case err == nil:
 		return &stream{lw: lw, peer: w, position: o.ResourceVersion, listing: o.SendInitialEvents}, nil
 	case o.SendInitialEvents && ofNoServer(err):
-		// The client is a fake that does not stream lists, and does not say so. Source: client-go v0.37.2 then lists.
+		// A fake client that cannot stream lists, but does not say so. client-go v0.37.2 lists then, too.
 		return nil, fmt.Errorf("%w: %w", io.EOF, err)
 	default:
 		return nil, err
@@ -200,9 +200,9 @@ func (s *stream) event(got watch.Event) (ev listwatch.Event[held], err error) {
 	return ev, nil
 }
 
-// advance returns the resource version that an event moves the watch to; "" if the event is older than position.
-// Servers do not send such events, but fake clients do, and client-go accepts them. If it was a server after all, its
-// history has gone back, and the end of the watch leads to a list.
+// advance returns the resource version that an event moves the watch to, or "" if the event is older than position.
+// Servers do not send such events, but fake clients do, and client-go accepts them. If a server did send one, its
+// history has gone back, so Next reports an expired watch at its end, which leads to a list.
 func (s *stream) advance(version string) string {
 	if versions.Earlier(version, s.position) {
 		s.outOfOrder = true

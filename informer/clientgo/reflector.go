@@ -65,7 +65,7 @@ func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, example any,
 
 // NewReflectorWithOptions returns a reflector that fills store with what lw lists. example has the type of the objects;
 // nil means any. It uses Logger, Name, TypeDescription, ResyncPeriod and MinWatchTimeout; pauses after failures are
-// those of package informer. It panics if o has a Backoff, or a Clock other than the real one: if it ignored them a
+// those of package informer. It panics if o has a Backoff, or a Clock other than the real one. If it ignored them, a
 // test could wait for ever.
 func NewReflectorWithOptions(lw ListerWatcher, example any, store peer.ReflectorStore,
 	o ReflectorOptions,
@@ -178,7 +178,7 @@ func (r *StoreReflector) apply(ctx context.Context, d *deltafifo.Delta[held]) {
 		r.mu.Unlock()
 	}
 	if s, ok := r.store.(peer.ResourceVersionUpdater); ok && d.ResourceVersion != "" && d.Type != deltafifo.Replace {
-		s.UpdateResourceVersion(d.ResourceVersion) // Replace was given it.
+		s.UpdateResourceVersion(d.ResourceVersion) // Replace has already received the version.
 	}
 }
 

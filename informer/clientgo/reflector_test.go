@@ -21,8 +21,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestMain keeps HandleError from sleeping. It sleeps until a millisecond after the last error, whose time it keeps for
-// the whole process. In a bubble whose clock is behind the last bubble's it would sleep for the difference.
+// TestMain keeps HandleError from sleeping. HandleError sleeps until a millisecond after the last error, and remembers
+// the time of that error for the whole process. In a bubble whose clock is behind that of an earlier bubble, it would
+// sleep for the difference.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // The first one logs.
 	os.Exit(m.Run())
@@ -74,7 +75,7 @@ type runner interface {
 	LastSyncResourceVersion() string
 }
 
-// TestReflectorWritesAsClientGos: both reflectors make the same calls of the same kind of store.
+// TestReflectorWritesAsClientGos: our reflector and client-go's call the store in the same way.
 func TestReflectorWritesAsClientGos(t *testing.T) {
 	makes := map[string]func(lw ListerWatcher, s peer.ReflectorStore) runner{
 		"client-go": func(lw ListerWatcher, s peer.ReflectorStore) runner {
@@ -111,7 +112,7 @@ func TestReflectorWritesAsClientGos(t *testing.T) {
 	}
 }
 
-// TestReflectorFillsAStore: errors of the store are reported, the rest goes on, and a second run lists anew.
+// TestReflectorFillsAStore: an error of the store is reported and does not stop the rest, and a second run lists anew.
 func TestReflectorFillsAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, r := NewNamespaceKeyedIndexerAndReflector(listThenWatch(watch.NewFake()), &corev1.Pod{}, 0)
@@ -143,7 +144,8 @@ func TestReflectorFillsAStore(t *testing.T) {
 	}
 }
 
-// TestReflectorRefusesWhatItWouldIgnore: if a clock or a backoff were ignored, a test could wait for ever.
+// TestReflectorRefusesWhatItWouldIgnore: NewReflectorWithOptions panics if it gets a clock or a backoff. If it ignored
+// them, a test could wait for ever.
 func TestReflectorRefusesWhatItWouldIgnore(t *testing.T) {
 	NewReflectorWithOptions(&ListWatch{}, nil, &diary{}, ReflectorOptions{Clock: clock.RealClock{}})
 	defer func() {

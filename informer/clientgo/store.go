@@ -14,8 +14,9 @@ import (
 	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
-// store implements client-go's Indexer with an indexer.Indexer. The elements are keyed in a store that a program makes,
-// and held in the store of an informer. Reading methods come first, then writing ones.
+// store implements client-go's Indexer with an indexer.Indexer. Its elements are of type [keyed] in a store that a
+// program makes, and of type [held] in the store of an informer. The methods that read come first, then those that
+// write.
 type store[T any] struct {
 	indexer *indexer.Indexer[T]
 	key     KeyFunc
@@ -212,8 +213,8 @@ var (
 	_ peer.TransactionStore = (*store[held])(nil)
 )
 
-// A store accepts whatever is written, whatever the versions: deltafifo.AcceptAll. Writing into the store of an
-// informer calls no handler.
+// A store accepts every write, whatever the versions; see [deltafifo.AcceptAll]. Writing into the store of an informer
+// calls no handler.
 
 func (s *store[T]) Add(obj any) error { return s.upsert(obj) }
 
@@ -265,8 +266,8 @@ func (s *store[T]) Delete(obj any) error {
 	return s.apply(s.removal(key, obj))
 }
 
-// removal returns the delta that deletes key. If obj is a DeletedFinalStateUnknown, the last known state is the one in
-// the store.
+// removal returns the delta that deletes key. If obj is a DeletedFinalStateUnknown, removal takes the last known state
+// from the store.
 func (s *store[T]) removal(key string, obj any) deltafifo.Delta[T] {
 	if _, unknown := obj.(DeletedFinalStateUnknown); !unknown {
 		if t, err := s.wrap(key, obj); err == nil {
@@ -276,7 +277,7 @@ func (s *store[T]) removal(key string, obj any) deltafifo.Delta[T] {
 	if t, found := s.indexer.Get(key); found {
 		return deltafifo.Delta[T]{Type: deltafifo.Delete, Object: t}
 	}
-	return deltafifo.Delta[T]{Type: deltafifo.Bookmark} // Nothing to delete: this does nothing.
+	return deltafifo.Delta[T]{Type: deltafifo.Bookmark} // Does nothing, because there is nothing to delete.
 }
 
 // Replace makes the store hold exactly the objects of list.

@@ -13,11 +13,12 @@ type collector struct {
 	source func() map[string]informer.Stats
 }
 
-// NewCollector returns a collector that calls source at each scrape. source returns the statistics of informers by the
-// name of their resource, as [informer.Factory].Stats does.
+// NewCollector returns a collector that calls source at each scrape. source returns the statistics of informers, with
+// the names of their resources as keys, as [informer.Factory].Stats does.
 //
-// All metrics have the label resource, and those of handlers also the label handler. informer_queued_items,
-// informer_processing_latency_seconds and informer_store_resource_version have the names and meanings of client-go's.
+// All metrics have the label resource. Those of handlers also have the label handler, and informer_relists_total has
+// the label reason. informer_queued_items, informer_processing_latency_seconds and informer_store_resource_version have
+// the names and meanings of client-go's.
 //
 // Concurrency: source may be called by several scrapes at the same time.
 func NewCollector(source func() map[string]informer.Stats) prometheus.Collector {
