@@ -44,7 +44,7 @@ func (lw listerWatcher) List(ctx context.Context, o listwatch.ListOptions,
 	if err != nil {
 		return listwatch.ListResult{}, &objects.DecodeError{What: "list", Err: fmt.Errorf("a %T: %w", list, err)}
 	}
-	// WithAlloc copies each item. A pointer into the list would keep all items of the list alive.
+	// The call copies each item. A pointer into the list would keep all items of the list alive.
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
 		obj, err := withMetadata(item)
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Control planes behind a path of the Projects' API server are reached with the same config, but have versions of their
-// own. So writes to them must not be looked for among the Projects.
+// The control planes are behind a path of the Projects' API server. They are reached with the same config, but their
+// resource versions are unrelated. So RunUntilIdle must not wait until writes to them appear among the Projects.
 func TestProjectsUntilIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{
@@ -44,7 +44,7 @@ func TestProjectsUntilIdle(t *testing.T) {
 			),
 		)
 		var names []string
-		for i := range 100 { // Enough to put its versions ahead.
+		for i := range 100 { // Enough to put the control plane's versions ahead.
 			names = append(names, fmt.Sprint("x-", i))
 		}
 		plane := f.serve("a", names...)

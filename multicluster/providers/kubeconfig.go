@@ -28,8 +28,8 @@ type KubeconfigOptions struct {
 	// current context of each file is a cluster.
 	EveryContext bool
 	// Name returns the name for a context's cluster, or "" to ignore the context. file is the file's name without
-	// directory and extension, or "" if the path is that of a file. Nil means the names that the package comment and
-	// EveryContext describe, with "-" for characters that a cluster's name cannot have.
+	// directory and extension, or "" if the provider reads a single file. Nil means the names that the package comment
+	// and EveryContext describe, with "-" for characters that a cluster's name cannot have.
 	Name func(file, context string) string
 	// Labels returns the labels of a context's cluster. Nil means none.
 	Labels func(file, context string) map[string]string
@@ -42,9 +42,9 @@ type kubeconfigs struct {
 	*provider
 	path string
 	o    KubeconfigOptions
-	// files are the files as the last check found them; nil when it found none.
+	// files has the files that the last check found, by path. It is nil if the check could not list them.
 	files map[string]file
-	// looked means that a check of this run could list the files.
+	// looked means that an earlier check of this run was able to list the files.
 	looked bool
 }
 
@@ -90,8 +90,8 @@ type file struct {
 	read bool
 }
 
-// same reports whether two checks found the same state of the same file. By the second check the file's time stamp is
-// one interval old, so a later write gets another one, even if the clock of the file system is coarse.
+// same reports whether two checks found the same state of the same file. Between two checks lies one interval. So a
+// write after the second check gets a later time stamp, even if the clock of the file system is coarse.
 func same(a, b os.FileInfo) bool {
 	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }
@@ -100,12 +100,12 @@ func same(a, b os.FileInfo) bool {
 func (p *kubeconfigs) look(ctx context.Context) bool {
 	paths, directory, err := p.list()
 	if err != nil {
-		p.files = nil // so that a file that comes back is read
+		p.files = nil // so that files are read when they can be listed again
 		p.roster.broken(ctx, p.path, err)
 		return false
 	}
 	if directory {
-		p.roster.found(ctx, p.path, nil) // ends an error of the directory itself
+		p.roster.found(ctx, p.path, nil) // the directory itself has no error any more
 	}
 	for _, place := range p.roster.placeNames() {
 		if place != p.path && !slices.Contains(paths, place) {
@@ -124,7 +124,7 @@ func (p *kubeconfigs) look(ctx context.Context) bool {
 		}
 		old, known := p.files[path]
 		still := known && same(old.info, info)
-		// The first check reads every file, and the second one reads it again, because it may have been half written.
+		// The first check reads every file. The second one reads it again, in case it was half written the first time.
 		if still && !old.read || !p.looked {
 			p.read(ctx, path, directory)
 		}
@@ -225,7 +225,7 @@ type kubeconfigFile struct {
 // kubeContext is a context of a kubeconfig.
 type kubeContext struct {
 	name string
-	// config is how to reach the context's cluster as its user; nil if err is set.
+	// config describes how to reach the context's cluster as the context's user; nil if err is set.
 	config *rest.Config
 	// identity is a hash of the cluster and the user in the kubeconfig.
 	identity string
@@ -242,9 +242,9 @@ func (k *kubeconfigFile) currentContext() (kubeContext, error) {
 	return k.contexts[i], nil
 }
 
-// readKubeconfig parses a kubeconfig. A context that cannot be used has its own error. path is that of the file, or "";
-// file names in the kubeconfig are relative to it. With untrusted, contexts that run a command or read a file cannot be
-// used.
+// readKubeconfig parses a kubeconfig. A context that cannot be used has its own error. path is the kubeconfig's path,
+// or "" if it is in no file; file names in the kubeconfig are relative to its directory. If untrusted is true, contexts
+// that run a command or read a file cannot be used.
 //
 // Errors: an invalid kubeconfig; an empty one, such as a file that is still being written.
 func readKubeconfig(data []byte, path string, untrusted bool) (*kubeconfigFile, error) {
@@ -303,8 +303,8 @@ func readContext(config *api.Config, name string, untrusted bool) (*rest.Config,
 	return restConfig, hex.EncodeToString(sum[:16]), err
 }
 
-// single returns a kubeconfig with one context of config, its cluster and its user. Extensions are left out, because
-// tools write them and they would change the identity.
+// single returns a kubeconfig with one context of config, its cluster and its user. Extensions are left out: tools
+// write them, and a change of one would change the identity.
 func single(config *api.Config, name string) *api.Config {
 	alone := api.NewConfig()
 	alone.CurrentContext = name
@@ -346,8 +346,8 @@ func checkUntrusted(config *api.Config) error {
 	return nil
 }
 
-// clusterName turns any name into one that a fleet accepts: in lower case, with "-" for invalid characters. Slashes are
-// valid.
+// clusterName turns any name into one that a fleet accepts. It converts letters to lower case and invalid characters to
+// "-". Slashes are valid.
 func clusterName(name string) string {
 	var parts []string
 	for part := range strings.SplitSeq(strings.ToLower(name), "/") {

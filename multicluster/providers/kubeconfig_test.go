@@ -18,8 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// kubeconfigOf returns a kubeconfig with these contexts, each followed by the host of its cluster. The first context is
-// the current one.
+// kubeconfigOf returns a kubeconfig. Its arguments are pairs: the name of a context, and the host of the context's
+// cluster. The first context is the current one.
 func kubeconfigOf(contextsAndHosts ...string) string {
 	var contexts, clusters string
 	for i := 0; i < len(contextsAndHosts); i += 2 {
@@ -41,14 +41,14 @@ func ExampleNewKubeconfig() {
 	}
 	defer os.Remove(file)
 	provider := NewKubeconfig(file, KubeconfigOptions{})
-	fleet := &recorder{} // takes the place of a multicluster.Manager's
+	fleet := &recorder{} // in place of a multicluster.Manager's fleet
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	fmt.Println(provider.Run(ctx, fleet), fleet.Names())
 	// Output: <nil> admin-us eu
 }
 
-// folder is a running provider and a folder.
+// folder is a folder and a running provider that checks it.
 type folder struct {
 	t     *testing.T
 	dir   string
@@ -97,7 +97,7 @@ func (w *folder) must(err error) {
 	}
 }
 
-// wants checks the fleet's records since the last call, three checks of the files later.
+// wants waits for three checks of the files, and then compares the fleet's records since the last call with want.
 func (w *folder) wants(want string) {
 	w.t.Helper()
 	time.Sleep(3*time.Second + time.Millisecond)
@@ -231,8 +231,8 @@ func TestFileAppearsLater(t *testing.T) {
 	})
 }
 
-// The kubelet writes a mounted volume into a new folder, and then makes the link ..data point there: all files change
-// at once.
+// The kubelet writes a mounted volume into a new folder, and then makes the link ..data point to that folder. So all
+// files change at once.
 //
 // Source: AtomicWriter of Kubernetes v1.37, pkg/volume/util.
 func TestMountedSecret(t *testing.T) {
@@ -243,7 +243,7 @@ func TestMountedSecret(t *testing.T) {
 		return "d"
 	}, func(w *folder) {
 		w.wants("join eu; synced")
-		w.put("d/..2026_2/eu.yaml", kubeconfigOf("x", "2")) // of the same size, and perhaps the same time
+		w.put("d/..2026_2/eu.yaml", kubeconfigOf("x", "2")) // has the same size, and perhaps the same time stamp
 		w.put("d/..2026_2/us.yaml", kubeconfigOf("x", "3"))
 		w.must(os.Symlink("..2026_2", filepath.Join(w.dir, "d/..data_tmp")))
 		w.must(os.Rename(filepath.Join(w.dir, "d/..data_tmp"), filepath.Join(w.dir, "d/..data")))
@@ -256,7 +256,7 @@ func TestMountedSecret(t *testing.T) {
 	})
 }
 
-// A program that writes a file in place leaves a shorter one for a while, which may be valid.
+// While a program writes a file in place, the file is too short for a while, but may be a valid kubeconfig.
 func TestAHalfWrittenFileIsNotRead(t *testing.T) {
 	inFolder(t, KubeconfigOptions{}, func(w *folder) string {
 		w.put("config", kubeconfigOf("eu", "1", "us", "2"))

@@ -26,8 +26,8 @@ type ProjectOptions struct {
 	// Config has the credentials for control planes. Its host is the base of External's endpoints. The endpoint of a
 	// control plane replaces its host and path. Nil means the configuration of the local manager.
 	Config *rest.Config
-	// LabelSelector selects the projects. The server evaluates it, so other projects are not read. The provider
-	// evaluates it again for each object.
+	// LabelSelector selects the projects. The server evaluates it, so this process does not read other projects. The
+	// provider evaluates it again for each object.
 	LabelSelector string
 	// Namespace restricts the provider to one namespace, if the objects are namespaced.
 	Namespace string
@@ -43,8 +43,8 @@ type Projects struct {
 	endpoints *endpoints
 }
 
-// NewProjects returns the provider of the control planes that objects in local's cluster announce. The manager runs its
-// informer.
+// NewProjects returns the provider of the control planes that objects in local's cluster announce. The manager runs the
+// informer for these objects.
 //
 // Errors: an invalid selector or template, or a Discovery without a Kind or a ReadyCondition.
 func NewProjects(local *manager.Manager, o ProjectOptions) (*Projects, error) {
@@ -104,7 +104,7 @@ func (p *Projects) announce(obj *unstructured.Unstructured) ([]multicluster.Anno
 // ConfigFor returns the configuration for the control plane of an object, even if it is not ready. Code that prepares
 // the control plane or cleans it up uses it.
 //
-// Errors: the template does not make a URL of the object.
+// Errors: the template does not produce the URL of a server.
 func (p *Projects) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, error) {
 	host, err := p.endpoints.url(endpoint{
 		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID()), Object: obj.Object,
@@ -147,7 +147,8 @@ func (p *Projects) notReady(obj *unstructured.Unstructured) string {
 type Discovery struct {
 	// Kind is the kind of the objects that announce control planes.
 	Kind schema.GroupVersionKind
-	// ReadyCondition is the type of the condition, in an object's status.conditions, that must be True.
+	// ReadyCondition is the type of the condition, in an object's status.conditions, that must be True for a control
+	// plane to be used.
 	ReadyCondition string
 	// Endpoint is a template (text/template) of the URL of a control plane. Its fields are Base, which is the URL of
 	// the server of ProjectOptions.Config, without a slash at the end; Name, Namespace and UID of the object; and

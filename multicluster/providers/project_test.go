@@ -92,7 +92,7 @@ func ExampleNewProjects() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fleet := &recorder{OnSynced: cancel} // takes the place of a multicluster.Manager's
+	fleet := &recorder{OnSynced: cancel} // in place of a multicluster.Manager's fleet
 	done := make(chan error)
 	go func() { done <- local.Run(ctx) }()
 	fmt.Println(provider.Run(ctx, fleet), <-done)
@@ -178,7 +178,7 @@ func (w *world) update(u *unstructured.Unstructured) {
 	w.must(w.them.Status().Update(w.ctx, u))
 }
 
-// wants checks the fleet's records since the last call.
+// wants compares the fleet's records since the last call with want.
 func (w *world) wants(want string) {
 	w.t.Helper()
 	time.Sleep(time.Second)
@@ -240,7 +240,7 @@ func TestAProjectThatIsBeingDeletedIsDisengaged(t *testing.T) {
 	})
 }
 
-// A project that was deleted and created again between two checks is another cluster.
+// A project that was deleted and created again between two checks is a new cluster.
 func TestAProjectMadeAnewIsAnotherCluster(t *testing.T) {
 	inWorld(t, ProjectOptions{}, func(w *world) {
 		shop := w.create("shop")
@@ -257,7 +257,8 @@ func TestAProjectMadeAnewIsAnotherCluster(t *testing.T) {
 	})
 }
 
-// The same, while the provider saw nothing: its watch had failed, and its next list shows only the successor.
+// The same, but the provider does not see the deletion: its watch has failed, and its next list shows only the new
+// project.
 func TestAProjectMadeAnewUnseenIsAnotherCluster(t *testing.T) {
 	inWorld(t, ProjectOptions{}, func(w *world) {
 		shop, gone := w.create("shop"), w.create("gone")
@@ -270,7 +271,7 @@ func TestAProjectMadeAnewUnseenIsAnotherCluster(t *testing.T) {
 		heal := w.api.Intercept(
 			localapi.Rule{Resource: "projects", Verb: "list", Err: apierrors.NewServiceUnavailable("away")},
 		)
-		w.restart() // The informer starts anew and sees nothing: the known clusters are announced.
+		w.restart() // The new informer sees nothing yet, and the known clusters are announced again.
 		w.wants("")
 		w.must(w.them.Delete(w.ctx, shop))
 		w.must(w.them.Delete(w.ctx, gone))
@@ -346,7 +347,7 @@ func TestLabelSelector(t *testing.T) {
 	})
 }
 
-// A hundred projects that cannot be reached cost the others nothing: the provider connects to none.
+// A hundred projects that cannot be reached do not delay the others, because the provider connects to none.
 func TestProviderConnectsToNoProject(t *testing.T) {
 	inWorld(t, ProjectOptions{Config: &rest.Config{Host: "https://192.0.2.1"}}, func(w *world) {
 		for i := range 20 {
@@ -409,7 +410,7 @@ func TestRunsDoNotLeak(t *testing.T) {
 			w.restart()
 			w.wants("synced")
 		}
-		if after := runtime.NumGoroutine(); after > before+5 { // those of other tests may come and go
+		if after := runtime.NumGoroutine(); after > before+5 { // goroutines of other tests may come and go
 			t.Errorf("%d goroutines, %d before", after, before)
 		}
 	})

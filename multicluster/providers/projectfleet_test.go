@@ -27,7 +27,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// planes are the control planes behind the path that the API server of the Projects routes to them.
+// planes are the control planes to which the API server of the Projects forwards requests.
 type planes struct {
 	mu      sync.Mutex
 	servers map[string]*localapi.Server // nil: requests are not answered
@@ -63,7 +63,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// fleet is a server with Projects, their control planes, and a fleet of them with a controller of ConfigMaps at work.
+// fleet is a server with Projects, their control planes, and a fleet of these control planes with a controller for
+// ConfigMaps.
 type fleet struct {
 	*multicluster.Manager
 	t      *testing.T
@@ -75,7 +76,7 @@ type fleet struct {
 	requests []string
 }
 
-// inFleet runs test in a bubble. setup, if not nil, comes before the start.
+// inFleet runs test in a bubble. If setup is not nil, it runs before the fleet starts.
 func inFleet(t *testing.T, o ProjectOptions, setup func(f *fleet), test func(f *fleet)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
@@ -149,7 +150,7 @@ func (f *fleet) must(err error) {
 	}
 }
 
-// settle waits, for less than a second, until everything that follows has happened.
+// settle waits less than a second, until the fleet has reacted to everything so far.
 func (f *fleet) settle() {
 	time.Sleep(900 * time.Millisecond)
 	synctest.Wait()
@@ -172,7 +173,7 @@ func (f *fleet) wants(what, want string) {
 	}
 }
 
-// serve makes a control plane, with config maps of these names.
+// serve makes a control plane that has ConfigMaps with these names.
 func (f *fleet) serve(name string, configMaps ...string) *localapi.Server {
 	f.t.Helper()
 	server, err := localapi.New(localapi.Options{NoKubernetesService: true})
@@ -245,8 +246,8 @@ func TestSameNamesInThreeProjects(t *testing.T) {
 	})
 }
 
-// Milo's provider holds a lock, without a timeout, while a cluster's caches sync. One project that does not answer
-// prevents all others from being engaged, and blocks Get.
+// Milo's provider holds a lock, without a timeout, while a cluster's caches sync. So there, one project that does not
+// answer keeps all others from joining, and blocks Get.
 func TestUnreachableProjectDelaysNoOther(t *testing.T) {
 	inFleet(t, ProjectOptions{}, nil, func(f *fleet) {
 		f.planes.servers["dead"] = nil
@@ -378,8 +379,8 @@ func TestIndexesBeforeAndAfterProjectsAreEngaged(t *testing.T) {
 	})
 }
 
-// Neither a project that was engaged, nor one that was never reached, leaves anything behind. Milo's provider keeps the
-// cancel function of the first, and the started cluster of the second.
+// A project that departs leaves nothing behind, whether it was live or was never reached. Milo's provider keeps the
+// cancel function of a live one, and the started cluster of one that was never reached.
 func TestDepartedProjectsDoNotLeak(t *testing.T) {
 	inFleet(t, ProjectOptions{}, nil, func(f *fleet) {
 		round := func() {
@@ -402,7 +403,7 @@ func TestDepartedProjectsDoNotLeak(t *testing.T) {
 		for range 50 {
 			round()
 		}
-		if after := runtime.NumGoroutine(); after > before+5 { // those of other tests may come and go
+		if after := runtime.NumGoroutine(); after > before+5 { // goroutines of other tests may come and go
 			t.Errorf("%d goroutines after 50 rounds, %d before", after, before)
 		}
 	})

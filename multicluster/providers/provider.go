@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// provider announces the clusters that its find function reports to the roster. It connects to none of them.
+// provider announces to a fleet the clusters that its find function reports to the roster. It connects to none of them.
 type provider struct {
 	name   string
 	roster roster
@@ -35,8 +35,8 @@ func (p *provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 }
 
 // follow finds clusters that objects in the local cluster describe. It calls observe for every object and for every
-// change of one. observe reports the object's clusters to the roster, with the object's key as the place. A handler of
-// an informer is enough, without a queue and workers, because announcing a cluster waits for nothing.
+// change of one. observe reports the object's clusters to the roster, with the object's key as the place. An informer's
+// handler calls observe, without a queue and workers, because announcing a cluster does not block.
 func follow[T informer.Object](ctx context.Context, p *provider, f *informer.Factory, o informer.InformerOptions,
 	observe func(key string, obj T),
 ) error {
@@ -53,7 +53,7 @@ func follow[T informer.Object](ctx context.Context, p *provider, f *informer.Fac
 	if err != nil {
 		return fmt.Errorf("watch clusters: %w", err)
 	}
-	// RemoveHandler delivers the pending events, so observe is not called any more when it returns.
+	// RemoveHandler first delivers the pending events. After it has returned, observe is not called any more.
 	defer func() { err = objects.RemoveHandler(context.WithoutCancel(ctx), registration) }()
 	select {
 	case <-registration.Synced():
@@ -88,7 +88,8 @@ type SecretOptions struct {
 	Trusted bool
 }
 
-// NewSecrets returns the provider of the Secrets in local's cluster that o selects. The manager runs its informer.
+// NewSecrets returns the provider of the clusters in the Secrets that o selects in local's cluster. The manager runs
+// the informer for these Secrets.
 //
 // Errors: no namespace; an invalid selector.
 func NewSecrets(local *manager.Manager, o SecretOptions) (multicluster.Provider, error) {

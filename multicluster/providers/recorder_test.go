@@ -23,8 +23,8 @@ type recorder struct {
 	taken    map[string]bool
 }
 
-// Take makes Join refuse these names, as if another provider had announced them. With no names it refuses none any
-// more.
+// Take makes Join reject these names, as if another provider had announced them. Each call replaces the names of the
+// call before.
 func (f *recorder) Take(names ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

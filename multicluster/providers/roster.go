@@ -18,7 +18,7 @@ import (
 // name.
 const retryInterval = 10 * time.Second
 
-// roster announces the clusters that a provider has found in places. A place is a file or an object:
+// roster announces to a fleet the clusters that a provider has found in places. A place is a file or an object:
 //
 //	it was read           found    its new clusters join, and those no longer in it leave
 //	it cannot be read     broken   its clusters stay, and health reports the error
@@ -27,16 +27,18 @@ const retryInterval = 10 * time.Second
 // If two places have a cluster of the same name, the name belongs to the place that used it first. The other place gets
 // it when the first one gives it up.
 //
-// The roster outlives the provider's runs, so that the clusters of a place stay although the next run cannot read it.
-// The zero value is empty.
+// The roster outlives the provider's runs, so that the clusters of a place stay even if the next run cannot read the
+// place. The zero value is empty.
 //
 // Concurrency: all methods may be called from any goroutine.
 type roster struct {
-	// mu is held during calls of the fleet, so that the fleet receives announcements in order. Its methods do not wait.
+	// mu is held during calls of the fleet, so that the fleet receives announcements in order. The fleet's methods do
+	// not block.
 	mu     sync.Mutex
 	fleet  multicluster.Fleet
 	places map[string]*place
-	// holders has the place to which each name of a cluster belongs. Only that place's announcement goes to the fleet.
+	// holders maps the name of a cluster to the place that the name belongs to. Only the announcement of that place
+	// goes to the fleet.
 	holders map[string]string
 }
 
@@ -68,8 +70,8 @@ func (r *roster) begin(fleet multicluster.Fleet) {
 	}
 }
 
-// complete calls the fleet's Synced. all means that the run has found every place that exists, so that complete forgets
-// the other places first.
+// complete calls the fleet's Synced. If all is true, the run has found every place that exists, and complete first
+// forgets the other places.
 func (r *roster) complete(all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +100,8 @@ type unusable struct {
 	err  error
 }
 
-// found reports the clusters in a place. Unusable clusters stay as they were if the place had them before.
+// found records the clusters in a place and announces what has changed. A cluster in bad stays as it was if the place
+// had it before.
 func (r *roster) found(ctx context.Context, where string, clusters []multicluster.Announcement, bad ...unusable) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +183,7 @@ func (r *roster) retry(ctx context.Context) {
 	}
 }
 
-// announceChanges announces all clusters of before and now, or their departure, to the fleet.
+// announceChanges announces to the fleet every cluster of before and now, or its departure.
 func (r *roster) announceChanges(before, now map[string]multicluster.Announcement) {
 	names := slices.Collect(maps.Keys(before))
 	names = slices.AppendSeq(names, maps.Keys(now))
@@ -190,8 +193,8 @@ func (r *roster) announceChanges(before, now map[string]multicluster.Announcemen
 	}
 }
 
-// announce announces the cluster of that name, or its departure, to the fleet. If the place that has the name does not
-// have the cluster any more, the name goes to another place that does.
+// announce announces the cluster of that name, or its departure, to the fleet. If the place that the name belongs to
+// has no such cluster any more, the name goes to another place that has one.
 func (r *roster) announce(name string) {
 	where, held := r.holders[name]
 	if held && !r.has(where, name) {
@@ -230,7 +233,7 @@ func (r *roster) has(where, name string) bool {
 	return ok
 }
 
-// report logs an error of a place when it is new, and when it is gone. It reports whether there is a new error.
+// report logs when a place has a new error, and when the error is gone. It reports whether there is a new error.
 func (r *roster) report(ctx context.Context, where string) bool {
 	p, err := r.places[where], r.healthOf(where)
 	text := ""

@@ -118,7 +118,7 @@ func TestRejectedClustersAreAnnouncedAgain(t *testing.T) {
 	})
 }
 
-// A run announces the clusters of the run before, and drops those that it does not find again.
+// A new run announces the clusters of the run before it, and then drops those that it does not find again.
 func TestNextRunAnnouncesKnownClusters(t *testing.T) {
 	var r roster
 	r.begin(&recorder{})

@@ -56,7 +56,7 @@ func ExampleNewSecrets() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fleet := &recorder{OnSynced: cancel} // takes the place of a multicluster.Manager's
+	fleet := &recorder{OnSynced: cancel} // in place of a multicluster.Manager's fleet
 	done := make(chan error)
 	go func() { done <- local.Run(ctx) }()
 	fmt.Println(provider.Run(ctx, fleet), <-done, fleet.Names())
@@ -117,7 +117,7 @@ func (w *secrets) remove(name string) {
 	}
 }
 
-// wants checks the fleet's records since the last call.
+// wants compares the fleet's records since the last call with want.
 func (w *secrets) wants(want string) {
 	w.t.Helper()
 	time.Sleep(time.Second)
