@@ -36,8 +36,8 @@ func New(fleet *multicluster.Manager) prometheus.Collector { return &collector{f
 
 type collector struct{ fleet *multicluster.Manager }
 
-// Describe sends nothing, because the set of metrics changes with the clusters. Prometheus calls such a collector
-// unchecked.
+// Describe sends nothing, because the set of metrics changes with the clusters. In the terms of Prometheus, this is an
+// unchecked collector.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

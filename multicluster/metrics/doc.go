@@ -19,8 +19,8 @@
 //	fleet_shard_stuck_total       tenures whose work did not end, so that the lease had to expire
 //	fleet_shard_taken_total       leases taken
 //
-// and counts handovers requested, lost conflicts, errors and expired sessions, as fleet_shard_handover_requests_total,
-// fleet_shard_conflicts_total, fleet_shard_errors_total and fleet_shard_expired_sessions_total.
+// It also counts requested handovers (fleet_shard_handover_requests_total), conflicts (fleet_shard_conflicts_total),
+// errors (fleet_shard_errors_total) and expired sessions (fleet_shard_expired_sessions_total).
 //
 // The metrics of a fleet's controllers are those of the local manager's controllers.
 package metrics

@@ -31,7 +31,7 @@ func (u unready) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	return nil
 }
 
-// The metrics of a fleet stand beside those of its local manager.
+// The metrics of a fleet are registered with those of its local manager.
 func ExampleNew() {
 	registry, u := managermetrics.New(), unready{make(chan struct{})}
 	local, err := manager.New(localapi.NewTest(quiet{}).RESTConfig(), manager.Options{Metrics: registry})
@@ -92,7 +92,7 @@ func ExampleNewShard() {
 	// fleet_shard_tenures_total{end="released"} 0
 }
 
-// quiet stands for a test in an example.
+// quiet is used in place of a test in an example.
 type quiet struct{ localapi.TB }
 
 func (quiet) Helper()        {}

@@ -17,7 +17,7 @@ import (
 // errClaimed is the error of Acquire for a lease that this process already waits for or holds.
 var errClaimed = errors.New("this process already serves it or waits for it")
 
-// claim is this process's part in one lease: it waits for the lease, holds it, or is releasing it.
+// claim records what this process does with one lease: it waits for the lease, holds it, or is releasing it.
 type claim struct {
 	key   key
 	lease string // its name
@@ -31,7 +31,7 @@ type claim struct {
 	waiting bool
 	// tenure is not nil while this replica holds the lease.
 	tenure *tenure
-	// release is not nil while the release of an ended tenure is not known to be written.
+	// release is not nil while the release of an ended tenure may not have been written yet.
 	release *release
 	// free is when this replica first saw the lease free; zero if the lease is held.
 	free time.Time
@@ -159,7 +159,7 @@ func (o *Owner) review(c *claim) {
 	o.mu.Lock()
 	t := c.tenure
 	o.mu.Unlock()
-	l := o.latest(c.lease) // read after the tenure, so that it includes the write that began the tenure
+	l := o.latest(c.lease) // read after c.tenure, so that it includes the write that began the tenure
 	switch {
 	case t == nil:
 		c.notify()

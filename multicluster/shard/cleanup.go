@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// unusedLeaseAge is how long a lease is kept when no live session holds it any more, because its replica has ended for
-// good or its cluster has left the fleet.
+// unusedLeaseAge is how long a lease is kept after it was last taken, renewed or released, if no live session holds it.
+// Then its replica has ended for good, or its cluster has left the fleet.
 const unusedLeaseAge = time.Hour
 
 // expireSessions finds the sessions that have expired, until ctx is done.
@@ -61,7 +61,7 @@ func (o *Owner) cleanUp(ctx context.Context) {
 }
 
 // announceLeaving annotates this replica's lease after Leave was called. It returns the session that the annotation
-// names; announced is the one of the last call.
+// names. announced is the result of the last call.
 func (o *Owner) announceLeaving(ctx context.Context, announced *session) *session {
 	o.mu.Lock()
 	s, leaving := o.session, o.leaving
@@ -77,7 +77,7 @@ func (o *Owner) announceLeaving(ctx context.Context, announced *session) *sessio
 }
 
 // retryReleases writes the releases that failed. It also releases leases that name this replica's session but have no
-// claim: a write has taken such a lease, but its answer was lost.
+// claim. A write took such a lease, but the answer was lost.
 func (o *Owner) retryReleases(ctx context.Context) {
 	var leases []*coordinationv1.Lease
 	for _, l := range o.informer.List(o.options.Namespace, labels.Everything()) {

@@ -33,8 +33,8 @@ type decisionInput struct {
 	// key is the name of the cluster, and replicas are the members, including self, that are ranked for it.
 	key      string
 	replicas []string
-	// free is when the lease became free; zero if it is held. patience is how long each replica in line then has to
-	// take it.
+	// free is when this replica first saw the lease free; zero if the lease is held. The replicas in line may then take
+	// it one after the other, each one patience later than the one before.
 	patience time.Duration
 	free     time.Time
 
@@ -53,8 +53,8 @@ func (o *decisionInput) isFree() bool {
 	return (o.holder == "" || o.state == dead) && !o.now.Before(o.deletedAt.Add(o.duration))
 }
 
-// decision is what to do about a lease, and the reason to report. It is made again when something changes, and after
-// recheckAfter, if that is not zero.
+// decision is what to do about a lease, and the reason to report. The claim decides again when something changes, and
+// after recheckAfter if that is not zero.
 type decision struct {
 	action       action
 	reason       string
@@ -109,8 +109,8 @@ func mustYield(self, wanted, key string, replicas []string) bool {
 	return wanted != "" && by != self && slices.Contains(replicas, by) && ranked([]string{self, by}, key)[0] == by
 }
 
-// weight ranks a replica for a key: the key belongs to the replica with the greatest weight. Because the weight depends
-// on the two names only, a new replica takes an equal share from each of the others, a replica that leaves gives its
+// weight ranks a replica for a key: the key belongs to the replica with the greatest weight. The weight depends only on
+// the two names. So a new replica takes about an equal share from each of the others, a replica that leaves gives its
 // share back to them, and nothing else moves. The function must never change, because replicas of different versions
 // have to agree on it.
 //

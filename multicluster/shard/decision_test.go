@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestDecide covers the states in which a replica can find a lease. For the key "k", the order is that of ranked.
+// TestDecide covers the states in which a replica can find a lease. first, second and third are the replicas in the
+// order in which they are ranked for the key "k".
 func TestDecide(t *testing.T) {
 	now := time.Now()
 	order := ranked([]string{"a", "b", "c"}, "k")

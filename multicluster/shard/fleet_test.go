@@ -25,8 +25,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/shard"
 )
 
-// world is a local cluster and the clusters of a fleet, each an API server, and the history of the local cluster's
-// leases.
+// world has API servers for a local cluster and for the clusters of a fleet, and the history of the leases in the local
+// cluster.
 type world struct {
 	t        *testing.T
 	local    *localapi.Server
@@ -34,7 +34,7 @@ type world struct {
 	clusters map[string]*localapi.Server
 
 	mu sync.Mutex
-	// held is the history of each cluster's lease: its holders, and when they took it.
+	// held has the history of each cluster's lease: its holders, and when each one took it.
 	held map[string][]leaseState
 }
 
@@ -130,7 +130,8 @@ func (w *world) shares() map[string]int {
 	return shares
 }
 
-// replica is a simulated process with an owner. In place of a fleet it has the simplest code that keeps the rules.
+// replica is a simulated process with an owner. In place of a fleet, it has the simplest code that obeys the rules for
+// owners.
 type replica struct {
 	t     *testing.T
 	world *world
@@ -138,7 +139,7 @@ type replica struct {
 	owner *shard.Owner
 	// fleet is not nil if a manager runs the fleet.
 	fleet *multicluster.Manager
-	// local is the network to the local cluster, and network that to the other clusters.
+	// local is the network to the local cluster, and network is the one to the other clusters.
 	local, network *network
 	// every is the interval between two writes to each cluster.
 	every time.Duration
@@ -146,7 +147,7 @@ type replica struct {
 	stuck map[string]bool
 
 	stop context.CancelFunc
-	// life ends when the process is killed, together with everything in the process.
+	// life is done when the process is killed. Everything in the process ends with it.
 	life   context.Context
 	killed context.CancelFunc
 	done   chan struct{}
@@ -241,7 +242,7 @@ func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name st
 	client kubernetes.Interface,
 ) (left error) {
 	for {
-		// a process may be stopped between any two steps; before the clock is read is the worst place
+		// a process may be stopped between any two steps; right before it reads the clock is the worst place
 		r.network.pause()
 		if err := tenure.Check(); err == nil {
 			r.write(client)
@@ -265,8 +266,8 @@ func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name st
 	}
 }
 
-// write sends one write and waits for its answer, whatever happens to the tenure. The server accepts it at any version
-// of the object.
+// write sends one write and waits for its answer, whatever happens to the tenure. The write has no resource version, so
+// the server accepts it in any state of the object.
 func (r *replica) write(client kubernetes.Interface) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*slowest)
 	defer cancel()
@@ -301,10 +302,10 @@ func (r *replica) partition() (heal func()) {
 // pause is like SIGSTOP. The function that it returns is like SIGCONT.
 func (r *replica) pause() (resume func()) {
 	local, clusters := r.local.stop(), r.network.stop()
-	return func() { clusters(); local() } // what it was about to write comes first
+	return func() { clusters(); local() } // what the process was about to write is sent first
 }
 
-// delay makes each of the replica's requests take up to slow.
+// delay sets the longest time that each of the replica's requests takes.
 func (r *replica) delay(slow time.Duration) {
 	r.local.delay(slow)
 	r.network.delay(slow)

@@ -47,7 +47,7 @@ func (w *world) idleFleet(t *testing.T, name string, clusters int) (owner *shard
 	}
 }
 
-// hold is one tenure without work.
+// hold acquires a cluster and holds it for one tenure, without any work.
 func hold(ctx context.Context, owner *shard.Owner, cluster string) {
 	tenure, err := owner.Acquire(ctx, multicluster.ClusterInfo{Name: cluster}, func(string) {})
 	if err != nil {
@@ -63,7 +63,7 @@ func hold(ctx context.Context, owner *shard.Owner, cluster string) {
 	tenure.Release(release, nil)
 }
 
-// 500 clusters put no more load on the local cluster than one does, while nothing changes. A new replica moves only its
+// While nothing changes, 500 clusters put no more load on the local cluster than one does. A new replica moves only its
 // share, at the configured rate.
 func TestLoadOfManyClusters(t *testing.T) {
 	const clusters = 500

@@ -43,7 +43,7 @@ type key struct {
 	name string
 }
 
-// keyOf returns the key of a lease. For the lease of a replica, its name is empty.
+// keyOf returns the key of a lease. The key of a replica's lease has no name.
 func keyOf(l *coordinationv1.Lease) key {
 	return key{kind(l.Labels[KindLabel]), l.Annotations[NameAnnotation]}
 }
@@ -51,7 +51,7 @@ func keyOf(l *coordinationv1.Lease) key {
 // Lengths of the parts of a lease's name.
 const (
 	digestLength = 20  // hexadecimal digits: 80 bits
-	maxReadable  = 120 // so that the whole is a DNS subdomain, with any fleet's name
+	maxReadable  = 120 // so that the whole name is a valid DNS subdomain for any fleet
 )
 
 // leaseName returns the name of a key's lease. It has a readable part, and a digest because two keys may have the same
@@ -91,7 +91,7 @@ func (o *Owner) leaseWith(k key, before *coordinationv1.Lease, holder string) *c
 	return l
 }
 
-// holderOf returns the session that holds a lease. It returns "" if no session does, and if the lease is nil.
+// holderOf returns the session that holds a lease. It returns "" if no session holds it, or if l is nil.
 func holderOf(l *coordinationv1.Lease) string {
 	if l == nil {
 		return ""

@@ -16,7 +16,8 @@ type network struct {
 	random *rand.Rand
 	// slow is the longest time that a request takes, there and back.
 	slow time.Duration
-	// cut means that no packet arrives. whole is closed when packets arrive again. Never sent on.
+	// cut means that no packet arrives. whole is closed while packets arrive, and replaced when they do not any more.
+	// Never sent on.
 	cut   bool
 	whole chan struct{}
 	// runs is closed while the process runs, and replaced when the process is stopped. Never sent on.
@@ -33,7 +34,7 @@ func newNetwork(seed uint64) *network {
 	return w
 }
 
-// delay sets how long packets take from now on.
+// delay sets the longest time that a request takes from now on.
 func (w *network) delay(slow time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +80,7 @@ func (w *network) look() (way time.Duration, cut bool, whole chan struct{}) {
 
 var errNoRoute = errors.New("connection timed out")
 
-// lost waits like a client whose request or answer does not arrive.
+// lost waits as a client does whose request or answer does not arrive.
 func lost(ctx context.Context, whole chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -117,7 +118,8 @@ func (w *network) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// withPauses returns a transport that may stop the process right before a request is sent.
+// withPauses returns a transport that blocks while the process is stopped, both right before a request is sent and
+// right after its answer has arrived.
 func (w *network) withPauses(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		w.pause()

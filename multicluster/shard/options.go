@@ -25,9 +25,9 @@ type Options struct {
 	Identity string
 	// Options are the durations of the replica's own lease. Their zero values mean 15 s, 10 s and 2 s.
 	leader.Options
-	// Settle is how long a replica is a member before it takes or requests any lease. Because of it, the first of
-	// several replicas that start together does not take everything, and a replica that crashes again and again moves
-	// nothing. Zero means RetryPeriod; negative means no delay.
+	// Settle is how long a replica must have been a member before it takes or requests a lease. Without this delay, the
+	// first of several replicas that start together would take everything, and a replica that crashes again and again
+	// would move clusters each time. Zero means RetryPeriod; negative means no delay.
 	Settle time.Duration
 	// Patience is how long a free lease is left to the replica with the greatest weight, which may not know the cluster
 	// yet, before the next in line takes it. Zero means LeaseDuration.

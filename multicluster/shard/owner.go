@@ -101,7 +101,7 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 func (o *Owner) Identity() string { return o.options.Identity }
 
 // Run makes this replica a member until ctx is done. If the replica loses its membership, Run makes it a member again.
-// At the end it releases the remaining leases; those that it cannot release expire. Run may be called once.
+// When ctx is done, Run releases the remaining leases; those that it cannot release expire. Run may be called once.
 func (o *Owner) Run(ctx context.Context) error {
 	o.mu.Lock()
 	again := o.ran
@@ -151,7 +151,7 @@ func (o *Owner) onLease(ctx context.Context, l *coordinationv1.Lease) {
 }
 
 // onDelete handles the deletion of a lease. Only people delete a lease that is held. The holder then loses its tenure
-// as soon as it sees the deletion; the other replicas wait for a lease duration, in case it is slow to see it.
+// as soon as it sees the deletion. The other replicas wait for a lease duration, in case the holder sees it late.
 func (o *Owner) onDelete(ctx context.Context, l *coordinationv1.Lease) {
 	if keyOf(l).kind == replicaLease {
 		if o.replicas.observeDeletion(l.Name) {
@@ -173,8 +173,8 @@ func (o *Owner) onDelete(ctx context.Context, l *coordinationv1.Lease) {
 	}
 }
 
-// latest returns the newest state of a lease that this replica knows: that in the informer, or that of its own last
-// write. It returns nil if there is no such lease.
+// latest returns the newest state of a lease that this replica knows. It is the state in the informer, or the one that
+// this replica wrote last. It returns nil if there is no such lease.
 func (o *Owner) latest(name string) *coordinationv1.Lease {
 	o.mu.Lock()
 	own := o.written[name]
@@ -253,7 +253,8 @@ type Stats struct {
 	// the number of leases whose tenure has ended, but whose release is not written yet.
 	Serving, Waiting, Releasing int
 	// Taken counts the leases that this replica has taken. Released, HandedOver and Lost count how their tenures ended.
-	// Stuck counts tenures after which work continued, so that the lease had to expire.
+	// Stuck counts the tenures after which work continued, so that the lease had to expire; they are also counted as
+	// Released or HandedOver.
 	Taken, Released, HandedOver, Lost, Stuck uint64
 	// HandoverRequests counts the handovers that this replica has requested. Conflicts counts its writes that failed
 	// because another replica was faster. Errors counts requests that failed otherwise. Expired counts the sessions
@@ -268,7 +269,7 @@ func (o *Owner) count(counter *uint64) {
 	*counter++
 }
 
-// ended counts how a tenure ended, except that lose has already counted a lost one.
+// ended counts how a tenure ended. It ignores a lost tenure, because lose has already counted it.
 func (s *Stats) ended(t *tenure, stuck error) {
 	select {
 	case <-t.lost:

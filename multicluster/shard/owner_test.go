@@ -128,7 +128,7 @@ func TestAReplicaThatFails(t *testing.T) {
 // last renewal that another replica saw, and the time of a few requests.
 const bound = 17 * time.Second
 
-// Work that does not end keeps its cluster from the other replicas for a lease duration, and nothing else.
+// Work that does not end keeps its cluster from the other replicas for a lease duration. It delays no other cluster.
 func TestStuckWorkLetsTheLeaseExpire(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 6)
@@ -164,7 +164,7 @@ func TestStuckWorkLetsTheLeaseExpire(t *testing.T) {
 }
 
 // At a clean stop, a replica first announces that it leaves, then releases each lease when its cluster has drained, and
-// its membership last. The gap is that of a few requests.
+// its membership last. Each cluster goes unserved only for the time of a few requests.
 func TestACleanStop(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 6)
@@ -229,8 +229,8 @@ func TestALeaseIsDeleted(t *testing.T) {
 	})
 }
 
-// If a replica does not know a cluster, the next in line serves it after a while. When the first one learns of the
-// cluster, it requests it.
+// If a replica does not know a cluster, the next in line serves it after a while. When the first in line learns of the
+// cluster, it requests the lease.
 func TestTheNextInLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -287,13 +287,13 @@ func TestTheSameNameTwice(t *testing.T) {
 	})
 }
 
-// A replica that does not serve a cluster does not hold its lease, not even if the answer to the write that took it was
-// lost.
+// A replica does not go on holding the lease of a cluster that it does not serve, not even if the answer to the write
+// that took the lease was lost.
 func TestAnAnswerIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
 		a := w.start("a", 1, shard.Options{})
-		a.delay(6 * time.Second) // half of the answers come after the timeout
+		a.delay(6 * time.Second) // most of the answers come after the timeout
 		time.Sleep(time.Minute)
 		a.delay(0)
 		time.Sleep(10 * time.Second)

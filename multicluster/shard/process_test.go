@@ -38,14 +38,14 @@ const (
 	childName   = "FLYBALL_TEST_SHARD_NAME"
 )
 
-// processTimes are short, so that a run takes seconds. A write that was sent in time arrives before the lease has a new
-// holder, unless the machine stands still for the two seconds between.
+// processTimes are short, so that a run takes seconds. A write that was sent before RenewDeadline arrives before the
+// lease has a new holder, unless the machine stands still for the two seconds until LeaseDuration.
 var processTimes = leader.Options{
 	LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second,
 	RetryPeriod: 300 * time.Millisecond,
 }
 
-// processClusters are all on one server, so that its versions order all changes of leases and objects.
+// processClusters are all on one server, so that its resource versions order all changes of leases and objects.
 var processClusters = []string{"eu/a", "eu/b", "us/c", "us/d"}
 
 // TestProcessesOfOneFleet is TestNoTwoWritersInAFleet with three real processes. One after the other is stopped
@@ -119,7 +119,7 @@ func runProcesses(t *testing.T, seed uint64) {
 	})
 	for _, way := range random.Perm(3) {
 		time.Sleep(time.Duration(random.IntN(500)) * time.Millisecond)
-		// The one that fails has something to lose.
+		// Only a replica that holds a cluster fails.
 		name := held.at(processClusters[random.IntN(len(processClusters))], 0)
 		r := replicas[name]
 		if r == nil {
@@ -160,7 +160,7 @@ func runProcesses(t *testing.T, seed uint64) {
 	judgeProcesses(t, server, held)
 }
 
-// enoughWrites is the number of writes that a meaningful run has at least.
+// enoughWrites is the fewest writes with which a run is meaningful.
 const enoughWrites = 20
 
 func requestsOf(server *localapi.Server, name string) int {
@@ -314,7 +314,7 @@ func TestReplicaChild(t *testing.T) {
 	if name == "" {
 		t.Skip("only as a child")
 	}
-	ctx, _ := manager.SetupSignals(t.Context()) // before the test can know of this process
+	ctx, _ := manager.SetupSignals(t.Context()) // before the test can send a signal to this process
 	config := &rest.Config{Host: os.Getenv(childServer), QPS: -1}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {

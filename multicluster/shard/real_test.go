@@ -22,8 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// startManager starts a replica that is a manager with a fleet. Its controller writes to every cluster each second, and
-// checks neither its context nor whether it may.
+// startManager starts a replica that is a manager with a fleet. Its controller writes to every cluster each second. It
+// checks neither its context nor whether the replica still holds the cluster.
 func (w *world) startManager(name string, seed uint64) *replica {
 	w.t.Helper()
 	r := &replica{
@@ -95,7 +95,8 @@ func (r *replica) announcements() (all []multicluster.Announcement) {
 	return all
 }
 
-// reconcile writes only if another replica wrote last, so that its own writes do not trigger it again.
+// reconcile writes, and comes again a second later. Its own writes do not trigger it: one that changes nothing makes no
+// event.
 func (r *replica) reconcile(ctx context.Context, request multicluster.Request) (reconcile.Result, error) {
 	again := reconcile.Result{RequeueAfter: time.Second}
 	if request.Name != "shared" {

@@ -12,9 +12,9 @@ import (
 )
 
 // replicas records what this replica has seen of all replicas, itself included, and decides which sessions have
-// expired: those whose lease has not changed for its whole duration, on this replica's own monotonic clock. The times
-// in leases come from the clocks of other machines, so they are only compared with each other: a different time means
-// that the session was renewed.
+// expired. A session has expired if its lease has not changed for the duration of the lease, on this replica's own
+// monotonic clock. The times in leases come from the clocks of other machines, so replicas only compares the times in
+// one lease with each other: a different time means that the session was renewed.
 //
 // Concurrency: all methods may be called from any goroutine.
 type replicas struct {
@@ -27,16 +27,16 @@ type replicas struct {
 
 // sessionRecord is what this replica has seen of a session.
 type sessionRecord struct {
-	// lease and uid are those of the replica's lease that names the session. If lease is "", no such lease exists: the
-	// session is known only from the lease of a cluster, or the replica's lease was deleted.
+	// lease and uid are the name and UID of the replica's lease that names the session. If lease is "", no such lease
+	// exists: the session is known only from the lease of a cluster, or the replica's lease was deleted.
 	lease string
 	uid   types.UID
 	// renewal is the renewal time in the lease as this replica saw it last, and at is when it first saw that time.
 	renewal int64
 	at      time.Time
-	// duration is how long after at the session may still be held.
+	// duration is how long after at the session may still be alive.
 	duration time.Duration
-	// leaving means that its replica hands over all its clusters.
+	// leaving means that the session's replica hands over all its clusters.
 	leaving bool
 	// dead means that the session has ended or expired. It is never unset.
 	dead bool
@@ -64,16 +64,15 @@ func (r *replicas) renewed(s *sessionRecord, l *coordinationv1.Lease) {
 	}
 }
 
-// observe records the lease of a replica that the informer has shown. It reports whether the set of replicas has
-// changed.
+// observe records the state of a replica's lease in the informer. It reports whether the set of replicas has changed.
 func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	holder := holderOf(l)
 	for session, s := range r.sessions {
 		if s.lease == l.Name && session != holder {
-			// The session has ended: another session takes a replica's lease only when this one has expired, and a
-			// replica clears its own lease only at the end of its session.
+			// The session s has ended, unless a person has deleted its lease. Another session takes a replica's lease
+			// only when the old session has expired, and a replica clears its own lease only at the end of its session.
 			s.lease, s.dead, changed = "", s.dead || s.uid == l.UID, true
 		}
 	}
@@ -161,8 +160,8 @@ func (r *replicas) eligible(self string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// expired returns the sessions that have expired unless the informer is behind, and the time until the next one may
-// expire. A session that is first seen later expires no earlier, if all leases have the same duration.
+// expired returns the sessions that have expired, unless the informer is behind, and the time until another one may
+// expire. If all leases have the same duration, no session that is first seen after this call expires before that time.
 func (r *replicas) expired() (sessions []string, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +199,7 @@ func (r *replicas) confirmExpired(session string, l *coordinationv1.Lease) bool 
 	return true
 }
 
-// forget deletes the dead sessions that no lease names. named has those that the leases of clusters name.
+// forget deletes the dead sessions that no lease names. named has the sessions that hold leases.
 func (r *replicas) forget(named map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

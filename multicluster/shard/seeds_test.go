@@ -41,7 +41,8 @@ func (v *verdict) add(other verdict) {
 	}
 }
 
-// failures has the ways in which a replica fails, each with its end. A replica that does not recover is started anew.
+// failures has the ways in which a replica fails. f begins the failure, and the function that it returns ends it. After
+// a fatal failure, the replica is started anew.
 var failures = []struct {
 	name  string
 	fatal bool
@@ -73,8 +74,8 @@ var failures = []struct {
 	}},
 }
 
-// slowest is the longest time that a request of a slow replica takes. Half of it may be the way to the server, which
-// must be less than the margin between RenewDeadline and LeaseDuration.
+// slowest is the longest time that a request of a slow replica takes. Up to half of it is the way to the server. That
+// half must be less than the margin between RenewDeadline and LeaseDuration.
 const slowest = 6 * time.Second
 
 func startSimple(w *world, name string, seed uint64) *replica {
@@ -95,7 +96,8 @@ func runFailures(t *testing.T, seed uint64, clusters int,
 	}
 	var total verdict
 	for _, way := range random.Perm(len(failures)) {
-		// Long enough for a replica that came back to be a member again: the bound holds for two healthy replicas.
+		// Long enough for a replica that came back to be a member again, because the bound holds only if the two other
+		// replicas are healthy.
 		time.Sleep(time.Duration(18_000+random.IntN(10_000)) * time.Millisecond)
 		i := random.IntN(len(all))
 		outage := time.Duration(1000+random.IntN(30_000)) * time.Millisecond

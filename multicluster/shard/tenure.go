@@ -71,10 +71,11 @@ func (t *tenure) Check() error {
 }
 
 // take writes this replica's session into lease, which is free; if lease is nil, take creates it. It returns neither a
-// tenure nor an error if the lease has changed since: another replica was faster, or a person has deleted the lease.
-// The tenure that it returns may already have ended.
+// tenure nor an error if the lease has changed since it was read: another replica was faster, or a person has deleted
+// the lease. The tenure that it returns may already have ended.
 func (o *Owner) take(ctx context.Context, c *claim, lease *coordinationv1.Lease, s *session) (*tenure, error) {
-	// The request does not end with ctx: it could still arrive, so take has to wait for its answer.
+	// The request does not end with ctx. Even if it were canceled, it could still arrive, so take has to wait for its
+	// answer.
 	err := o.write(ctx, context.WithoutCancel(ctx), s.check, o.leaseWith(c.key, lease, s.id))
 	switch {
 	case isOutdated(err):
@@ -107,16 +108,16 @@ func (o *Owner) requestHandover(ctx context.Context, c *claim, s *session) error
 	return o.annotate(ctx, c.lease, WantedAnnotation, s.id)
 }
 
-// release is the release of a lease, until it is known to be written.
+// release is a release of a lease that may not have been written yet.
 type release struct {
-	// session is the tenure's session, and holder is what replaces it in the lease: "", or a stuckHolder if work does
-	// not end.
+	// session is the tenure's session. holder replaces it in the lease; it is "", or a stuckHolder if work does not
+	// end.
 	session, holder string
-	// retry means that Release has given up, and retryReleases tries again.
+	// retry means that retryReleases has to write the release, because Release does not try any more.
 	retry bool
 }
 
-// errReleased ends a write of a release that another goroutine has written meanwhile.
+// errReleased ends the write of a release if another goroutine has written the release meanwhile.
 var errReleased = errors.New("the lease was released")
 
 // Release implements [multicluster.Tenure]. If the write fails, [Owner.Run] tries again until this replica's session
@@ -192,9 +193,9 @@ func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// write creates l if it has no resource version; otherwise it updates the lease, if l still has the current version.
-// Before that it waits for the rate limit until ctx is done, and calls check, unless that is nil. sending is the
-// context of the request.
+// write creates l if it has no resource version. Otherwise it updates the lease, if l has the lease's current version.
+// Before the request, write waits for the rate limit until ctx is done, and then calls check if that is not nil.
+// sending is the context of the request.
 func (o *Owner) write(ctx, sending context.Context, check func() error, l *coordinationv1.Lease) error {
 	if err := o.waitForLimit(ctx); err != nil {
 		return err
@@ -267,7 +268,7 @@ func (o *Owner) waitForLimit(ctx context.Context) error {
 	return nil
 }
 
-// try sends one request, with a timeout.
+// try sends one request, with a timeout. It counts errors, except that the lease has changed.
 func (o *Owner) try(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, o.options.RetryPeriod)
 	defer cancel()
