@@ -89,7 +89,7 @@ func (m *Manager) GetClient() *client.Cluster { return m.cluster }
 // GetFieldIndexer returns the same as GetClient, for its method IndexField.
 func (m *Manager) GetFieldIndexer() *client.Cluster { return m.cluster }
 
-// GetAPIReader returns a reader that asks the API server instead of the caches, also before the manager runs.
+// GetAPIReader returns a reader that asks the API server instead of the caches. It also works before the manager runs.
 func (m *Manager) GetAPIReader() client.Reader { return m.cluster.APIReader() }
 
 // CacheOf returns the options that Options.Caches has for the kind and representation of example. It returns the zero

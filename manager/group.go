@@ -99,7 +99,8 @@ func (g *group) remove(e *entry) {
 	g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
 }
 
-// claim reserves the entry of that name for a caller that removes or restarts it, until unclaim.
+// claim reserves the entry of that name until unclaim, for a caller that removes or restarts it. started reports
+// whether the entry was started.
 //
 // Errors: there is no entry of that name; another caller has claimed it.
 func (g *group) claim(name string) (e *entry, started bool, err error) {

@@ -121,8 +121,9 @@ func (m *Manager) checkStage() check {
 	return c
 }
 
-// checkInformer reports a problem if the cache was never filled, or if the server rejects the requests. If the server
-// does not answer, that is not a problem of this process, because reads from the cache still work.
+// checkInformer reports a problem if the cache was never filled, if it contradicts the server, if an index lacks
+// objects, or if the server rejects the requests. If the server does not answer, that is not a problem of this process,
+// because reads from the cache still work.
 func checkInformer(h informer.Health) check {
 	c := check{name: "informer " + h.Resource}
 	if h.Namespace != "" {
@@ -267,8 +268,9 @@ func (p *progress) stalled(counters []counter, after time.Duration) (found []che
 	return found
 }
 
-// checkStuck finds informers that have no error but make no progress. The cause is a handler, transform or index
-// function that does not return, or a server that sends nothing, not even the end of a watch.
+// checkStuck finds informers that make no progress. The cause is a handler, transform or index function that does not
+// return, or a server that sends nothing, not even the end of a watch. checkInformer reports a server that answers with
+// errors.
 func (m *Manager) checkStuck() []check {
 	if m.options.StuckAfter < 0 {
 		return nil

@@ -31,7 +31,7 @@ func get(m *manager.Manager, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// forbidPods answers as an API server does whose RBAC does not allow a user to list pods.
+// forbidPods answers like an API server whose RBAC does not allow the user to list pods.
 func forbidPods(r *gate.Request) gate.Verdict {
 	if r.Resource != "pods" {
 		return gate.Verdict{}

@@ -158,7 +158,7 @@ type probe struct {
 // probes are the checks that the program added to liveness or to readiness, in order of addition.
 type probes struct {
 	mu  sync.Mutex
-	all []probe // Added to, but never changed.
+	all []probe // elements are appended, and never changed
 }
 
 // AddHealthzCheck adds a check to liveness: /livez and /healthz fail while do returns an error. The kubelet then
@@ -172,8 +172,8 @@ func (m *Manager) AddHealthzCheck(name string, do func(*http.Request) error) err
 }
 
 // AddReadyzCheck adds a check to readiness: /readyz fails while do returns an error, and [Manager.Ready] returns that
-// error. [Manager.AddHealthzCheck] describes the calls of do. do must not call Ready, because Ready calls do, with a
-// request without headers and deadline.
+// error. [Manager.AddHealthzCheck] describes the calls of do. Ready also calls do, with a request that has neither
+// headers nor a deadline, so do must not call Ready.
 //
 // Errors: an empty name, a name that is taken, no function.
 func (m *Manager) AddReadyzCheck(name string, do func(*http.Request) error) error {

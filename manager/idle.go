@@ -121,7 +121,7 @@ func (m *Manager) WaitUntilIdle(ctx context.Context) {
 	w := m.watcher(IdleOptions{}, time.Now())
 	w.Running = func() bool { return m.Ready() == nil }
 	w.Writes = &writes.Awaited{} // Writes are counted only during RunUntilIdle.
-	_ = w.Wait(ctx, nil)         // Without a channel of errors there is none.
+	_ = w.Wait(ctx, nil)         // With a nil channel, Wait returns no error.
 }
 
 // Controllers returns all controllers of the manager.

@@ -60,7 +60,7 @@ func TestServersEndLast(t *testing.T) {
 	})
 }
 
-// port is a listener in this process alone, so that it can be used in a bubble.
+// port is a listener without sockets, so that it can be used in a bubble.
 type port struct {
 	conns  chan net.Conn // sent by dial, received by Accept, never closed; capacity 0
 	closed chan struct{} // closed by Close

@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// permissions are what an administrator lets the manager do, one role for each resource.
+// permissions grants and revokes permissions of the manager as an administrator would, by one role for each resource.
 type permissions struct {
 	t     *testing.T
 	admin kubernetes.Interface

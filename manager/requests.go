@@ -217,7 +217,7 @@ func reason(err error) string {
 		err = unreachable.Err
 	}
 	if op := (*net.OpError)(nil); !errors.As(err, &op) {
-		return err.Error() // for example of TLS, which is clear by itself
+		return err.Error() // for example a TLS error, which is clear by itself
 	}
 	for errors.Unwrap(err) != nil {
 		err = errors.Unwrap(err)

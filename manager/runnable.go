@@ -86,8 +86,8 @@ type entry struct {
 	name     string
 	needs    leadership
 	started  bool // guarded by the group's lock
-	// changing is true while a caller removes or restarts the entry; no other caller may do so meanwhile. Guarded by
-	// the group's lock.
+	// changing is true while a caller removes, restarts or rebuilds the entry; no other caller may do so meanwhile.
+	// Guarded by the group's lock.
 	changing bool
 	done     chan struct{} // closed once Run has returned and err is set; unbuffered
 	err      error
@@ -186,12 +186,13 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Restart stops a runnable as [Manager.Remove] does, and runs it again on the same caches. A single controller that
-// hangs can so be restarted without a restart of the process. Restart does nothing to a runnable that has not started.
+// Restart stops a runnable as [Manager.Remove] does, and runs it again on the same caches. So a single controller, for
+// example one that hangs, can be restarted without a restart of the process. Restart does nothing to a runnable that
+// has not started.
 //
 // Errors: there is no runnable of that name; another call is removing or restarting it; the runnable is not a
-// [Rebuilder]; the runnable is still running, or reports that some of its work is (a reconcile.StuckError). In the last
-// case it is not started again.
+// [Rebuilder]; the runnable is still running, or reports that some of its work still runs (a reconcile.StuckError). In
+// the last case it is not started again.
 func (m *Manager) Restart(ctx context.Context, name string) error {
 	e, started, err := m.runnables.claim(name)
 	if err != nil {

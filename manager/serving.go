@@ -129,8 +129,8 @@ func isPage(path string) bool {
 	return strings.HasPrefix(path, "/inspect/") && !strings.HasPrefix(path, "/inspect/api/")
 }
 
-// AddMetricsServerExtraHandler serves a path of one's own at MetricsAddr, under the same rules as /metrics. It does
-// nothing if metrics are off. Handlers can be added at any time.
+// AddMetricsServerExtraHandler serves another path at MetricsAddr, under the same rules as /metrics. It does nothing if
+// metrics are off. Handlers can be added at any time.
 //
 // Errors: no handler; a path that is taken or is no pattern of [http.ServeMux].
 func (m *Manager) AddMetricsServerExtraHandler(path string, handler http.Handler) (err error) {

@@ -24,7 +24,7 @@ type server struct {
 	after func(page int)
 
 	pages, open int
-	largest     int // limit that was asked for
+	largest     int // limit in the requests
 	watched     url.Values
 }
 

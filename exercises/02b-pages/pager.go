@@ -1,8 +1,8 @@
 // Package pages is task 02b: a list in pages that stops working after an hour.
 //
-// ListAll fetches all objects in pages. A program calls it at two times. When it starts, it asks for version "0": any
-// state that the server has in memory. Later, after its watch was lost, it asks for its position: a state that is not
-// older than what the program has seen.
+// ListAll fetches all objects in pages. A program calls it on two occasions. When it starts, it asks for version "0":
+// any state that the server has in memory. Later, when its watch was lost, it asks for its position: a state that is
+// not older than what the program has seen.
 //
 // In small clusters the program works. In large ones it works for an hour, and sees no more changes after its watch
 // breaks for the first time. The log repeats one error. client-go v0.16.15 has this bug in tools/pager/pager.go.

@@ -10,7 +10,7 @@
 //	           silent for too long       watch again
 //	           any other                 pause; watch again
 //	a list     nil                       watch from the version of the list
-//	           ErrGone, ErrAhead         list the newest, unless that was the newest
+//	           ErrGone, ErrAhead         list the newest, if this list asked for another version
 //	           any other                 pause; list again
 //
 // The first pause is Options.Min, and each further pause is twice as long, up to Options.Max. Each is extended by a

@@ -23,8 +23,8 @@ const (
 	ConfigKind    = "ManagerConfiguration"
 )
 
-// configFields are the fields of a configuration file and the flags that they set. A flag with two names is listed by
-// both. A field whose flag the program does not have is unknown.
+// configFields returns the fields of a configuration file and the flags that they set. If a flag has two names, its
+// field has both. A field is unknown in programs that do not have its flag.
 //
 // Source: k8s.io/component-base v0.37.2 config/v1alpha1 (LeaderElectionConfiguration, ClientConnectionConfiguration,
 // DebuggingConfiguration) and logs/api/v1, for the names and their places.
@@ -88,7 +88,7 @@ func (f *Flags) applyConfig(text []byte) error {
 		return errors.New("it has more than one document")
 	}
 	var document map[string]any
-	if err := yaml.UnmarshalStrict(text, &document); err != nil { // Strict: no key twice.
+	if err := yaml.UnmarshalStrict(text, &document); err != nil { // strict: no duplicate keys
 		return err
 	}
 	if document["apiVersion"] != ConfigVersion || document["kind"] != ConfigKind {
@@ -148,7 +148,7 @@ func setUnlessChanged(names []*pflag.Flag, value any) error {
 		return nil
 	}
 	if list, isList := value.([]any); isList {
-		if flag, ok := names[0].Value.(pflag.SliceValue); ok { // Whatever characters the elements have.
+		if flag, ok := names[0].Value.(pflag.SliceValue); ok { // elements may contain commas
 			words, err := flagTexts(list)
 			if err != nil {
 				return err
@@ -182,7 +182,7 @@ func flagText(value any) (string, error) {
 			words = append(words, name+"="+word)
 		}
 		return strings.Join(words, ","), nil
-	case float64: // Any number.
+	case float64: // every number in the file
 		return strconv.FormatFloat(value, 'f', -1, 64), nil
 	case nil:
 		return "", errors.New("it has no value")

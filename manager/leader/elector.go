@@ -25,8 +25,8 @@ type Options struct {
 	LeaseDuration time.Duration
 	// RenewDeadline is how long a leader continues without a successful renewal. Zero means 10 s.
 	RenewDeadline time.Duration
-	// RetryPeriod is the time between two renewals, and between two reads by a candidate, which adds up to a fifth at
-	// random. Zero means 2 s.
+	// RetryPeriod is the time between two renewals. It is also the time between two reads by a candidate, which adds up
+	// to a fifth of it at random. Zero means 2 s.
 	RetryPeriod time.Duration
 	// Random returns numbers in [0,1). Nil means math/rand/v2; the simulator passes its own.
 	Random func() float64
@@ -100,7 +100,7 @@ type Elector struct {
 	// unanswered has the send times of the writes since renewedAt whose outcome is unknown. Invariant: len(unanswered)
 	// <= maxUnanswered.
 	unanswered []time.Time
-	// slow counts renewals that had to read the lock first, because something else had written it.
+	// slow counts renewals that had to read the lock first, because a write without a read was rejected.
 	slow uint64
 	// lastErr is the error of the last attempt to read or write the lock; nil if it succeeded.
 	lastErr error

@@ -32,7 +32,7 @@ type Registry struct {
 	webhooks   *webhooks
 
 	mu sync.Mutex // guards the functions below, which a scrape calls
-	// Invariant: there is one for each name. A later one replaces an earlier one of the same name, as a rebuilt
+	// Invariant: there is at most one function for each name. A later one replaces an earlier one, as a rebuilt
 	// controller replaces the one that ended.
 	controllers map[string]func() reconcile.Stats
 	leaders     map[string]func() leader.Status

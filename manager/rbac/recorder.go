@@ -246,8 +246,8 @@ func (r *Recorder) Role(name, namespace string) *rbacv1.Role {
 	return newRole(name, namespace, Rules(calls))
 }
 
-// LeaseRole returns the smallest Role for the recorded leases of a namespace: it allows creating leases, and reading
-// and writing those of the recorded names. RBAC cannot restrict the name of an object that is created by POST.
+// LeaseRole returns the smallest Role for the recorded leases of a namespace. Its rules name the leases, except for
+// calls without a name, such as a create by POST, which RBAC cannot restrict to names.
 func (r *Recorder) LeaseRole(name, namespace string) *rbacv1.Role {
 	verbs := r.leaseVerbs(namespace)
 	var rules []rbacv1.PolicyRule

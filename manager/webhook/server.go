@@ -135,10 +135,10 @@ func (s *Server) Registered() []string {
 	return slices.Clone(s.paths)
 }
 
-// ServeHTTP answers a request as over TLS, for tests without a network.
+// ServeHTTP answers a request as if it had come over TLS, for tests without a network.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Addr returns the address on which the server listens, with the actual port. It is empty while it does not.
+// Addr returns the address on which the server listens, with the actual port. It is empty before the server listens.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,8 +217,8 @@ func (s *Server) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// demandClients returns a function for tls.Config.GetConfigForClient that demands certificates of clients, signed by
-// one of the authorities as they are at the handshake.
+// demandClients returns a function for tls.Config.GetConfigForClient. Clients must then have a certificate signed by
+// one of the authorities that are in the file at the time of the handshake.
 func demandClients(own *tls.Config, authorities *serving.Authorities) func(*tls.ClientHelloInfo) (*tls.Config, error) {
 	chosen := own.GetConfigForClient
 	return func(hello *tls.ClientHelloInfo) (*tls.Config, error) {

@@ -87,8 +87,8 @@ func union(names, more []string) []string {
 	return all
 }
 
-// mayBeServing reports whether a replica may be serving a certificate that is trusted now. A new authority must then
-// not sign before it is trusted, too.
+// mayBeServing reports whether a replica may be serving a certificate that is trusted now. Then a new authority must
+// not sign before it is trusted as well.
 func mayBeServing(s state, trusted []*x509.Certificate, serves bool) bool {
 	return serves || slices.ContainsFunc(trusted, func(c *x509.Certificate) bool {
 		return s.next == nil || !c.Equal(s.next.Certificate())

@@ -30,8 +30,8 @@ type rotator struct {
 	client  client.Client
 	targets []target
 
-	// trustedSince is when every existing configuration first had bundle, which includes the next authority; zero if
-	// one does not have it. Only the worker uses these fields.
+	// trustedSince is the first time at which every existing configuration had bundle, which includes the next
+	// authority. It is zero if one of them does not have it. Only the worker uses these fields.
 	trustedSince time.Time
 	bundle       []byte
 }

@@ -57,7 +57,7 @@ func ExampleNewDecoder() {
 	// Output: true ["there are no containers in a"]
 }
 
-// A Defaulter finds out who asks. A test of one makes the context itself.
+// A Defaulter reads the user from the request in its context. A test makes that context itself.
 func ExampleNewContextWithRequest() {
 	r := request("{}")
 	r.UserInfo.Username = "ann"

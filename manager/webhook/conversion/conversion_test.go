@@ -36,7 +36,7 @@ func post(hook http.Handler, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// convert asks for objects in a version.
+// convert asks the webhook to convert objects to a version.
 func convert(t *testing.T, hook http.Handler, version string, objects ...string) (a answer) {
 	t.Helper()
 	w := post(hook, `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {"uid": "7",
@@ -107,7 +107,7 @@ func TestConversionThatFails(t *testing.T) {
 	}
 }
 
-// converter is a Converter that does as it is told.
+// converter makes a Converter of a function.
 type converter func(src, dst runtime.Object) error
 
 func (f converter) ConvertObject(_ context.Context, src, dst runtime.Object) error {

@@ -64,12 +64,13 @@ func NewHubConverter(scheme *runtime.Scheme, obj runtime.Object) (Converter, err
 	return c, nil
 }
 
-// hubConverter is the Converter of a kind by its types' methods.
+// hubConverter converts the objects of a kind by the methods of their types.
 type hubConverter struct {
 	newHub func() runtime.Object
 }
 
-// hubConverterOf returns the converter of obj's kind. For errors, see IsConvertible; errNoConversion is one.
+// hubConverterOf returns the converter of obj's kind. Its errors are those of IsConvertible, and errNoConversion if
+// there is nothing to convert: the kind has one version only, or no version has the methods.
 func hubConverterOf(scheme *runtime.Scheme, obj runtime.Object) (*hubConverter, error) {
 	versions, err := versionsOf(scheme, obj)
 	if err != nil {
@@ -184,10 +185,10 @@ var (
 	hubType   = reflect.TypeFor[Hub]()
 )
 
-// foreign returns a method of obj like one of [Convertible] whose parameter is another interface with the methods of
-// [Hub]. The result is not valid if there is none.
+// foreign returns the method of obj with that name if it is like that of [Convertible], but its parameter is another
+// interface, all of whose methods [Hub] has. Otherwise the result is not valid.
 //
-// The names are constants at the calls of MethodByName. If one were not, the linker would keep every exported method of
+// Both calls of MethodByName have a constant name. With a variable, the linker would keep every exported method of
 // every type of the program.
 func foreign(obj runtime.Object, method string) reflect.Value {
 	f := reflect.ValueOf(obj).MethodByName(convertTo)

@@ -104,7 +104,7 @@ func (w *Webhook) convertAll(ctx context.Context, wanted string, objects []runti
 	return all, nil
 }
 
-// describe returns how to name an object of a request in an error.
+// describe names an object of a request, for errors.
 func describe(i int, raw []byte) string {
 	var object struct {
 		APIVersion, Kind string
@@ -168,7 +168,7 @@ func copyMetadata(src, dst runtime.Object) error {
 	typed, ok := from.GetObjectMeta().(*metav1.ObjectMeta)
 	target, ok2 := to.GetObjectMeta().(*metav1.ObjectMeta)
 	if !ok || !ok2 {
-		return nil // not structs of the API; the conversion copies what there is
+		return nil // not the API's own struct, so the conversion must copy the metadata
 	}
 	typed.DeepCopyInto(target)
 	return nil
