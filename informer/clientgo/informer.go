@@ -259,7 +259,7 @@ func (c controller) HasSyncedChecker() DoneChecker {
 
 // NewInformerWithOptions returns a store that is kept up to date while the controller runs, and that has one handler.
 // The store is an Indexer. Unlike in client-go, the goroutine that writes the store does not call the handler, so a
-// slow handler does not delay it.
+// slow handler does not delay the store.
 func NewInformerWithOptions(o InformerOptions) (Store, Controller) {
 	inf := newInformer(o.ListerWatcher, o.ObjectType, SharedIndexInformerOptions{
 		ResyncPeriod: o.ResyncPeriod, Indexers: o.Indexers,

@@ -89,7 +89,7 @@ func (lw listerWatcher) Watch(ctx context.Context, o listwatch.WatchOptions) (li
 	case err == nil:
 		return &stream{lw: lw, peer: w, position: o.ResourceVersion, listing: o.SendInitialEvents}, nil
 	case o.SendInitialEvents && ofNoServer(err):
-		// A fake client that cannot stream lists, but does not say so. client-go v0.37.2 lists then, too.
+		// This is a fake client that cannot stream lists, but does not report that. client-go v0.37.2 also lists then.
 		return nil, fmt.Errorf("%w: %w", io.EOF, err)
 	default:
 		return nil, err

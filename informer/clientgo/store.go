@@ -33,10 +33,10 @@ type store[T any] struct {
 	indexers Indexers
 }
 
-// NewStore returns a cache for objects of any type. key returns their names.
+// NewStore returns a cache for objects of any type. key returns the key of an object.
 func NewStore(key KeyFunc) Store { return NewIndexer(key, nil) }
 
-// NewIndexer returns a cache with indexes for objects of any type. key returns their names.
+// NewIndexer returns a cache with indexes for objects of any type. key returns the key of an object.
 func NewIndexer(key KeyFunc, indexers Indexers) Indexer {
 	s := &store[keyed]{
 		indexer:  indexer.New(keyOfKeyed, indexer.Options{}),
@@ -153,7 +153,7 @@ func (s *store[T]) ByIndex(name, value string) ([]any, error) {
 	return all, nil
 }
 
-// IndexKeys returns the keys in order.
+// IndexKeys returns the keys, sorted.
 func (s *store[T]) IndexKeys(name, value string) ([]string, error) {
 	keys, err := s.indexer.KeysByIndex(name, value)
 	if err != nil {
@@ -311,7 +311,8 @@ func (s *store[T]) exchange(objs []T) error {
 
 // Bookmark moves the resource version, but never backwards.
 func (s *store[T]) Bookmark(version string) {
-	_ = s.apply(deltafifo.Delta[T]{Type: deltafifo.Bookmark, ResourceVersion: version}) // Only keys can fail.
+	// Apply fails only for an object without a key, and a bookmark has no object.
+	_ = s.apply(deltafifo.Delta[T]{Type: deltafifo.Bookmark, ResourceVersion: version})
 }
 
 // Transaction writes all objects that have a key, and makes them visible in one step.

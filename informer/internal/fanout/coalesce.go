@@ -11,7 +11,7 @@ import (
 // object it keeps the state that the listener received last, and the newest state.
 //
 // Memory: two states per object that changed, whatever the number of changes. If an object was deleted and created
-// again, the last state before the deletion comes on top.
+// again, the buffer also keeps its last state before the deletion.
 type coalesced[T any] struct {
 	objects map[string]*coalescedObject[T]
 	// order has the objects in the order of their first change. An object that needs no call any more is marked dead.

@@ -45,11 +45,12 @@ func (b *Batch[T]) delivery() delivery[T] { return delivery[T]{b.Changes, b.Sync
 // Fanout delivers every batch to every handler.
 //
 // Each listener has a cursor in the log, and the garbage collector frees the batches that all cursors have passed. The
-// obvious design, a queue and two goroutines per handler, copies and wakes for each change and each handler. Here a
-// transaction is appended once for all, and a listener is woken once for everything that has accumulated.
+// obvious design, a queue and two goroutines per handler, copies each change for each handler and wakes a goroutine
+// each time. Here a transaction is appended once for all handlers, and a listener is woken once for everything that has
+// accumulated.
 //
-// A listener that lags more than maxLag batches leaves the log for a coalescing buffer of its own, so a stuck handler
-// holds one state per object, not the history of the cluster.
+// A listener that lags by more than maxLag batches leaves the log for a coalescing buffer of its own. So a stuck
+// handler holds at most two states per object besides the one in the cache, not the history of the cluster.
 type Fanout[T any] struct {
 	policy handler.PanicPolicy
 
@@ -60,7 +61,7 @@ type Fanout[T any] struct {
 	listeners []*Listener[T]
 	stopped   bool
 	log       klog.Logger
-	// trace is nil if tracing is off. It and resource are set before the first Publish.
+	// trace and resource are set before the first Publish. trace is nil if tracing is off.
 	trace    *trace.Recorder
 	resource string
 

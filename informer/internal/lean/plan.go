@@ -104,7 +104,7 @@ func (l *lazyPlan) get() *plan {
 	return p
 }
 
-// fieldCount counts the fields of all plans.
+// fieldCount counts the fields of all plans. The count at which a field is made is the index of its site.
 var fieldCount atomic.Int32
 
 // plans caches the plan of each type, as encoding/json does. A plan depends only on the type.

@@ -125,7 +125,8 @@ type slice struct {
 	len, cap int
 }
 
-// single decodes a field that takes one record. The record has a number, value, or is length-delimited and has content.
+// single decodes a field that takes one record. value is the number in the record; content is the content of a
+// length-delimited record.
 func (d *Decoder) single(f *field, value uint64, content []byte, into unsafe.Pointer) error {
 	switch f.shape {
 	case shapeString:
