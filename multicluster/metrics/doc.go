@@ -10,7 +10,7 @@
 //	fleet_join_failures_total                   fleet                  failed attempts, for all clusters
 //	fleet_requests_dropped_total                fleet                  requests whose cluster had departed
 //
-// [NewShard] shows how the clusters are spread over replicas:
+// The collector of [NewShard] shows how the clusters are spread over replicas:
 //
 //	fleet_shard_member            1 while this replica is a member of the fleet
 //	fleet_shard_replicas          the number of members, as far as this replica knows

@@ -116,7 +116,7 @@ func inFleet(t *testing.T, o ProjectOptions, setup func(f *fleet), test func(f *
 	})
 }
 
-// reconcile writes the cluster's name into the config map in the cluster.
+// reconcile writes the cluster's name into the requested ConfigMap in that cluster.
 func (f *fleet) reconcile(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 	f.mu.Lock()
 	f.requests = append(f.requests, r.String())
@@ -199,7 +199,7 @@ func (f *fleet) announce(name, status string, labels ...string) *unstructured.Un
 	return u
 }
 
-// held returns the content of the config map.
+// held returns the name that reconcile has written into the ConfigMap.
 func held(f *fleet, server *localapi.Server, name string) string {
 	f.t.Helper()
 	c, err := kubernetes.NewForConfig(server.RESTConfig())

@@ -48,7 +48,8 @@ type decisionInput struct {
 	duration  time.Duration
 }
 
-// isFree reports whether no session holds the lease, as far as this replica knows.
+// isFree reports whether no session holds the lease, as far as this replica knows. A lease that was deleted while it
+// was held counts as free only after duration.
 func (o *decisionInput) isFree() bool {
 	return (o.holder == "" || o.state == dead) && !o.now.Before(o.deletedAt.Add(o.duration))
 }

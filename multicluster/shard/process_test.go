@@ -64,7 +64,7 @@ func TestProcessesOfOneFleet(t *testing.T) {
 	}
 }
 
-// holderHistory is the order in which clusters changed hands.
+// holderHistory has the holders of each cluster, in order, with the version at which each one took over.
 type holderHistory struct {
 	mu     sync.Mutex
 	states map[string][]handover

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// lease returns the lease of a replica whose wall clock is off by hours.
+// lease returns the lease of a replica whose wall clock is three hours behind.
 func lease(uid, holder string, renewed time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "r-" + identityOf(holder), UID: types.UID(uid)},

@@ -13,7 +13,7 @@ import (
 )
 
 // session is a period in which this replica is a member. Every lease that the replica takes names the session, and is
-// held as long as the session is. One request in each retry period renews the session, and thereby all leases.
+// held as long as the session lasts. So one request in each retry period, which renews the session, keeps all leases.
 type session struct {
 	id    string
 	began time.Time

@@ -70,9 +70,9 @@ func (t *tenure) Check() error {
 	}
 }
 
-// take writes this replica's session into lease, which is free; if lease is nil, take creates it. It returns neither a
-// tenure nor an error if the lease has changed since it was read: another replica was faster, or a person has deleted
-// the lease. The tenure that it returns may already have ended.
+// take writes this replica's session into lease, which is free or names the session already. If lease is nil, take
+// creates it. It returns neither a tenure nor an error if the lease has changed since it was read: another replica was
+// faster, or a person has deleted the lease. The tenure that it returns may already have ended.
 func (o *Owner) take(ctx context.Context, c *claim, lease *coordinationv1.Lease, s *session) (*tenure, error) {
 	// The request does not end with ctx. Even if it were canceled, it could still arrive, so take has to wait for its
 	// answer.
@@ -151,7 +151,8 @@ func (t *tenure) Release(ctx context.Context, stuck error) {
 	o.mu.Unlock()
 }
 
-// writeRelease writes a release that is still pending. If the lease has changed, it reads the lease and tries again.
+// writeRelease writes a release that is still pending. If the lease has changed, it reads the lease and tries once
+// more.
 func (o *Owner) writeRelease(ctx context.Context, c *claim, r *release) error {
 	pending := func() error {
 		o.mu.Lock()
@@ -268,7 +269,7 @@ func (o *Owner) waitForLimit(ctx context.Context) error {
 	return nil
 }
 
-// try sends one request, with a timeout. It counts errors, except that the lease has changed.
+// try sends one request, with a timeout. It counts an error, unless the error means that the lease has changed.
 func (o *Owner) try(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, o.options.RetryPeriod)
 	defer cancel()
