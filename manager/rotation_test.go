@@ -29,7 +29,7 @@ func TestRotationRefusesNoRequest(t *testing.T) {
 		o.LeaderElection.Identity = "b"
 		second, other := w.replica(t, o)
 		configure(t, clientset(first))
-		time.Sleep(65 * time.Second) // so that no bundle is read in the very moment of a change
+		time.Sleep(65 * time.Second) // so that no bundle is read at the moment of a change
 		began := secretOf(t, clientset(first))
 		c := &caller{t: t, client: clientset(first)}
 		c.every(time.Minute, 58*time.Minute, at, other)

@@ -331,8 +331,8 @@ func TestCertificateOptions(t *testing.T) {
 	}
 }
 
-// A Service leads to Pods that are ready, and the first list of a kind may need the conversion that this process
-// serves. Readiness must not wait for the list.
+// A Service sends requests only to ready Pods, and the first list of a kind may need the conversion that this process
+// serves. So readiness must not wait for the list.
 func TestReadinessDoesNotWaitForItsOwnConversion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -39,7 +39,8 @@ func inCluster(t *testing.T, f func(c *cluster)) {
 	inClusterBehind(t, gate.Funcs{}, func(*cluster) {}, f)
 }
 
-// inClusterBehind is inCluster with a gate g in front of the server; before is called before the collector starts.
+// inClusterBehind is like inCluster, with the gate g in front of the server. It calls before, and then starts the
+// collector.
 func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &audit.Log{}
@@ -119,7 +120,7 @@ func (c *cluster) delete(name string, policy metav1.DeletionPropagation) {
 	}
 }
 
-// settle waits until everything has happened, including retries of verifications.
+// settle waits until the collector has finished all work, including retries of verifications.
 func (c *cluster) settle() {
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -314,7 +315,7 @@ func TestClusterScopedOwner(t *testing.T) {
 	})
 }
 
-// A namespaced owner of a cluster-scoped object cannot be looked for: the object stays.
+// The collector cannot look for a namespaced owner of a cluster-scoped object, so the object stays.
 func TestNamespacedOwnerOfClusterScoped(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		owner := c.owned("owner", false)

@@ -31,7 +31,7 @@ func deletable(lists []*metav1.APIResourceList, ignored []schema.GroupResource) 
 		lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			continue // not a group version that any client could use
+			continue // no client could use such a group version
 		}
 		for _, r := range list.APIResources {
 			found[gv.WithResource(r.Name).GroupResource()] = gv.WithKind(r.Kind)
