@@ -24,8 +24,8 @@ func probe(m *manager.Manager, d time.Duration) (last string) {
 	return last
 }
 
-// TestStuckInformerIsNamed: /readyz names a handler or a transform that does not return, after StuckAfter and not
-// before. It never names a resource on which nothing happens.
+// TestStuckInformerIsNamed: /readyz names an informer whose handler or transform does not return, after StuckAfter and
+// not before. It never names a resource on which nothing happens.
 func TestStuckInformerIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
