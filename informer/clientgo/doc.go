@@ -16,10 +16,10 @@
 // The contract of client-go's SharedInformer is kept even where package informer has another:
 //
 //   - Every update is delivered. Nothing is merged, so only memory limits the backlog of a slow handler.
-//   - The UID does not identify an object. An object that was deleted and created again while no watch was open is one
-//     OnUpdate from one UID to the other.
-//   - States count in the order of their arrival, whatever their resource versions: fake clients have none, or do not
-//     change them.
+//   - The UID does not identify an object. If an object was deleted and created again while no watch was open, handlers
+//     get one OnUpdate, from the old UID to the new one.
+//   - The state that arrives last is the newest, whatever its resource version. Objects of fake clients have no
+//     version, or never change it.
 //   - An informer without a resync period does not resync, whatever its handlers ask for.
 //   - A panic in a handler ends the process, unless k8s.io/apimachinery/pkg/util/runtime.ReallyCrash is false.
 //
@@ -28,8 +28,8 @@
 //   - A relist does not call handlers for objects that did not change. (client-go sometimes calls OnUpdate with the
 //     same resource version.)
 //   - The deletion of an object that the cache never held does not call OnDelete.
-//   - The resource version of a store is the highest, not that of the last write, and moves with deletions and
-//     bookmarks.
+//   - The resource version of a store is the highest one so far, not that of the last write. Deletions and bookmarks
+//     move it, too.
 //   - Writing into the store of an informer does not move the store's resource version.
 //   - If an index function fails, its object is missing from that index. (client-go panics, with the lock held.)
 //   - A transform runs once per state. If it fails the object is retried, not lost.

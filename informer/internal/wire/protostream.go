@@ -9,8 +9,8 @@ import (
 
 // protoStream reads the fields of a message while it arrives. It holds one field at a time.
 //
-// Errors of all methods: errTruncated if the body ended too early, but the connection did not break; a brokenError if
-// it did.
+// Errors of all methods: errTruncated if the message or the body ends too early; a brokenError if the connection broke.
+// content also rejects unknown wire types, and wanted fields of more than maxFrame bytes.
 type protoStream struct {
 	in *bufio.Reader
 	// left is the number of unread bytes of the message; negative if the message ends where the body ends.
