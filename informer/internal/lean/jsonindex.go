@@ -24,7 +24,7 @@ type span struct {
 // Index finds where the objects and arrays of a JSON value begin and end, so that each can be looked up as a whole
 // before it is decoded. The value may arrive in pieces.
 //
-// It only checks that brackets and quotes match.
+// It checks only that brackets and quotes match, and that the value is not nested too deep.
 type Index struct {
 	spans []span
 	// open has the index and the closing bracket of each span that has not ended.

@@ -36,7 +36,7 @@ func (p *place[V]) is(flag uint64) bool { return p.hash&flag != 0 }
 // firstPlaces is how many places a table begins with. It is small because most informers have few objects.
 const firstPlaces = 64
 
-// pair returns the two places for a hash.
+// pair returns the two places for a hash. Which of them is a depends on the lowest bit of the hash.
 func (t *table[V]) pair(hash uint64) (a, b *place[V]) {
 	if t.places == nil {
 		t.places = make([]place[V], firstPlaces)
@@ -59,13 +59,13 @@ func (t *table[V]) find(hash uint64) *place[V] {
 }
 
 // put gives the value a place, unless the values in both places were found lately. If neither was, put replaces
-// sometimes the newer and sometimes the older one: with a fixed rule, three values that take turns would replace each
-// other for ever.
+// sometimes the one and sometimes the other: with a fixed rule, three values that take turns would replace each other
+// for ever.
 func (t *table[V]) put(hash uint64, v V) {
 	if t.missed++; t.missed > len(t.places) && len(t.places) < t.most {
 		t.grow()
 	}
-	a, b := t.pair(hash) // a is the newer value, unless it was looked up.
+	a, b := t.pair(hash)
 	gone := a
 	switch {
 	case a.is(met) && b.is(met):
