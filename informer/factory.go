@@ -13,10 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -27,6 +25,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/reflector"
 	"github.com/flyball-dev/flyball/internal/plural"
 	"github.com/flyball-dev/flyball/internal/redirect"
+	"github.com/flyball-dev/flyball/internal/wire"
 )
 
 // FactoryOptions configure a [Factory]. The zero value works.
@@ -122,13 +121,6 @@ type cache struct {
 	stop context.CancelFunc
 }
 
-// errorCodecs decodes the server's errors. It is shared because it is as large as an informer and never changes.
-var errorCodecs = sync.OnceValue(func() runtime.NegotiatedSerializer {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	return serializer.NewCodecFactory(scheme).WithoutConversion()
-})
-
 // NewFactory returns a factory for the server in config. It sends no request before Run.
 func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	if config == nil {
@@ -139,7 +131,7 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.NegotiatedSerializer = errorCodecs()
+	config.NegotiatedSerializer = wire.ErrorCodecs()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}

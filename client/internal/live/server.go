@@ -2,18 +2,16 @@ package live
 
 import (
 	"net/http"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/redirect"
+	"github.com/flyball-dev/flyball/internal/wire"
 	"github.com/flyball-dev/flyball/writes"
 )
 
@@ -65,14 +63,6 @@ func wantsProtobuf(config *rest.Config) bool {
 	return config.ContentType == kinds.Protobuf || config.ContentType == "" && config.AcceptContentTypes == ""
 }
 
-// errorCodecs decodes the server's errors, which the REST client reads itself. All clients share one, because it would
-// be a large part of a client's memory.
-var errorCodecs = sync.OnceValue(func() runtime.NegotiatedSerializer {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	return serializer.NewCodecFactory(scheme).WithoutConversion()
-})
-
 // connect returns a client whose writes go into record. A nil record means the one that config carries, or a new one.
 // Requests without an Accept header ask for JSON, whatever content type config has.
 func connect(config *rest.Config, record *writes.Record,
@@ -81,7 +71,7 @@ func connect(config *rest.Config, record *writes.Record,
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = kinds.JSON, kinds.JSON
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.NegotiatedSerializer = errorCodecs()
+	config.NegotiatedSerializer = wire.ErrorCodecs()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
