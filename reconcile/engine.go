@@ -117,7 +117,7 @@ func (c *engine[K]) Run(ctx context.Context) error {
 	}
 	<-intake.Done()
 	c.feeds.Stop()
-	idle := make(chan struct{}) // closed below when all workers have returned; no sends
+	idle := make(chan struct{}) // closed below when all workers have returned; nothing is sent
 	go func() { workers.Wait(); close(idle) }()
 	stuck := c.drain(work, idle)
 	c.feeds.Wait()

@@ -97,7 +97,7 @@ func (e *Entry) reachedBy(c Cache) bool { return e.reachedAt(c, c.Watermark(e.Ke
 
 // reachedAt is reachedBy for callers that know the watermark of e's namespace.
 func (e *Entry) reachedAt(c Cache, mark string) bool {
-	if !takes(c, e.Key.Namespace) {
+	if !caches.Takes(c.Namespaces(), e.Key.Namespace) {
 		return true
 	}
 	if mark == "" {

@@ -71,12 +71,6 @@ type joinedCache struct {
 	watermarks map[string]string
 }
 
-// takes reports whether the cache holds objects of the namespace ("" for cluster-scoped objects).
-func takes(c Cache, namespace string) bool {
-	in := c.Namespaces()
-	return namespace == "" || len(in) == 0 || slices.Contains(in, namespace)
-}
-
 // wentBackLocked reports whether a watermark has fallen since the last call.
 func (c *joinedCache) wentBackLocked() (back bool) {
 	namespaces := c.Namespaces()

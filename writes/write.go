@@ -321,7 +321,8 @@ func (w *Write) state() outcome {
 // the write could change what it reads; the caller finds that out. A nil owner stands for a read outside of a
 // reconcile, which does not wait for a write whose answer was lost: it treats that like a write of another process.
 func (w *Write) Concerns(c Cache, namespace string, owner any) bool {
-	if !takes(c, w.key.Namespace) || (namespace != "" && w.key.Namespace != "" && namespace != w.key.Namespace) {
+	in := w.key.Namespace
+	if !caches.Takes(c.Namespaces(), in) || (namespace != "" && in != "" && namespace != in) {
 		return false
 	}
 	o := w.state()
@@ -343,6 +344,7 @@ func (w *Write) settledIn(all []*joinedCache) bool {
 	o := w.state()
 	return o.listVersion != "" && !slices.ContainsFunc(all, func(c *joinedCache) bool {
 		in := w.key.Namespace
-		return takes(c, in) && c.History(in) <= o.listHistory && !versions.Reached(c.Watermark(in), o.listVersion)
+		return caches.Takes(c.Namespaces(), in) && c.History(in) <= o.listHistory &&
+			!versions.Reached(c.Watermark(in), o.listVersion)
 	})
 }

@@ -91,16 +91,17 @@ func (s *Set) WillShow(w Written) bool {
 // object out.
 func (s *Set) Holding(resource schema.GroupResource, namespace string) (holding []informer.Cache) {
 	for _, c := range s.All() {
-		if c.IsOf(resource) && takes(c.Selection(), namespace) {
+		if c.IsOf(resource) && Takes(c.Selection().Namespaces, namespace) {
 			holding = append(holding, c)
 		}
 	}
 	return holding
 }
 
-// takes reports whether a cache with that selection holds objects of the namespace.
-func takes(o *informer.InformerOptions, namespace string) bool {
-	return namespace == "" || len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
+// Takes reports whether a cache of the namespaces (none means all) holds objects of the namespace ("" for
+// cluster-scoped objects).
+func Takes(namespaces []string, namespace string) bool {
+	return namespace == "" || len(namespaces) == 0 || slices.Contains(namespaces, namespace)
 }
 
 // takesAll reports whether there are no selectors.

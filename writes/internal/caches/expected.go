@@ -54,7 +54,7 @@ func (s *Set) Expect(e *Expected) {
 	}
 	for _, c := range s.factory.Caches() {
 		o := c.Selection()
-		if o.Kind.GroupKind() == e.Kind && takes(o, e.Key.Namespace) && selects(o, e) && s.expect(c, e) {
+		if o.Kind.GroupKind() == e.Kind && Takes(o.Namespaces, e.Key.Namespace) && selects(o, e) && s.expect(c, e) {
 			e.Missed()
 		}
 	}
