@@ -3,8 +3,10 @@
 FROM scratch
 ARG TITLE
 ARG VERSION
+ARG REVISION
 LABEL org.opencontainers.image.title=$TITLE \
       org.opencontainers.image.version=$VERSION \
+      org.opencontainers.image.revision=$REVISION \
       org.opencontainers.image.source=https://github.com/flyball-dev/flyball \
       org.opencontainers.image.licenses=Apache-2.0
 COPY ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -384,6 +384,20 @@ func TestDeleteAllOf(t *testing.T) {
 	}, configMap("a", "app", "web"), configMap("b", "app", "web"), configMap("db", "app", "db"), kept)
 }
 
+// A DeleteAllOf that finds nothing to delete leaves nothing to wait for: no event of such a write would ever come.
+func TestDeleteAllOfNothing(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() { w.lag = time.Hour })
+		w.warm(&corev1.ConfigMapList{})
+		w.must(w.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace("default"),
+			client.MatchingLabels{"app": "web"}))
+		w.wantNames("db")
+		if n, got := w.calls("list"), w.Stats(); n != 0 || got != (client.Stats{}) {
+			t.Errorf("%d lists, %+v", n, got)
+		}
+	}, configMap("db", "app", "db"))
+}
+
 // The next read sees a write to a subresource that answers with its own kind, or with a Status.
 func TestSubresources(t *testing.T) {
 	pod := &corev1.Pod{

@@ -33,7 +33,7 @@
 //
 //  1. client/writer.go: Update checks the object,
 //  2. client/internal/kinds/codec.go: and encodes it.
-//  3. client/internal/live/request.go: The request goes to the path of the object.
+//  3. client/internal/live/send.go: The request goes to the path of the object.
 //  4. writes/transport.go: The write is in doubt until the server answers.
 //  5. writes/resource.go: The record keeps the answer until all caches have reached it.
 //  6. client/read.go: Get reads from the cache,

@@ -52,6 +52,18 @@ func TestForbiddenKindFailsInWords(t *testing.T) {
 	})
 }
 
+// TestKindWithoutAListFailsInWords: a read of a kind that can only be created fails at once, because no cache of it can
+// be filled. It waited for ever.
+func TestKindWithoutAListFailsInWords(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		err := w.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "b"}, &corev1.Binding{})
+		if !apierrors.IsMethodNotSupported(err) || !errors.Is(err, informer.ErrForbidden) ||
+			!strings.Contains(err.Error(), "cannot list bindings") {
+			t.Errorf("read: %v", err)
+		}
+	})
+}
+
 // TestOutageIsWaitedFor: a server that does not answer has refused nothing. A read waits for the first list.
 func TestOutageIsWaitedFor(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {

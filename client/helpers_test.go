@@ -277,6 +277,13 @@ func TestOwnerReferences(t *testing.T) {
 	if err := controllerutil.SetOwnerReference(configMap("unread"), child, scheme.Scheme); err == nil {
 		t.Error("an owner without UID")
 	}
+	var whole metav1.Object = owner // what code for controller-runtime may have
+	if err := controllerutil.SetControllerReference(whole, child, scheme.Scheme); err != nil {
+		t.Errorf("an owner of type metav1.Object: %v", err)
+	}
+	if err := controllerutil.SetOwnerReference(&owner.ObjectMeta, child, scheme.Scheme); err == nil {
+		t.Error("an owner that is only metadata")
+	}
 	if controllerutil.RemoveControllerReference(second, child) ||
 		!controllerutil.RemoveOwnerReference(owner, child) || controllerutil.RemoveOwnerReference(owner, child) ||
 		len(child.OwnerReferences) != 1 {
@@ -300,7 +307,7 @@ func TestOwnerIsCreatedAgain(t *testing.T) {
 	unblocked := now
 	unblocked.BlockOwnerDeletion = &no
 	for name, c := range map[string]struct {
-		set     func(client.Object, metav1.Object, *runtime.Scheme, ...func(*metav1.OwnerReference)) error
+		set     func(owner, obj metav1.Object, _ *runtime.Scheme, _ ...func(*metav1.OwnerReference)) error
 		options []func(*metav1.OwnerReference)
 		want    metav1.OwnerReference
 	}{
@@ -424,7 +431,8 @@ func TestDryRun(t *testing.T) {
 		u.SetNamespace("default")
 		u.SetName("a")
 		u.SetLabels(map[string]string{"x": "y"})
-		w.must(d.Apply(w.ctx, client.ApplyUnstructured(u), client.FieldOwner("me"), client.ForceOwnership))
+		w.must(d.Apply(w.ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("me"),
+			client.ForceOwnership))
 		if got := w.api.Audit().Writes(); len(got) != 0 {
 			t.Errorf("stored: %v", got)
 		}
@@ -439,7 +447,7 @@ func TestApply(t *testing.T) {
 		u.SetNamespace("default")
 		u.SetName("a")
 		u.SetLabels(map[string]string{"x": "y"})
-		w.must(w.Apply(w.ctx, client.ApplyUnstructured(u)))
+		w.must(w.Apply(w.ctx, client.ApplyConfigurationFromUnstructured(u)))
 		if u.GetUID() == "" {
 			t.Error("the answer did not come back")
 		}

@@ -49,22 +49,10 @@ type Reader interface {
 	List(ctx context.Context, list ObjectList, opts ...ListOption) error
 }
 
-// Client reads and writes objects. [Cluster] implements it. A write that succeeds replaces obj by the object that the
-// server answered.
+// Client reads and writes objects. [Cluster] implements it.
 type Client interface {
 	Reader
-	// Create creates obj. With metadata.generateName the server chooses the name.
-	Create(ctx context.Context, obj Object, opts ...WriteOption) error
-	// Update replaces the object. If obj has a resource version, the server refuses the update of any other version.
-	Update(ctx context.Context, obj Object, opts ...WriteOption) error
-	// Patch sends the patch for obj, which is the state that the caller wants.
-	Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error
-	// Apply applies obj server-side. obj comes from client-go's applyconfigurations or from [ApplyUnstructured].
-	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...WriteOption) error
-	// Delete deletes the object. If it has finalizers or a grace period, the server only marks it as deleted.
-	Delete(ctx context.Context, obj Object, opts ...DeleteOption) error
-	// DeleteAllOf deletes the objects of obj's kind that opts select.
-	DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error
+	Writer
 	// Status is SubResource("status").
 	Status() SubResourceClient
 	// SubResource returns the client of a subresource such as "scale" or "eviction".
@@ -74,6 +62,34 @@ type Client interface {
 	// GroupVersionKindFor returns the kind of obj.
 	GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error)
 }
+
+// Writer writes objects. A write that succeeds replaces obj by the object that the server answered.
+type Writer interface {
+	// Create creates obj. With metadata.generateName the server chooses the name.
+	Create(ctx context.Context, obj Object, opts ...WriteOption) error
+	// Update replaces the object. If obj has a resource version, the server refuses the update of any other version.
+	Update(ctx context.Context, obj Object, opts ...WriteOption) error
+	// Patch sends the patch for obj, which is the state that the caller wants.
+	Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error
+	// Apply applies obj server-side. obj comes from client-go's applyconfigurations or from
+	// [ApplyConfigurationFromUnstructured].
+	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...WriteOption) error
+	// Delete deletes the object. If it has finalizers or a grace period, the server only marks it as deleted.
+	Delete(ctx context.Context, obj Object, opts ...DeleteOption) error
+	// DeleteAllOf deletes the objects of obj's kind that opts select.
+	DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error
+}
+
+// FieldIndexer adds indexes to caches; see [Cluster.IndexField].
+type FieldIndexer interface {
+	IndexField(ctx context.Context, obj Object, field string, extract func(Object) []string) error
+}
+
+// The names of controller-runtime for [SubResourceClient].
+type (
+	StatusWriter      = SubResourceClient
+	SubResourceWriter = SubResourceClient
+)
 
 // SubResourceClient reads and writes one subresource. The argument sub is an object of the subresource's own kind, such
 // as a Scale or an Eviction.

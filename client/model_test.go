@@ -110,7 +110,8 @@ func (m *readersModel) write(name string) {
 		before.ResourceVersion = current.version
 		harmsLate = current.version == ""
 		send = func(ctx context.Context, c *client.Cluster) error {
-			return c.Patch(ctx, obj.DeepCopy(), client.MergeFromOptimistic(before))
+			return c.Patch(ctx, obj.DeepCopy(),
+				client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		}
 	case 5:
 		harmsLate = true

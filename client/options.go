@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"net/url"
 	"strconv"
 
@@ -28,6 +27,18 @@ type (
 	DeleteOption interface{ ApplyToDelete(o *DeleteOptions) }
 	// DeleteAllOfOption is an option of DeleteAllOf.
 	DeleteAllOfOption interface{ ApplyToDeleteAllOf(o *DeleteAllOfOptions) }
+)
+
+// The names of controller-runtime for [WriteOption].
+type (
+	CreateOption            = WriteOption
+	UpdateOption            = WriteOption
+	PatchOption             = WriteOption
+	ApplyOption             = WriteOption
+	SubResourceCreateOption = WriteOption
+	SubResourceUpdateOption = WriteOption
+	SubResourcePatchOption  = WriteOption
+	SubResourceApplyOption  = WriteOption
 )
 
 // applied combines opts. It skips nil options.
@@ -64,6 +75,9 @@ var (
 	ReadOnly    = ReadOptions{ReadOnly: true}
 )
 
+// UnsafeDisableDeepCopy is controller-runtime's name for [ReadOnly].
+var UnsafeDisableDeepCopy = ReadOnly
+
 // ApplyToGet implements [GetOption].
 func (r ReadOptions) ApplyToGet(o *ReadOptions) {
 	o.Live, o.LiveIfStale = o.Live || r.Live, o.LiveIfStale || r.LiveIfStale
@@ -78,11 +92,11 @@ type ListOptions struct {
 	ReadOptions
 	// Namespace is the namespace to list; "" means all.
 	Namespace string
-	// Labels selects objects by their labels; nil selects all.
-	Labels labels.Selector
-	// Fields selects objects whose fields have exactly these values. In the cache, a field other than metadata.name and
-	// metadata.namespace needs an index of that name; see [Cluster.IndexField].
-	Fields fields.Set
+	// LabelSelector selects objects by their labels; nil selects all.
+	LabelSelector labels.Selector
+	// FieldSelector selects objects by their fields; nil selects all. In the cache it can only ask for exact values. A
+	// field other than metadata.name and metadata.namespace then needs an index of that name; see [Cluster.IndexField].
+	FieldSelector fields.Selector
 	// Limit bounds the number of objects in the answer; zero means no limit. Continue is the token of the page before.
 	// The token of a live list is valid for a live list only, that of a cached list for a cached list only. All pages
 	// of a live list show one moment; each page of a cached list shows the moment of its call.
@@ -93,10 +107,8 @@ type ListOptions struct {
 // ApplyToList implements [ListOption]. It sets the fields that l sets, and adds its selectors to those of o.
 func (l ListOptions) ApplyToList(o *ListOptions) {
 	l.ReadOptions.ApplyToList(o)
-	MatchingLabelsSelector(l.Labels).ApplyToList(o)
-	if len(l.Fields) > 0 {
-		MatchingFields(l.Fields).ApplyToList(o)
-	}
+	MatchingLabelsSelector{l.LabelSelector}.ApplyToList(o)
+	MatchingFieldsSelector{l.FieldSelector}.ApplyToList(o)
 	o.Namespace = cmp.Or(l.Namespace, o.Namespace)
 	o.Limit, o.Continue = cmp.Or(l.Limit, o.Limit), cmp.Or(l.Continue, o.Continue)
 }
@@ -104,11 +116,11 @@ func (l ListOptions) ApplyToList(o *ListOptions) {
 // params returns the query parameters of a list.
 func (l ListOptions) params() url.Values {
 	p := url.Values{}
-	if l.Labels != nil && !l.Labels.Empty() {
-		p.Set("labelSelector", l.Labels.String())
+	if l.LabelSelector != nil && !l.LabelSelector.Empty() {
+		p.Set("labelSelector", l.LabelSelector.String())
 	}
-	if len(l.Fields) > 0 {
-		p.Set("fieldSelector", l.Fields.AsSelector().String())
+	if l.FieldSelector != nil && !l.FieldSelector.Empty() {
+		p.Set("fieldSelector", l.FieldSelector.String())
 	}
 	if l.Limit > 0 {
 		p.Set("limit", strconv.FormatInt(l.Limit, 10))
@@ -133,16 +145,19 @@ func InNamespace(namespace string) interface {
 	return selection(func(o *ListOptions) { o.Namespace = namespace })
 }
 
-// MatchingLabelsSelector selects the objects whose labels match selector. A nil selector selects all.
-func MatchingLabelsSelector(selector labels.Selector) interface {
-	ListOption
-	DeleteAllOfOption
-} {
-	return selection(func(o *ListOptions) {
-		if selector != nil {
-			o.Labels = both(o.Labels, selector)
-		}
-	})
+// MatchingLabelsSelector selects the objects whose labels match the selector. A nil selector selects all.
+type MatchingLabelsSelector struct{ labels.Selector }
+
+// ApplyToList implements [ListOption].
+func (m MatchingLabelsSelector) ApplyToList(o *ListOptions) {
+	if m.Selector != nil {
+		o.LabelSelector = both(o.LabelSelector, m.Selector)
+	}
+}
+
+// ApplyToDeleteAllOf implements [DeleteAllOfOption].
+func (m MatchingLabelsSelector) ApplyToDeleteAllOf(o *DeleteAllOfOptions) {
+	m.ApplyToList(&o.ListOptions)
 }
 
 // both returns a selector for the objects that a and b both select. A nil a selects all.
@@ -169,7 +184,7 @@ func (m MatchingLabels) ApplyToList(o *ListOptions) {
 			selector = labels.Nothing()
 		}
 	}
-	o.Labels = both(o.Labels, selector)
+	o.LabelSelector = both(o.LabelSelector, selector)
 }
 
 // ApplyToDeleteAllOf implements [DeleteAllOfOption].
@@ -185,7 +200,7 @@ func (h HasLabels) ApplyToList(o *ListOptions) {
 		if err != nil {
 			one = labels.Nothing()
 		}
-		o.Labels = both(o.Labels, one)
+		o.LabelSelector = both(o.LabelSelector, one)
 	}
 }
 
@@ -197,14 +212,31 @@ type MatchingFields fields.Set
 
 // ApplyToList implements [ListOption].
 func (m MatchingFields) ApplyToList(o *ListOptions) {
-	all := fields.Set{}
-	maps.Copy(all, o.Fields)
-	maps.Copy(all, m)
-	o.Fields = all
+	MatchingFieldsSelector{fields.Set(m).AsSelector()}.ApplyToList(o)
 }
 
 // ApplyToDeleteAllOf implements [DeleteAllOfOption].
 func (m MatchingFields) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { m.ApplyToList(&o.ListOptions) }
+
+// MatchingFieldsSelector selects the objects whose fields match the selector; see [ListOptions]. A nil selector selects
+// all.
+type MatchingFieldsSelector struct{ fields.Selector }
+
+// ApplyToList implements [ListOption].
+func (m MatchingFieldsSelector) ApplyToList(o *ListOptions) {
+	switch {
+	case m.Selector == nil:
+	case o.FieldSelector == nil:
+		o.FieldSelector = m.Selector
+	default:
+		o.FieldSelector = fields.AndSelectors(o.FieldSelector, m.Selector)
+	}
+}
+
+// ApplyToDeleteAllOf implements [DeleteAllOfOption].
+func (m MatchingFieldsSelector) ApplyToDeleteAllOf(o *DeleteAllOfOptions) {
+	m.ApplyToList(&o.ListOptions)
+}
 
 // Limit sets the Limit of [ListOptions].
 func Limit(most int64) ListOption { return selection(func(o *ListOptions) { o.Limit = most }) }
@@ -261,10 +293,11 @@ type writeOption func(o *WriteOptions)
 
 func (f writeOption) ApplyToWrite(o *WriteOptions) { f(o) }
 
-// FieldOwner sets the field manager of the written fields.
-func FieldOwner(name string) WriteOption {
-	return writeOption(func(o *WriteOptions) { o.FieldManager = name })
-}
+// FieldOwner is the field manager of the written fields.
+type FieldOwner string
+
+// ApplyToWrite implements [WriteOption].
+func (f FieldOwner) ApplyToWrite(o *WriteOptions) { o.FieldManager = string(f) }
 
 // WithSubResourceBody updates or patches a subresource with body instead of the object itself.
 func WithSubResourceBody(body Object) WriteOption {
@@ -298,6 +331,22 @@ type DeleteOptions struct {
 	DryRun bool
 }
 
+// ApplyToDelete implements [DeleteOption]. It sets the fields that o sets.
+func (o DeleteOptions) ApplyToDelete(to *DeleteOptions) {
+	to.GracePeriodSeconds = cmp.Or(o.GracePeriodSeconds, to.GracePeriodSeconds)
+	to.PropagationPolicy = cmp.Or(o.PropagationPolicy, to.PropagationPolicy)
+	if o.Preconditions != nil {
+		Preconditions(*o.Preconditions).ApplyToDelete(to)
+	}
+	to.DryRun = to.DryRun || o.DryRun
+}
+
+// ApplyToDeleteAllOf implements [DeleteAllOfOption].
+func (o DeleteAllOfOptions) ApplyToDeleteAllOf(to *DeleteAllOfOptions) {
+	o.ListOptions.ApplyToList(&to.ListOptions)
+	o.DeleteOptions.ApplyToDelete(&to.DeleteOptions)
+}
+
 // params returns the query parameters of a deletion. The server uses the body; the parameters show in its logs.
 func (o DeleteOptions) params() url.Values { return WriteOptions{DryRun: o.DryRun}.params() }
 
@@ -307,7 +356,6 @@ type DeleteAllOfOptions struct {
 	DeleteOptions
 }
 
-// body returns the body of a deletion.
 func (o DeleteOptions) body() []byte {
 	d := metav1.DeleteOptions{
 		TypeMeta:           metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},

@@ -60,7 +60,7 @@ func TrackInformer[T Object](c *Cluster, resource schema.GroupResource, inf info
 //
 // Errors: [ErrStale].
 //
-// Source: the consistency store of kube-controller-manager v1.37.1, KEP-5647.
+// Source: the consistency store of kube-controller-manager v1.37.2, KEP-5647.
 func (c *Cluster) Ready(ctx context.Context, owner any) error {
 	return c.server.Record.Ready(ctx, owner)
 }

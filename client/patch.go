@@ -40,9 +40,14 @@ func (p rawPatch) Data(Object) ([]byte, error) { return p.data, nil }
 // a copy.
 func MergeFrom(base Object) Patch { return mergePatch{base: base} }
 
-// MergeFromOptimistic is [MergeFrom] with a precondition: the server refuses the patch if the object is no longer at
-// the resource version of base.
-func MergeFromOptimistic(base Object) Patch { return mergePatch{base: base, optimistic: true} }
+// MergeFromWithOptimisticLock is an option of [MergeFromWithOptions]. The server refuses the patch if the object is no
+// longer at the resource version of the base.
+type MergeFromWithOptimisticLock struct{}
+
+// MergeFromWithOptions is [MergeFrom] with options.
+func MergeFromWithOptions(base Object, lock ...MergeFromWithOptimisticLock) Patch {
+	return mergePatch{base: base, optimistic: len(lock) > 0}
+}
 
 type mergePatch struct {
 	base       Object
@@ -96,9 +101,24 @@ func (p strategicPatch) Data(obj Object) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(before, after, p.base)
 }
 
-// ApplyUnstructured returns u as an object to apply: the fields that u has are applied. The caller leaves out the
-// resource version, managed fields and status.
-func ApplyUnstructured(u *unstructured.Unstructured) runtime.ApplyConfiguration {
+// Merge is the JSON merge patch that sends the whole object, and Apply the server-side apply of it. [Writer.Apply]
+// also takes a part of an object.
+var (
+	Merge Patch = wholePatch(types.MergePatchType)
+	Apply Patch = wholePatch(types.ApplyPatchType)
+)
+
+type wholePatch types.PatchType
+
+// Type implements [Patch].
+func (p wholePatch) Type() types.PatchType { return types.PatchType(p) }
+
+// Data implements [Patch].
+func (wholePatch) Data(obj Object) ([]byte, error) { return json.Marshal(obj) }
+
+// ApplyConfigurationFromUnstructured returns u as an object to apply: the fields that u has are applied. The caller
+// leaves out the resource version, managed fields and status.
+func ApplyConfigurationFromUnstructured(u *unstructured.Unstructured) runtime.ApplyConfiguration {
 	if u == nil {
 		return nil // Apply refuses it.
 	}

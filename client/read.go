@@ -11,7 +11,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	operators "k8s.io/apimachinery/pkg/selection"
 
 	"github.com/flyball-dev/flyball/client/internal/cached"
 	"github.com/flyball-dev/flyball/client/internal/kinds"
@@ -62,7 +65,10 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 	if cache == nil {
 		return c.server.List(ctx, k, o.Namespace, o.params(), list)
 	}
-	q := &cached.Query{Key: ObjectKey{Namespace: o.Namespace}, Labels: o.Labels, Fields: o.Fields}
+	q := &cached.Query{Key: ObjectKey{Namespace: o.Namespace}, Labels: o.LabelSelector}
+	if err := selectFields(q, o.FieldSelector); err != nil {
+		return fmt.Errorf("list %s from the cache: %w", k.GVK.Kind, err)
+	}
 	found, version, err := c.read(ctx, cache, q, o.ReadOptions, list)
 	if err != nil {
 		return err
@@ -82,6 +88,29 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 	list.SetResourceVersion(version)
 	list.SetContinue(next)
 	list.SetRemainingItemCount(remaining)
+	return nil
+}
+
+// selectFields makes q ask for the values that a selector asks for.
+//
+// Errors: the selector excludes a value.
+func selectFields(q *cached.Query, selector fields.Selector) error {
+	if selector == nil || selector.Empty() {
+		return nil
+	}
+	q.Fields = fields.Set{}
+	for _, r := range selector.Requirements() {
+		if r.Operator == operators.NotEquals {
+			return fmt.Errorf("the cache has no index for %q: list with client.Live", selector)
+		}
+		if value, twice := q.Fields[r.Field]; twice && value != r.Value {
+			q.Labels = labels.Nothing()
+		}
+		q.Fields[r.Field] = r.Value
+	}
+	if len(q.Fields) == 0 { // fields.Nothing
+		q.Labels = labels.Nothing()
+	}
 	return nil
 }
 
@@ -154,7 +183,7 @@ func (c *Cluster) readServer(ctx context.Context, cache *cached.Cache, q cached.
 	if q.Lists() {
 		fresh := reflect.New(reflect.TypeOf(list).Elem()).Interface().(ObjectList)
 		// The server does not know our indexes: Matches compares their fields.
-		params := ListOptions{Labels: q.Labels}.params()
+		params := ListOptions{LabelSelector: q.Labels}.params()
 		if err = c.server.List(ctx, cache.Kind, q.Key.Namespace, params, fresh); err == nil {
 			err = meta.EachListItem(fresh, add)
 		}

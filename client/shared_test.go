@@ -116,7 +116,7 @@ func TestProtobuf(t *testing.T) {
 // Seen waits until the informers given to TrackInformer show what was written and deleted, also a deletion that finds
 // the object gone. It does not wait for a write in doubt.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/util/consistency/consistency.go, EnsureReady and WroteAt
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/util/consistency/consistency.go, EnsureReady and WroteAt
 func TestSeen(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		maps, err := informer.For[*corev1.ConfigMap](w.factory)

@@ -50,14 +50,15 @@ var lostWrites = map[string]struct {
 	"apply": {write: func(w *world) error {
 		a := anyNamed("a")
 		a.SetLabels(map[string]string{"v": "2"})
-		return w.Apply(w.ctx, client.ApplyUnstructured(a), client.FieldOwner("me"), client.ForceOwnership)
+		return w.Apply(w.ctx, client.ApplyConfigurationFromUnstructured(a), client.FieldOwner("me"),
+			client.ForceOwnership)
 	}, want: "2"},
 	"patch of one version": {write: func(w *world) error {
 		var a corev1.ConfigMap
 		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))
 		before := a.DeepCopy()
 		a.Labels["v"] = "2"
-		return w.Patch(w.ctx, &a, client.MergeFromOptimistic(before))
+		return w.Patch(w.ctx, &a, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	}, want: "2"},
 	"JSON patch of one version": {write: func(w *world) error {
 		var a corev1.ConfigMap

@@ -121,7 +121,7 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 	if misuse.IsNil(obj) {
 		return errors.New(
 			"apply: the apply configuration is nil: make one with k8s.io/client-go/applyconfigurations, or " +
-				"ApplyUnstructured",
+				"ApplyConfigurationFromUnstructured",
 		)
 	}
 	body, err := json.Marshal(obj)

@@ -7,6 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
+	"github.com/flyball-dev/flyball/controllers/endpointslicemirroring"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
 	"github.com/flyball-dev/flyball/manager"
@@ -17,7 +18,7 @@ import (
 // client. As in kube-controller-manager, each controller gets the manager's limit on requests for itself, so a busy
 // controller does not slow down the others.
 //
-// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/controllermanager.go,
+// Source: kube-controller-manager v1.37.2 cmd/kube-controller-manager/app/controllermanager.go,
 // ControllerContext.NewClient
 func clientOf(m *manager.Manager, name string) (*client.Cluster, error) {
 	return m.GetClient().Through(configOf(m, name))
@@ -74,10 +75,20 @@ func newEndpointSlice(m *manager.Manager, o Options) (manager.Runnable, error) {
 	return endpointslice.New(c, m.Informers(), m.GetEventRecorderFor(endpointslice.Component), o.EndpointSlice)
 }
 
+func newEndpointSliceMirroring(m *manager.Manager, o Options) (manager.Runnable, error) {
+	c, err := clientOf(m, endpointslicemirroring.Name)
+	if err != nil {
+		return nil, err
+	}
+	o.EndpointSliceMirroring.Metrics = metricsOf(m, o.EndpointSliceMirroring.Metrics)
+	return endpointslicemirroring.New(c, m.Informers(), m.GetEventRecorderFor(endpointslicemirroring.Component),
+		o.EndpointSliceMirroring)
+}
+
 // newGarbageCollector gives the collector its own clients, with twice the rate of requests: it needs two for each
 // object that it deletes. The collector has its own caches, too: it watches the metadata of every resource.
 //
-// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/core.go, newGarbageCollectorController
+// Source: kube-controller-manager v1.37.2 cmd/kube-controller-manager/app/core.go, newGarbageCollectorController
 func newGarbageCollector(m *manager.Manager, o Options) (manager.Runnable, error) {
 	config := configOf(m, garbagecollector.Name)
 	config.QPS *= 2

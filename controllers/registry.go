@@ -9,6 +9,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
+	"github.com/flyball-dev/flyball/controllers/endpointslicemirroring"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
 	"github.com/flyball-dev/flyball/manager"
@@ -31,11 +32,12 @@ type Options struct {
 	// Selection is what --controllers takes; see [Enabled]. Nil means "*".
 	Selection []string
 
-	Deployment       deployment.Options
-	ReplicaSet       replicaset.Options
-	Endpoints        endpoints.Options
-	EndpointSlice    endpointslice.Options
-	GarbageCollector garbagecollector.Options
+	Deployment             deployment.Options
+	ReplicaSet             replicaset.Options
+	Endpoints              endpoints.Options
+	EndpointSlice          endpointslice.Options
+	EndpointSliceMirroring endpointslicemirroring.Options
+	GarbageCollector       garbagecollector.Options
 }
 
 // all is the element of a selection that stands for all controllers that are not disabled by default.
@@ -43,12 +45,16 @@ const all = "*"
 
 // known has all controllers, in alphabetical order.
 //
-// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/names and app/controllermanager.go, for names
+// Source: kube-controller-manager v1.37.2 cmd/kube-controller-manager/names and app/controllermanager.go, for names
 // and aliases. "endpoints" is an alias of our own: it is what people type.
 var known = []descriptor{
 	{name: deployment.Name, aliases: []string{"deployment"}, build: newDeployment},
 	{name: endpoints.Name, aliases: []string{"endpoint", "endpoints"}, build: newEndpoints},
 	{name: endpointslice.Name, aliases: []string{"endpointslice"}, build: newEndpointSlice},
+	{
+		name: endpointslicemirroring.Name, aliases: []string{"endpointslicemirroring"},
+		build: newEndpointSliceMirroring,
+	},
 	{name: garbagecollector.Name, aliases: []string{"garbagecollector"}, build: newGarbageCollector},
 	{name: replicaset.Name, aliases: []string{"replicaset"}, build: newReplicaSet},
 }

@@ -48,7 +48,7 @@ func TestUnknownNames(t *testing.T) {
 		t.Fatal("unknown names were accepted")
 	}
 	for _, part := range []string{
-		`"nonesuch" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), endpointslice-controller (endpointslice), `,
+		`"nonesuch" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), endpointslice-controller (endpointslice), endpointslice-mirroring-controller (endpointslicemirroring), `,
 		`"x" is not in the list of known controllers`,
 	} {
 		if !strings.Contains(err.Error(), part) {
@@ -60,14 +60,15 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/names/controller_names.go.
+// Source: kube-controller-manager v1.37.2 cmd/kube-controller-manager/names/controller_names.go.
 func TestNamesAreKubeControllerManagers(t *testing.T) {
 	want := map[string]string{
-		"deployment-controller":        "deployment",
-		"endpoints-controller":         "endpoint",
-		"endpointslice-controller":     "endpointslice",
-		"garbage-collector-controller": "garbagecollector",
-		"replicaset-controller":        "replicaset",
+		"deployment-controller":              "deployment",
+		"endpoints-controller":               "endpoint",
+		"endpointslice-controller":           "endpointslice",
+		"endpointslice-mirroring-controller": "endpointslicemirroring",
+		"garbage-collector-controller":       "garbagecollector",
+		"replicaset-controller":              "replicaset",
 	}
 	seen := map[string]bool{}
 	for _, d := range known {

@@ -179,7 +179,7 @@ func TestOnlySelectedControllersAreBuilt(t *testing.T) {
 	m := newManager(t, manager.Options{})
 	if err := controllers.Add(m,
 		controllers.Options{
-			Selection: []string{"*", "-endpoints", "-endpointslice", "-garbagecollector"},
+			Selection: []string{"*", "-endpoints", "-endpointslice", "-endpointslicemirroring", "-garbagecollector"},
 		}); err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +227,9 @@ func ExampleEnabled() {
 	// Output:
 	// deployment-controller
 	// endpointslice-controller
+	// endpointslice-mirroring-controller
 	// garbage-collector-controller
 	// replicaset-controller
 	// <nil>
-	// "deploy" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), endpointslice-controller (endpointslice), garbage-collector-controller (garbagecollector), replicaset-controller (replicaset)
+	// "deploy" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), endpointslice-controller (endpointslice), endpointslice-mirroring-controller (endpointslicemirroring), garbage-collector-controller (garbagecollector), replicaset-controller (replicaset)
 }

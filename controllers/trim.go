@@ -15,7 +15,7 @@ import (
 //
 // Differs: kube-controller-manager keeps all of a Pod but the managed fields.
 //
-// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/controllermanager.go, CreateControllerContext
+// Source: kube-controller-manager v1.37.2 cmd/kube-controller-manager/app/controllermanager.go, CreateControllerContext
 func Trim(obj informer.Object) (informer.Object, error) {
 	obj.SetManagedFields(nil)
 	if pod, ok := obj.(*corev1.Pod); ok {

@@ -108,7 +108,6 @@ func (s *SharedInformer[T]) Stats() Stats {
 	return sum
 }
 
-// add adds the counters of a reflector to s.
 func (s *Stats) add(o connection.Counts) {
 	s.Lists += o.Lists
 	s.Relists += o.Relists

@@ -94,7 +94,8 @@ var (
 	// ErrHistoryReset reports that the server's history has ended, and that the cache still belongs to the last one.
 	ErrHistoryReset = errors.New("the server's history went back, or another server has taken its place: " +
 		"the cache is outdated, relisting")
-	// ErrForbidden reports that the server forbids the list: a permission is missing, or it rejects the credentials.
+	// ErrForbidden reports that the server forbids the list: a permission is missing, it rejects the credentials, or
+	// the resource cannot be listed.
 	ErrForbidden = errors.New("the server refuses to list")
 	// ErrNotStarted reports that the informer does not run yet, so its cache stays empty.
 	ErrNotStarted = errors.New("the cache is read before it runs: start the manager first, or the informer's " +

@@ -65,7 +65,9 @@ var patients = []sick{
 	{
 		name: "a predicate that drops too much",
 		build: func(_ *manager.Manager, b *builder.Builder) {
-			b.WithEventFilter(func(e predicate.Event[client.Object]) bool { return e.Type != predicate.Update })
+			b.WithEventFilter(builder.PredicateFunc(func(e predicate.Event[client.Object]) bool {
+				return e.Type != predicate.Update
+			}))
 		},
 		want: []string{"controller configmap made no key of the last event (Update, version 30): a predicate dropped"},
 	},

@@ -110,10 +110,33 @@ func TestWhoMakesAnObjectMayCreateIt(t *testing.T) {
 	})
 }
 
+// TestConnectingToAPodNeedsCreate: a connection to a container by GET, which WebSockets need, is as much as one by
+// POST.
+//
+// Source: k8s.io/kubernetes v1.37.2 test/integration/apiserver/subresource_auth_test.go.
+func TestConnectingToAPodNeedsCreate(t *testing.T) {
+	server, config := start(t, localapi.Options{RBAC: true, Namespaces: []string{"y"}})
+	admin := clientset(t, config)
+	grant(t, admin, "y", "reader", rule("get", "pods/exec,pods/attach,pods/portforward,pods/proxy"))
+	grant(t, admin, "y", "runner", rule("get,create", "pods/exec,pods/attach,pods/portforward"))
+	const pod = "/api/v1/namespaces/y/pods/none/"
+	var all []asked
+	for _, what := range []string{"exec?command=ls", "attach", "portforward"} {
+		all = append(all,
+			asked{
+				user: "reader", method: "GET", path: pod + what, code: 403,
+				message: `pods "none" is forbidden: `,
+			},
+			asked{user: "runner", method: "GET", path: pod + what, code: 404},
+			asked{user: "root", method: "GET", path: pod + what, code: 404})
+	}
+	expect(t, server, append(all, asked{user: "reader", method: "GET", path: pod + "proxy", code: 404}))
+}
+
 // TestNobodyGrantsMoreThanTheyHave: the rules of a role must be its author's, and those of a role that is bound the
 // binder's, but for who may escalate, or bind.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/rbac.
 func TestNobodyGrantsMoreThanTheyHave(t *testing.T) {
 	server, config := start(t, localapi.Options{RBAC: true, Namespaces: []string{"y"}})
 	admin := clientset(t, config)
@@ -291,7 +314,7 @@ func TestNobodyGrantsMoreThanTheyHave(t *testing.T) {
 // TestWhoMaySign: who approves a request for a certificate, or issues it, needs a verb for its signer; nobody may ask
 // for one that makes them a member of system:masters.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/admission/certificates.
+// Source: k8s.io/kubernetes v1.37.2 plugin/pkg/admission/certificates.
 func TestWhoMaySign(t *testing.T) {
 	server, config := start(t, localapi.Options{RBAC: true})
 	admin := clientset(t, config)

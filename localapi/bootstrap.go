@@ -2,15 +2,17 @@ package localapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,7 +22,9 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/builtin"
 	"github.com/flyball-dev/flyball/localapi/internal/handlers"
+	"github.com/flyball-dev/flyball/localapi/internal/ranges"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // The objects that every cluster has are created when the server is made. A server made on storage that has them
@@ -51,6 +55,13 @@ func (s *Server) bootstrap(o Options) error {
 			}
 		}
 	}
+	if o.ClusterObjects {
+		s.registers = true
+		if err := errors.Join(s.ensureServiceCIDR(), s.registerVersions(context.Background()),
+			s.ensure(metav1.NamespaceSystem, tokenTracking())); err != nil {
+			return err
+		}
+	}
 	if o.NoKubernetesService {
 		return nil
 	}
@@ -60,6 +71,39 @@ func (s *Server) bootstrap(o Options) error {
 		}
 	}
 	return nil
+}
+
+// ensureServiceCIDR creates the object that names the ranges of Service addresses, with its status.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/controlplane/controller/defaultservicecidr.
+func (s *Server) ensureServiceCIDR() error {
+	r := s.resourceOfKind(networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR"))
+	if r == nil {
+		return nil
+	}
+	_, err := r.Get(context.Background(), "", kubernetesName, "")
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return s.Seed(context.Background(), &networkingv1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: kubernetesName},
+		Spec:       networkingv1.ServiceCIDRSpec{CIDRs: ranges.CIDRs()},
+		Status: networkingv1.ServiceCIDRStatus{Conditions: []metav1.Condition{{
+			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue,
+			Message: "Kubernetes default Service CIDR is ready", LastTransitionTime: metav1.Now(),
+		}}},
+	})
+}
+
+// tokenTracking returns the object that says since when the use of tokens in Secrets is noted.
+// kube-controller-manager logs an error without it.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/controlplane/controller/legacytokentracking.
+func tokenTracking() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver-legacy-service-account-token-tracking"},
+		Data:       map[string]string{"since": time.Now().UTC().Format(time.DateOnly)},
+	}
 }
 
 func (s *Server) createNamespace(name string) error {
@@ -79,10 +123,7 @@ func (s *Server) ensure(namespace string, obj runtime.Object) error {
 	if r == nil {
 		return nil
 	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return err
-	}
+	m := resource.Meta(obj)
 	if _, err := r.Get(context.Background(), namespace, m.GetName(), ""); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -119,7 +160,7 @@ const (
 
 // kubernetesService returns the Service through which the pods of a cluster find its API, and its endpoints.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controlplane/controller/kubernetesservice,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controlplane/controller/kubernetesservice,
 // pkg/controlplane/reconcilers/endpointsadapter.go.
 func kubernetesService() []runtime.Object {
 	named := func(labels map[string]string) metav1.ObjectMeta {
@@ -162,7 +203,7 @@ func kubernetesService() []runtime.Object {
 
 // defaultRoles returns the default roles of a cluster that users meet, and their bindings.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
+// Source: k8s.io/kubernetes v1.37.2 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
 func defaultRoles() []runtime.Object {
 	urls := func(urls ...string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: urls}}
@@ -229,7 +270,7 @@ func writeVerbs() []string {
 
 // viewerRules returns the read permissions that cannot be used to gain further rights.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go viewRules.
+// Source: k8s.io/kubernetes v1.37.2 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go viewRules.
 func viewerRules() []rbacv1.PolicyRule {
 	view := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rules(group, readVerbs(), resources...)
@@ -259,7 +300,7 @@ func viewerRules() []rbacv1.PolicyRule {
 
 // editorRules returns what a user of a namespace may do beyond reading. It excludes writing status and endpoints.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go editRules.
+// Source: k8s.io/kubernetes v1.37.2 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go editRules.
 func editorRules() []rbacv1.PolicyRule {
 	edit := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rules(group, writeVerbs(), resources...)

@@ -15,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/builtin"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/crd"
+	"github.com/flyball-dev/flyball/localapi/internal/customresource"
 	"github.com/flyball-dev/flyball/localapi/internal/discovery"
 	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
@@ -130,7 +131,11 @@ var builtInTypes = schemas.NewConverter(clientscheme.Scheme)
 // defaultDefinitions returns the types that a server serves by default. issuer issues the tokens of service accounts.
 // cel evaluates expressions, if it is not nil.
 func defaultDefinitions(issuer *tokens.Issuer, cel expressions.Evaluator) []*resource.Definition {
-	all := append(builtin.All(), crd.Definition(cel))
+	services, err := customresource.APIServices()
+	if err != nil { // impossible: the schema is compiled in
+		panic(err)
+	}
+	all := append(builtin.All(), crd.Definition(cel), services)
 	builtin.Evaluate(all, cel)
 	for _, d := range all {
 		if d.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("ServiceAccount") {

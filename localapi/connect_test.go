@@ -1,6 +1,8 @@
 package localapi_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -42,6 +44,28 @@ func TestNothingToConnectTo(t *testing.T) {
 	} {
 		if err := client.Post().RequestURI("/api/v1/" + path).Do(t.Context()).Error(); !want(err) {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestHead: only custom resources and proxies have a route for HEAD, as on a kube-apiserver. The answer has no body.
+func TestHead(t *testing.T) {
+	server, config := start(t, localapi.Options{})
+	if err := server.Seed(t.Context(), fromYAML(t, gadgetsYAML)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{
+		"/apis/example.com/v1/gadgets":                    200,
+		"/api/v1/namespaces/default/pods/web/proxy":       404,
+		"/api/v1/namespaces":                              405,
+		"/api/v1/namespaces/default":                      405,
+		"/api/v1/namespaces/default/pods/web/exec":        405,
+		"/api/v1/namespaces/default/pods/web/attach":      405,
+		"/api/v1/namespaces/default/pods/web/portforward": 405,
+	} {
+		head := send(t, config, request{method: http.MethodHead, path: path})
+		if body, err := io.ReadAll(head.Body); head.StatusCode != want || len(body) > 0 || err != nil {
+			t.Errorf("HEAD %s: status %d, %q, %v; want %d", path, head.StatusCode, body, err, want)
 		}
 	}
 }

@@ -91,6 +91,12 @@ func (c *customTypes) settle(ctx context.Context, name string) {
 		}
 		names = append(names, released...)
 	}
+	if !c.server.registers {
+		return
+	}
+	if err := c.server.registerVersions(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "APIServices of custom resources were not updated", "definition", name)
+	}
 }
 
 // settleLocked settles one definition. It returns the other definitions that may now get names that were taken before.

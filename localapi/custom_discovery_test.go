@@ -116,6 +116,72 @@ func TestOpenAPIOfCustomResources(t *testing.T) {
 	}
 }
 
+// TestOpenAPIv2OfCustomResources: what the older document cannot express, or kubectl would take for more than it says,
+// is left out.
+//
+// Source: k8s.io/apiextensions-apiserver v0.37.2 pkg/controller/openapi/v2/conversion_test.go,
+// pkg/controller/openapi/builder/builder_test.go.
+func TestOpenAPIv2OfCustomResources(t *testing.T) {
+	server, config := start(t, localapi.Options{})
+	if _, err := dynamicClient(t, config).Resource(crds).Create(t.Context(), fromYAML(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boxes.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: boxes, kind: Box}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [a, b]
+            properties:
+              a: {type: object, nullable: true, properties: {x: {type: string}}}
+              b: {type: string}
+              open: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: string}}}
+              list: {type: array, x-kubernetes-preserve-unknown-fields: true, items: {type: string}}
+          counts: {type: object, additionalProperties: {type: integer, nullable: true}}
+  - name: v2
+    served: true
+    storage: false
+    schema:
+      openAPIV3Schema:
+        type: object
+        x-kubernetes-preserve-unknown-fields: true
+        properties: {spec: {type: object}}
+`), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Definitions map[string]struct {
+			Type       string
+			Properties map[string]any
+		}
+	}
+	if err := json.Unmarshal(ask(server, "/openapi/v2").Body.Bytes(), &document); err != nil {
+		t.Fatal(err)
+	}
+	v1, v2 := document.Definitions["com.example.v1.Box"], document.Definitions["com.example.v2.Box"]
+	got, err := json.Marshal([]any{v1.Properties["spec"], v1.Properties["counts"], v2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"properties":{"a":{},"b":{"type":"string"},` +
+		`"list":{"x-kubernetes-preserve-unknown-fields":true},"open":{"x-kubernetes-preserve-unknown-fields":true}},` +
+		`"required":["b"],"type":"object"},` +
+		`{"additionalProperties":{},"type":"object"},{"Type":"object","Properties":null}]`
+	if string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // TestTablesOfCustomResources: the columns are the definition's, and of a type that names none the age.
 func TestTablesOfCustomResources(t *testing.T) {
 	server, config := start(t, localapi.Options{})
@@ -128,19 +194,22 @@ func TestTablesOfCustomResources(t *testing.T) {
 		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for version, want := range map[string]string{"v1": "[Name Replicas Mode] [a 1 fast]", "v1beta1": "[Name Age] [a"} {
+	for path, want := range map[string]string{
+		"v1/gadgets": "[Name Replicas Mode] [a 1 fast]", "v1beta1/gadgets": "[Name Age] [a",
+		"v1/namespaces/default/gadgets/a/scale": "[Name Desired Available Age] [a 1 0",
+	} {
 		var table metav1.Table
-		answer := ask(server, "/apis/example.com/"+version+"/gadgets", "Accept",
+		answer := ask(server, "/apis/example.com/"+path, "Accept",
 			"application/json;as=Table;v=v1;g=meta.k8s.io")
 		if err := json.Unmarshal(answer.Body.Bytes(), &table); err != nil || len(table.Rows) != 1 {
-			t.Fatalf("%s: %v, %s", version, err, answer.Body)
+			t.Fatalf("%s: %v, %s", path, err, answer.Body)
 		}
 		var columns []string
 		for _, c := range table.ColumnDefinitions {
 			columns = append(columns, c.Name)
 		}
 		if got := fmt.Sprint(columns, table.Rows[0].Cells); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %s, want %s", version, got, want)
+			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
 }

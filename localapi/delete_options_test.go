@@ -132,6 +132,7 @@ func TestQueryOptions(t *testing.T) {
 		{request{path: "/api/v1/watch/namespaces/default/configmaps?sendInitialEvents=true"}, 422},
 		{request{path: maps + "?labelSelector=no=thing&includeObject=x", accept: table}, 400},
 		{request{path: maps + "?includeObject=x"}, 200},
+		{request{path: maps + "?watch=true&timeoutSeconds=1&includeObject=x", accept: table}, 400},
 		{request{method: "DELETE", path: maps + "?resourceVersion=1&dryRun=All"}, 200},
 		{request{path: maps + "/a"}, 200},
 	} {

@@ -119,9 +119,11 @@ func TestOpenAPI(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	_, config := start(t, localapi.Options{})
-	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
-		if code, body := answer(t, config, request{path: path}); code != 200 || body != "ok" {
-			t.Errorf("%s: %d %q", path, code, body)
+	for path, want := range map[string]string{
+		"/healthz": "ok", "/livez": "ok", "/readyz": "ok", "/readyz?verbose": "[+]ping ok\nreadyz check passed\n",
+	} {
+		if code, body := answer(t, config, request{path: path}); code != 200 || body != want {
+			t.Errorf("%s: %d %q, want %q", path, code, body, want)
 		}
 	}
 	for path, want := range map[string]int{

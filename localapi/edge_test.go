@@ -218,3 +218,25 @@ func TestSubresourceErrors(t *testing.T) {
 		t.Errorf("replicas after an applied scale: %v, %d", err, *got.Spec.Replicas)
 	}
 }
+
+// Source: k8s.io/kubernetes v1.37.2 test/integration/apiserver/export_test.go TestExportRejection.
+func TestExportIsRefused(t *testing.T) {
+	_, config := start(t, localapi.Options{})
+	createDeployment(t, clientset(t, config))
+	for query, want := range map[string]int{
+		"": 200, "?export=false": 200, "?export=False": 200, "?export=0": 200,
+		"?export=true": 400, "?export": 400, "?export=1": 400,
+	} {
+		for _, path := range []string{"/web", "/web/status", "/web/scale"} {
+			code, body := answer(t, config,
+				request{path: "/apis/apps/v1/namespaces/default/deployments" + path + query})
+			if code != want || want == 400 &&
+				statusOf(t, body).Message != "the export parameter, deprecated since v1.14, is no longer supported" {
+				t.Errorf("GET %s%s: %d, want %d: %s", path, query, code, want, body)
+			}
+		}
+	}
+	if code, body := answer(t, config, request{path: "/apis/apps/v1/deployments?export=true"}); code != 200 {
+		t.Errorf("list with export: %d, want 200 as in a kube-apiserver: %s", code, body)
+	}
+}

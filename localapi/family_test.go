@@ -21,7 +21,7 @@ import (
 // TestAutoscalerVersions writes autoscalers in one version and reads them in the other: nothing is lost, and a write in
 // one version takes no fields from those who own them in the other.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v1/conversion.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/autoscaling/v1/conversion.go.
 func TestAutoscalerVersions(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(localapi.NewTest(t).RESTConfig())
 	ctx := t.Context()
@@ -92,7 +92,7 @@ func TestAutoscalerVersions(t *testing.T) {
 
 // TestEventGroups reads events of the core group as events.k8s.io, and watches them there.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/events/v1/conversion.go, pkg/apis/core/validation/events.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/events/v1/conversion.go, pkg/apis/core/validation/events.go.
 func TestEventGroups(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(localapi.NewTest(t).RESTConfig())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -248,7 +248,8 @@ func end(t *testing.T, r io.Reader) (text string, lasts time.Duration) {
 const post = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
 	"application/json\r\nContent-Length: 25\r\n\r\n"
 
-// TestSlowClients: a connection on which nothing comes, or nothing is taken, is closed; a watch stays.
+// TestSlowClients: a connection on which nothing comes, or nothing is taken, is closed; a watch stays. Since Go 1.27
+// net/http keeps a connection for half a second after it answered half a body, so that the client gets the answer.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	const get = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -271,7 +272,7 @@ func TestSlowClients(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server, _ := start(t, localapi.Options{})
 				text, lasts := end(t, dialed(t, server, c.sent))
-				if !strings.HasPrefix(text, c.answers) || lasts != c.within {
+				if !strings.HasPrefix(text, c.answers) || lasts.Truncate(time.Second) != c.within {
 					t.Errorf("after %v: %q", lasts, text)
 				}
 			})

@@ -49,8 +49,8 @@ type Options struct {
 	AllowedHosts []string
 
 	// RBAC lets users do only what the Roles and ClusterRoles bound to them allow. The server creates the roles that
-	// every cluster has (cluster-admin, admin, edit, view, system:discovery, …). No user may grant more than they have.
-	// Without RBAC, every known user may do everything.
+	// every cluster has (cluster-admin, admin, edit, view, system:discovery and more). No user may grant more than they
+	// have. Without RBAC, every known user may do everything.
 	RBAC bool
 
 	// MaxReads and MaxWrites bound the number of requests answered at once. Requests beyond the bound get status 429,
@@ -58,8 +58,9 @@ type Options struct {
 	MaxReads, MaxWrites int
 
 	// WebhookServices are the addresses, HOST:PORT, at which webhooks of Services are called, by NAMESPACE/NAME of the
-	// Service. The certificate there must be for NAME.NAMESPACE.svc, as in a cluster. A Service that is not listed is
-	// called at the address of one of its endpoints. [Server.HandleWebhook] comes first.
+	// Service, or */NAME for all namespaces without an address of their own. The certificate there must be for
+	// NAME.NAMESPACE.svc, as in a cluster. A Service that is not listed is called at the address of one of its
+	// endpoints. [Server.HandleWebhook] comes first.
 	WebhookServices map[string]string
 
 	// CEL evaluates the validation rules of custom resources. Package localapi/cel has it: cel.New(). If it is nil,
@@ -74,7 +75,7 @@ type Options struct {
 
 	// HistoryLimit is the least number of past writes that are kept for watches and for lists at a past version; up to
 	// twice as many are kept. 0 is DefaultHistoryLimit. A negative limit keeps all until [Server.Compact], whatever
-	// HistoryBytes is.
+	// HistoryBytes and HistoryAge are.
 	HistoryLimit int
 
 	// HistoryBytes bounds the past writes that are kept, besides HistoryLimit: by the bytes stored before and after
@@ -82,12 +83,26 @@ type Options struct {
 	// times as much. 0 is DefaultHistoryBytes. A negative value is no bound.
 	HistoryBytes int64
 
+	// HistoryAge bounds the age of the past writes that are kept, as a kube-apiserver does after five minutes. Those up
+	// to twice as old are kept. 0 is no bound.
+	HistoryAge time.Duration
+
 	// BookmarkInterval is how often a watch that allows bookmarks gets one, if the version has risen. 0 is
 	// DefaultBookmarkInterval. A negative interval sends none.
 	BookmarkInterval time.Duration
 
 	// Namespaces are created at start-up if they are missing, along with "default" and those that begin with "kube-".
 	Namespaces []string
+
+	// ClusterObjects creates the objects by which a cluster describes itself: the ServiceCIDR "kubernetes", an
+	// APIService for every served version, and the ConfigMap in "kube-system" that says since when the use of tokens in
+	// Secrets is noted.
+	ClusterObjects bool
+
+	// ServiceAccounts gives pods a volume with a token of their service account, and the account's image pull secrets.
+	// A pod whose account does not exist is refused. For the account "default", which a controller creates, the server
+	// waits for up to ten seconds. Without this option, a pod only gets the name of the account.
+	ServiceAccounts bool
 
 	// NoKubernetesService leaves out the Service "kubernetes" in "default", its Endpoints and its EndpointSlice.
 	// (Nothing listens at the addresses that they name.)

@@ -2,6 +2,7 @@ package localapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,9 +43,75 @@ func TestTables(t *testing.T) {
 		!strings.Contains(string(one.Rows[0].Object.Raw), `"kind":"ConfigMap"`) {
 		t.Errorf("table of an object: %+v", one)
 	}
+	set := request{
+		method: "POST", path: "/apis/apps/v1/namespaces/default/replicasets",
+		body: `{"metadata":{"name":"s"},"spec":{"replicas":3,"selector":{"matchLabels":{"a":"b"}},"template":{` +
+			`"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
+	}
+	if code, body := answer(t, config, set); code != 201 {
+		t.Fatalf("%d: %s", code, body)
+	}
+	if scale := table(set.path + "/s/scale"); len(scale.Rows) != 1 || len(scale.ColumnDefinitions) != 4 ||
+		fmt.Sprint(scale.Rows[0].Cells[:3]) != "[s 3 0]" {
+		t.Errorf("table of a scale: %+v", scale)
+	}
 	if none := table("/api/v1/configmaps?includeObject=None&limit=1"); len(none.Rows) != 1 ||
 		len(none.Rows[0].Object.Raw) > len("null") || none.Continue == "" {
 		t.Errorf("page of a table: %+v", none)
+	}
+}
+
+// TestWithoutTables: reviews and most subresources have no table. A client that accepts something else gets that.
+//
+// Source: k8s.io/kubernetes v1.37.2 test/e2e/apimachinery/table_conversion.go.
+func TestWithoutTables(t *testing.T) {
+	_, config := start(t, localapi.Options{})
+	const (
+		reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+		review  = `{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}`
+		account = "/api/v1/namespaces/default/serviceaccounts"
+	)
+	create := request{method: "POST", path: account, body: `{"metadata":{"name":"a"}}`}
+	if code, body := answer(t, config, create); code != 201 {
+		t.Fatalf("%d: %s", code, body)
+	}
+	for _, c := range []struct {
+		path, body, accept string
+		code               int
+		says               string
+	}{
+		{reviews, review, asTable, 406, "only the following media types are accepted: application/json, "},
+		{reviews, review, asTable + ",application/json", 201, `"kind":"SelfSubjectAccessReview"`},
+		{account + "/a/token", `{"spec":{}}`, asTable, 406, "only the following media types are accepted: "},
+		{account + "/a/token", `{"spec":{}}`, asTable + ",*/*", 201, `"kind":"TokenRequest"`},
+	} {
+		code, body := answer(t, config, request{method: "POST", path: c.path, body: c.body, accept: c.accept})
+		if code != c.code || !strings.Contains(body, c.says) {
+			t.Errorf("%s as %s: %d %s", c.path, c.accept, code, body)
+		}
+	}
+}
+
+// TestNotAcceptable: a form of answer that no list has is refused with the types of lists, also for a watch. A group or
+// version without a kind is no form.
+//
+// Source: k8s.io/kubernetes v1.37.2 test/integration/apiserver/apiserver_test.go TestTransform.
+func TestNotAcceptable(t *testing.T) {
+	_, config := start(t, localapi.Options{})
+	const (
+		lists   = "only the following media types are accepted: application/json, application/yaml,"
+		streams = "only the following media types are accepted: application/json;stream=watch,"
+	)
+	for accept, says := range map[string]string{
+		"application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1": lists,
+		"application/json;g=meta.k8s.io;v=v1":                             lists,
+		"application/json;as=Table;g=meta.k8s.io;v=v2":                    lists,
+		"application/yaml": streams,
+	} {
+		code, body := answer(t, config, request{path: "/api/v1/services?watch=true&timeoutSeconds=1", accept: accept})
+		if code != 406 || !strings.Contains(body, says) {
+			t.Errorf("%s: %d %s, want 406 %s", accept, code, body, says)
+		}
 	}
 }
 

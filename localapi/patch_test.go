@@ -1,6 +1,8 @@
 package localapi_test
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/localapi"
 )
@@ -188,6 +191,54 @@ func TestBindingAndEviction(t *testing.T) {
 	}
 }
 
+// TestBindings: a binding can be created without its pod in the path, too, and is known to discovery as a type. Nothing
+// else can be done with bindings.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/storage/storage.go LegacyBindingREST; a spec of karpenter.
+func TestBindings(t *testing.T) {
+	_, config := start(t, localapi.Options{})
+	client := clientset(t, config)
+	createPod(t, client, newPod("p", ""))
+	bind := func(name string) error {
+		return client.CoreV1().RESTClient().Post().Namespace("default").Resource("bindings").Body(&corev1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"},
+		}).Do(t.Context()).Error()
+	}
+	if err := bind("p"); err != nil {
+		t.Fatal(err)
+	}
+	pod, err := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
+	if err != nil || pod.Spec.NodeName != "n1" {
+		t.Errorf("bound pod: %v, node %q", err, pod.Spec.NodeName)
+	}
+	if err := bind("p"); !apierrors.IsConflict(err) {
+		t.Errorf("second binding: %v, want Conflict", err)
+	}
+	if err := bind("absent"); !apierrors.IsNotFound(err) {
+		t.Errorf("binding of no pod: %v, want NotFound", err)
+	}
+	if err := bind(""); !apierrors.IsBadRequest(err) {
+		t.Errorf("binding without a name: %v, want BadRequest", err)
+	}
+	for _, request := range []*rest.Request{client.CoreV1().RESTClient().Get(), client.CoreV1().RESTClient().Delete()} {
+		err := request.Namespace("default").Resource("bindings").Do(t.Context()).Error()
+		if !apierrors.IsMethodNotSupported(err) {
+			t.Errorf("%v, want MethodNotAllowed", err)
+		}
+	}
+	list, err := client.Discovery().ServerResourcesForGroupVersion("v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := metav1.APIResource{
+		Name: "bindings", SingularName: "binding", Namespaced: true, Kind: "Binding", Verbs: metav1.Verbs{"create"},
+	}
+	found := func(r metav1.APIResource) bool { return reflect.DeepEqual(r, want) }
+	if !slices.ContainsFunc(list.APIResources, found) {
+		t.Errorf("%+v is not in %+v", want, list.APIResources)
+	}
+}
+
 func TestServerSideApply(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	maps := clientset(t, config).CoreV1().ConfigMaps("default")
@@ -281,6 +332,75 @@ func TestFieldValidation(t *testing.T) {
 		request{method: "POST", path: path + "Strict", contentType: "application/json", body: body})
 	if want := `ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "dota"`; statusOf(t, text).Message != want {
 		t.Errorf("strict error is %q, want %q", statusOf(t, text).Message, want)
+	}
+}
+
+// Every duplicate key in YAML gets a warning of its own, with the number of its line.
+//
+// Source: k8s.io/kubernetes v1.37.2 test/integration/apiserver/field_validation_test.go TestFieldValidation.
+func TestFieldValidationOfYAML(t *testing.T) {
+	_, config := start(t, localapi.Options{})
+	const body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: v\n  k: w\n  j: v\n  j: w\n"
+	const path = "/api/v1/namespaces/default/configmaps"
+	twice := []string{`299 - "line 6: key \"k\" already set in map"`, `299 - "line 8: key \"j\" already set in map"`}
+	for _, test := range []struct {
+		request
+		want []string
+	}{
+		{request{
+			method: "PATCH", path: path + "/a?fieldManager=m", contentType: "application/apply-patch+yaml",
+		}, twice},
+		{request{
+			method: "PATCH", path: path + "/a?fieldManager=m&fieldValidation=Warn",
+			contentType: "application/apply-patch+yaml",
+		}, twice},
+		{request{
+			method: "PATCH", path: path + "/a?fieldManager=m&fieldValidation=Ignore",
+			contentType: "application/apply-patch+yaml",
+		}, nil},
+		{request{
+			method: "PUT", path: path + "/a", contentType: "application/yaml", body: "dota: {}\n",
+		}, append(slices.Clone(twice), `299 - "unknown field \"dota\""`)},
+	} {
+		test.body = body + test.body
+		response := send(t, config, test.request)
+		_ = response.Body.Close()
+		if got := response.Header.Values("Warning"); response.StatusCode >= 300 || !slices.Equal(got, test.want) {
+			t.Errorf("%s %s: %d with warnings %q, want %q", test.method, test.path, response.StatusCode, got, test.want)
+		}
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.2 test/integration/apiserver/apiserver_test.go TestDedupOwnerReferences.
+func TestDuplicateOwnersAreDropped(t *testing.T) {
+	_, config := start(t, localapi.Options{})
+	const path = "/api/v1/namespaces/default/configmaps"
+	owner := func(name string) string {
+		return strings.ReplaceAll(`{"apiVersion":"v1","kind":"ConfigMap","name":"NAME","uid":"NAME"}`, "NAME", name)
+	}
+	owners := strings.Join([]string{owner("a"), owner("a"), owner("b"), owner("b"), owner("a")}, ",")
+	for _, test := range []struct{ method, path, contentType, when string }{
+		{"POST", path, "application/json", ""},
+		{"PUT", path + "/a", "application/json", ""},
+		{"PATCH", path + "/a", "application/merge-patch+json", " after mutating admission happens"},
+	} {
+		response := send(t, config, request{
+			method: test.method, path: test.path, contentType: test.contentType,
+			body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[` +
+				owners + `]}}`,
+		})
+		var got corev1.ConfigMap
+		err := json.NewDecoder(response.Body).Decode(&got)
+		_ = response.Body.Close()
+		if err != nil || len(got.OwnerReferences) != 2 {
+			t.Errorf("%s: %v, owners %v", test.method, err, got.OwnerReferences)
+		}
+		want := `299 - ".metadata.ownerReferences contains duplicate entries` + test.when + `; API server dedups owner ` +
+			`references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate ` +
+			`UID(s) observed: a, b, a"`
+		if warnings := response.Header.Values("Warning"); !slices.Equal(warnings, []string{want}) {
+			t.Errorf("%s: warnings %q, want %q", test.method, warnings, want)
+		}
 	}
 }
 

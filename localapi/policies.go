@@ -3,7 +3,7 @@ package localapi
 import (
 	"errors"
 
-	registrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/internal/expressions"
@@ -12,15 +12,18 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// policies enforces the validating admission policies among the server's objects.
+// policies enforces the admission policies among the server's objects.
 type policies struct {
 	server     *Server
+	mutating   policy.Mutating
 	validating policy.Validating
+	permission policy.Permission
 }
 
 func newPolicies(s *Server, cel expressions.Evaluator, authorizer *rbac.Authorizer) *policies {
 	p := &policies{server: s}
-	p.validating = policy.Validating{Evaluator: cel, Authorizer: authorizer, Params: p.ofKind}
+	o := policy.Options{Evaluator: cel, Authorizer: authorizer, Params: p.ofKind}
+	p.mutating.Options, p.validating.Options, p.permission.Options = o, o, o
 	return p
 }
 
@@ -36,18 +39,27 @@ func (p *policies) ofKind(kind schema.GroupVersionKind) *registry.Resource {
 
 // follow reads policies and bindings, and again after every write to one. Without an evaluator it does nothing.
 func (p *policies) follow() error {
-	all := p.server.registration("validatingadmissionpolicies")
-	bindings := p.server.registration("validatingadmissionpolicybindings")
-	if p.validating.Evaluator == nil || all == nil || bindings == nil {
+	if p.mutating.Evaluator == nil {
+		return nil
+	}
+	return errors.Join(followPolicies(p.server, "mutatingadmissionpolic", p.mutating.Set),
+		followPolicies(p.server, "validatingadmissionpolic", p.validating.Set))
+}
+
+// followPolicies calls set with the policies and the bindings of one kind, whose resources begin with stem, and again
+// after every write to one.
+func followPolicies[P, B runtime.Object](s *Server, stem string, set func([]P, []B)) error {
+	all, bindings := s.registration(stem+"ies"), s.registration(stem+"ybindings")
+	if all == nil || bindings == nil {
 		return nil
 	}
 	return follow(func() error {
-		policies, err := everything[*registrationv1.ValidatingAdmissionPolicy](all)
-		bound, bindingsErr := everything[*registrationv1.ValidatingAdmissionPolicyBinding](bindings)
+		policies, err := everything[P](all)
+		bound, bindingsErr := everything[B](bindings)
 		if err := errors.Join(err, bindingsErr); err != nil {
 			return err
 		}
-		p.validating.Set(policies, bound)
+		set(policies, bound)
 		return nil
 	}, all, bindings)
 }

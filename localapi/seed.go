@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/internal/crd"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
@@ -46,10 +46,7 @@ func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
 		if obj, err = typed(r, obj); err != nil {
 			return fmt.Errorf("seed %s: %w", r.Definition.Plural, err)
 		}
-		m, err := meta.Accessor(obj)
-		if err != nil {
-			return fmt.Errorf("seed %T: %w", obj, err)
-		}
+		m := resource.Meta(obj)
 		if m.GetName() == "" {
 			return fmt.Errorf("seed %s: an object has no name", r.Definition.Plural)
 		}
@@ -110,7 +107,6 @@ func (s *Server) kindsOf(obj runtime.Object) ([]schema.GroupVersionKind, error) 
 	return kinds, nil
 }
 
-// resourceOf returns the resource of obj's type.
 func (s *Server) resourceOf(obj runtime.Object) (*registry.Resource, error) {
 	kinds, err := s.kindsOf(obj)
 	if err != nil {

@@ -10,12 +10,16 @@ import (
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/internal/bodies"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/admission"
+	"github.com/flyball-dev/flyball/localapi/internal/builtin"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/handlers"
 	"github.com/flyball-dev/flyball/localapi/internal/identity"
@@ -38,8 +42,11 @@ type Server struct {
 	served atomic.Pointer[catalog]
 	custom *customTypes // nil: the server has no CustomResourceDefinitions
 
+	registers bool // there is an APIService for each served version; set before the first request
+
 	webhooks *webhooks
 	policies *policies
+	quota    builtin.Quota
 
 	admin        auth.User       // of clients in this process that name no user
 	scheme       *runtime.Scheme // Go types that clients have and the server does not
@@ -73,7 +80,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		admin: auth.Admin().Known(), scheme: o.scheme(), allowedHosts: slices.Clone(o.AllowedHosts),
-		history:  history{limit: o.historyLimit(), bytes: o.historyBytes()},
+		history:  history{limit: o.historyLimit(), bytes: o.historyBytes(), age: o.HistoryAge},
 		stopping: make(chan struct{}), open: map[*response]bool{},
 	}
 	var authorizer *rbac.Authorizer
@@ -107,23 +114,94 @@ func New(o Options) (*Server, error) {
 	}
 	s.handler = &handlers.API{
 		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Bodies: bodies.New(maxBodies),
-		Managers:         s.env.Managers,
-		Admission:        admission.Chain{&s.webhooks.mutating, &s.policies.validating, &s.webhooks.validating},
+		Managers: s.env.Managers,
+		Admission: admission.Chain{
+			&builtin.LimitRanger{Ranges: s.limitRanges}, s.podAdmission(o),
+			&s.policies.mutating, &s.webhooks.mutating, &s.policies.permission, &s.policies.validating,
+			&s.webhooks.validating, &s.quota,
+		},
 		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
 		Group: hasGroup(o.definitions),
 		Access: handlers.Access{
 			Tokens: o.Tokens, Issued: issued(issuer), Authorizer: authorizer, Reads: o.MaxReads,
 			Writes: o.MaxWrites,
 		},
-		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.served.Load().resources[gvr] },
+		Resource: func(gvr schema.GroupVersionResource) *registry.Resource {
+			s.compactIfOld() // There is no goroutine for it: a server without requests has no readers of its history.
+			return s.served.Load().resources[gvr]
+		},
 		Other: http.HandlerFunc(
 			func(w http.ResponseWriter, r *http.Request) { s.served.Load().discovery.ServeHTTP(w, r) },
 		),
 	}
-	if err := errors.Join(s.loadCustomTypes(), s.webhooks.follow(), s.policies.follow()); err != nil {
+	s.quota.Others, s.quota.Quotas, s.quota.Served = s.handler.Others(), s.quotas, s.namespaced
+	err = errors.Join(s.loadCustomTypes(), s.webhooks.follow(), s.policies.follow(), s.followQuotas())
+	if err != nil {
 		return nil, err
 	}
 	return s, s.bootstrap(o)
+}
+
+func (s *Server) quotas(namespace string) ([]*corev1.ResourceQuota, error) {
+	r := s.served.Load().resources[corev1.SchemeGroupVersion.WithResource("resourcequotas")]
+	return all[*corev1.ResourceQuota](r, namespace)
+}
+
+// followQuotas has the quotas that exist enforced, and those that will.
+func (s *Server) followQuotas() error {
+	r := s.served.Load().resources[corev1.SchemeGroupVersion.WithResource("resourcequotas")]
+	if r == nil {
+		return nil
+	}
+	return errors.Join(s.quota.Start(context.Background()), follow(func() error {
+		all, _, err := r.Objects.Snapshot()
+		if err == nil {
+			s.quota.InUse.Store(all.Len() > 0)
+		}
+		return err
+	}, r))
+}
+
+// namespaced returns a version in which a namespaced resource is served.
+func (s *Server) namespaced(gr schema.GroupResource) (schema.GroupVersionResource, bool) {
+	r := s.anyVersion(gr)
+	if r == nil || !r.Definition.Namespaced {
+		return schema.GroupVersionResource{}, false
+	}
+	return r.Definition.GroupVersionResource(), true
+}
+
+func (s *Server) podAdmission(o Options) *builtin.PodAdmission {
+	p := &builtin.PodAdmission{
+		RuntimeClass: s.runtimeClass, PriorityClasses: s.priorityClasses, Suffix: s.env.Suffix,
+	}
+	if o.ServiceAccounts {
+		p.ServiceAccount = s.serviceAccount
+	}
+	return p
+}
+
+func (s *Server) serviceAccount(namespace, name string) (*corev1.ServiceAccount, error) {
+	const plural = "serviceaccounts"
+	all := s.served.Load().resources[corev1.SchemeGroupVersion.WithResource(plural)]
+	return find[*corev1.ServiceAccount](all, plural, namespace, name)
+}
+
+func (s *Server) runtimeClass(name string) (*nodev1.RuntimeClass, error) {
+	const plural = "runtimeclasses"
+	all := s.served.Load().resources[nodev1.SchemeGroupVersion.WithResource(plural)]
+	return find[*nodev1.RuntimeClass](all, plural, "", name)
+}
+
+func (s *Server) priorityClasses() ([]*schedulingv1.PriorityClass, error) {
+	const plural = "priorityclasses"
+	return all[*schedulingv1.PriorityClass](
+		s.served.Load().resources[schedulingv1.SchemeGroupVersion.WithResource(plural)], "")
+}
+
+func (s *Server) limitRanges(namespace string) ([]*corev1.LimitRange, error) {
+	return all[*corev1.LimitRange](s.served.Load().resources[corev1.SchemeGroupVersion.WithResource("limitranges")],
+		namespace)
 }
 
 // hasGroup returns a function that reports whether a group has Go types.

@@ -20,7 +20,7 @@ import (
 // TestSigningRequest takes a request for a certificate through its life: somebody asks, another approves, a third
 // signs. Each can write only their part.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/certificates/certificates/strategy.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/certificates/certificates/strategy.go.
 func TestSigningRequest(t *testing.T) {
 	server := localapi.NewTest(t)
 	ann, err := kubernetes.NewForConfig(server.RESTConfigFor(auth.User{Name: "ann", Groups: []string{"dev"}}))

@@ -33,7 +33,7 @@ func fieldsOf(t *testing.T, body, manager, subresource string) string {
 // TestManagersOfSubresources: what a write to a subresource resets is not the writer's; a scale's replicas are the
 // field they stand for; a binding is nobody's.
 //
-// Source: compared with kube-apiserver v1.37.1.
+// Source: compared with kube-apiserver v1.37.2.
 func TestManagersOfSubresources(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	const deployments, pods = "/apis/apps/v1/namespaces/default/deployments", "/api/v1/namespaces/default/pods"
@@ -81,7 +81,7 @@ func TestManagersOfSubresources(t *testing.T) {
 // TestEvictionAsksTheBudget: a budget grants as many evictions as its status allows, notes for which pods, and no dry
 // run counts.
 //
-// Source: compared with kube-apiserver v1.37.1.
+// Source: compared with kube-apiserver v1.37.2.
 func TestEvictionAsksTheBudget(t *testing.T) {
 	running := func(name string) *corev1.Pod {
 		p := newPod(name, "node")

@@ -40,7 +40,7 @@ func withToken(t *testing.T, server *localapi.Test, token string) kubernetes.Int
 // TestServiceAccountToken asks for a token and uses it: the server knows the service account by it until it has run
 // out, or what it is bound to is gone.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go.
 func TestServiceAccountToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		account, pod := tokenObjects()

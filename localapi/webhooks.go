@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,7 +173,7 @@ func (t handlerTransport) serve(w http.ResponseWriter, r *http.Request) {
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/util/proxy/proxy.go ResolveEndpoint, ResolveCluster.
 func (w *webhooks) resolve(ctx context.Context, s webhookclient.Service) (string, error) {
-	if address := w.services[s.Namespace+"/"+s.Name]; address != "" {
+	if address := cmp.Or(w.services[s.Namespace+"/"+s.Name], w.services["*/"+s.Name]); address != "" {
 		return address, nil
 	}
 	services := w.server.served.Load().resources[corev1.SchemeGroupVersion.WithResource("services")]

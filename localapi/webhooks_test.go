@@ -3,6 +3,7 @@ package localapi_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi"
@@ -78,6 +80,42 @@ func TestMutate(t *testing.T) {
 	}
 }
 
+// Of a binding that names its pod in the body alone, webhooks see the type bindings, not the subresource of pods.
+//
+// Source: k8s.io/kubernetes v1.37.2 test/integration/apiserver/cel TestPolicyAdmission.
+func TestWebhooksSeeBindings(t *testing.T) {
+	c := mutating("a")
+	c.Webhooks[0].Rules[0].Resources = []string{"bindings", "pods/binding"}
+	s := localapi.NewTest(t, c)
+	var seen []string
+	s.HandleWebhook("hooks/a", hook(func(r *admissionv1.AdmissionRequest) admissionv1.AdmissionResponse {
+		seen = append(seen, strings.Join([]string{
+			string(r.Operation), r.Resource.Resource, r.SubResource, r.Kind.Kind,
+			r.Namespace, r.Name,
+		}, " "))
+		return admissionv1.AdmissionResponse{Allowed: true}
+	}))
+	client := kubernetes.NewForConfigOrDie(s.RESTConfig())
+	for _, name := range []string{"p", "q"} {
+		createPod(t, client, newPod(name, ""))
+	}
+	target := corev1.ObjectReference{Kind: "Node", Name: "n"}
+	if err := client.CoreV1().RESTClient().Post().Namespace("default").Resource("bindings").Body(&corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"}, Target: target,
+	}).Do(t.Context()).Error(); err != nil {
+		t.Error(err)
+	}
+	if err := client.CoreV1().Pods("default").Bind(t.Context(), &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: "q"}, Target: target,
+	}, metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+	want := []string{"CREATE bindings  Binding default p", "CREATE pods binding Binding default q"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("webhook saw %q, want %q", seen, want)
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := localapi.NewTest(t, mutating("a"))
@@ -127,15 +165,22 @@ func TestWebhooksUseTheAPI(t *testing.T) {
 // TestWebhooksOfServices calls a webhook at the address given for its Service, with the certificate of the Service.
 func TestWebhooksOfServices(t *testing.T) {
 	c := mutating("a")
-	s := localapi.NewTestWith(t, localapi.Options{WebhookServices: map[string]string{"hooks/a": "127.0.0.1:1"}}, c)
-	maps := kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().ConfigMaps("default")
+	var maps typedcorev1.ConfigMapInterface
 	create := func() error {
 		_, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
 			metav1.CreateOptions{})
 		return err
 	}
-	if err := create(); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1: connect: connection refused") {
-		t.Errorf("an address: %v", err)
+	for _, services := range []map[string]string{
+		{"hooks/a": "127.0.0.1:1"},
+		{"*/a": "127.0.0.1:1", "hooks/b": "127.0.0.1:2"},
+		{"*/a": "127.0.0.1:2", "hooks/a": "127.0.0.1:1"},
+	} {
+		s := localapi.NewTestWith(t, localapi.Options{WebhookServices: services}, c)
+		maps = kubernetes.NewForConfigOrDie(s.RESTConfig()).CoreV1().ConfigMaps("default")
+		if err := create(); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1: connect: connection refused") {
+			t.Errorf("%v: %v", services, err)
+		}
 	}
 	other := localapi.NewTest(t, c)
 	maps = kubernetes.NewForConfigOrDie(other.RESTConfig()).CoreV1().ConfigMaps("default")

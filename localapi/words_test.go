@@ -50,8 +50,13 @@ func TestWordsOfErrors(t *testing.T) {
 			`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b","finalizers":["x"]}}`, 422,
 			`ConfigMap "b" is invalid: metadata.finalizers[0]: Invalid value: "x": name is neither a standard finalizer name nor is it fully qualified`, "Invalid",
 		},
-		"continue at a version": {
+		"malformed continue token at a version": {
 			"GET", path + "?continue=x&resourceVersion=1", "", "", 400,
+			"invalid continue token: continue key is not valid: illegal base64 data at input byte 0", "BadRequest",
+		},
+		"continue at a version": {
+			"GET", path + "?resourceVersion=1&continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0",
+			"", "", 400,
 			"specifying resource version is not allowed when using continue", "BadRequest",
 		},
 		"no collection of namespaces to delete": {

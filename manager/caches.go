@@ -2,6 +2,7 @@ package manager
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -91,6 +92,32 @@ func (m *Manager) GetFieldIndexer() *client.Cluster { return m.cluster }
 
 // GetAPIReader returns a reader that asks the API server instead of the caches. It also works before the manager runs.
 func (m *Manager) GetAPIReader() client.Reader { return m.cluster.APIReader() }
+
+// Cache reads the caches of a manager, and adds indexes to them.
+type Cache struct {
+	client.Reader
+	client.FieldIndexer
+	manager *Manager
+}
+
+// GetCache returns the caches. Reads are those of GetClient.
+func (m *Manager) GetCache() Cache { return Cache{m.cluster, m.cluster, m} }
+
+// WaitForCacheSync waits until the caches that are in use are filled. It returns false if ctx ends before that.
+func (c Cache) WaitForCacheSync(ctx context.Context) bool {
+	return c.manager.informers.WaitForSync(ctx) == nil
+}
+
+// InformerOf returns the informer of the kind of example, with the options that [Manager.CacheOf] returns.
+func InformerOf[T informer.Object](c Cache, example T) (informer.Informer[T], error) {
+	kind, err := c.manager.cluster.GroupVersionKindFor(example)
+	if err != nil {
+		return nil, err
+	}
+	o := c.manager.CacheOf(example)
+	o.Kind = kind
+	return informer.ForOptions[T](c.manager.informers, o)
+}
 
 // CacheOf returns the options that Options.Caches has for the kind and representation of example. It returns the zero
 // value if there is no entry or the kind is unknown.

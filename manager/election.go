@@ -55,7 +55,8 @@ func (l LeaderElection) validate() error {
 	}
 	if l.Name == "" {
 		return errors.New(
-			`leader election: the lease has no name: set LeaderElection.Name to one that all replicas of this operator share and no other operator has, for example "greeter.example.com"`,
+			"leader election: the lease has no name: set LeaderElection.Name to one that all replicas of this " +
+				`operator share and no other operator has, for example "greeter.example.com"`,
 		)
 	}
 	if wrong := validation.IsDNS1123Label(l.Namespace); len(wrong) > 0 {
@@ -165,7 +166,7 @@ func (m *Manager) serveTenure(intake, work context.Context, stop context.CancelC
 			endIntake()
 			close(over)
 		})()
-		m.runnables.startAll(withLeader, starter(ledIntake, ledWork, stop))
+		m.startLed(ledIntake, ledWork, stop)
 		select {
 		case err := <-m.election.finished:
 			return err
@@ -180,6 +181,12 @@ func (m *Manager) serveTenure(intake, work context.Context, stop context.CancelC
 		}
 		return <-m.election.finished
 	})
+}
+
+// startLed starts the runnables that need leadership.
+func (m *Manager) startLed(intake, work context.Context, stop context.CancelCauseFunc) {
+	m.runnables.startAll(withLeader, starter(intake, work, stop))
+	m.elect.Do(func() { close(m.elected) })
 }
 
 // survives reports whether the manager continues after the lease was lost.

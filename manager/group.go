@@ -29,10 +29,12 @@ func (g *group) add(e *entry) error {
 	if g.closed {
 		return ErrStopped
 	}
-	for _, other := range g.entries {
-		if other.name == e.name {
+	name := e.name
+	for n := 2; slices.ContainsFunc(g.entries, func(other *entry) bool { return other.name == e.name }); n++ {
+		if _, isFunc := e.runnable.(RunnableFunc); !isFunc {
 			return fmt.Errorf("a runnable of that name exists already: choose another name, or remove it first")
 		}
+		e.name = fmt.Sprintf("%s-%d", name, n)
 	}
 	g.entries = append(g.entries, e)
 	g.startLocked(e)
@@ -92,7 +94,6 @@ func (g *group) close() {
 	g.start, g.warm = [2]func(*entry){}, nil
 }
 
-// remove removes an entry.
 func (g *group) remove(e *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -155,10 +156,14 @@ type Manager struct {
 	state     state
 	// live and ready are the program's own checks.
 	live, ready probes
+	// elected is closed when the runnables that need leadership have been started; elect closes it once.
+	elected chan struct{}
+	elect   sync.Once
 	// record has the writes of this manager's clients, and writes those that RunUntilIdle waits for.
 	record       *writes.Record
 	writes       writes.Awaited
 	http         *serving.Server
+	httpClient   *http.Client // for others; with the configuration of the manager's clients
 	hooks        *webhook.Server
 	certificates *rotation.CertificateStore // nil if the certificate of webhooks is in files
 	// guard wraps a handler with the authorization that Options.Serving requires.
@@ -192,7 +197,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	if err := errors.Join(o.validateServing(), o.validateClient()); err != nil {
 		return nil, err
 	}
-	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}}
+	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}, elected: make(chan struct{})}
 	var err error
 	if m.record, err = writes.New(m.config); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
@@ -202,6 +207,9 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	oneClient := func(c *rest.Config) *rest.Config { return c }
 	if o.Metrics != nil {
 		oneClient = func(c *rest.Config) *rest.Config { return measureThrottling(c, o.Metrics.Throttled) }
+	}
+	if m.httpClient, err = rest.HTTPClientFor(m.config); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if m.discovery, err = groupclient.Discovery(oneClient(m.config)); err != nil {
 		return nil, fmt.Errorf("manager: client of discovery: %w", err)
@@ -235,7 +243,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 
 // The default limits on requests, for a config that has none: those of kube-controller-manager's client.
 //
-// Source: kube-controller-manager v1.37.1, --kube-api-qps and --kube-api-burst.
+// Source: kube-controller-manager v1.37.2, --kube-api-qps and --kube-api-burst.
 const (
 	defaultQPS   = 20
 	defaultBurst = 30
@@ -310,6 +318,13 @@ func (m *Manager) Informers() *informer.Factory { return m.informers }
 // client-go's clientset by kubernetes.NewForConfig. If a runnable that needs leadership writes with its context through
 // such a client, the write fails once another process could have acquired the lease.
 func (m *Manager) GetConfig() *rest.Config { return rest.CopyConfig(m.config) }
+
+// GetHTTPClient returns an HTTP client for the API server, with the configuration of GetConfig.
+func (m *Manager) GetHTTPClient() *http.Client { return m.httpClient }
+
+// Elected returns a channel that is closed when the runnables that need leadership have been started: when this process
+// leads for the first time or, without leader election, when the manager runs.
+func (m *Manager) Elected() <-chan struct{} { return m.elected }
 
 // GetScheme returns the scheme, which maps Go types to kinds.
 func (m *Manager) GetScheme() *runtime.Scheme {

@@ -120,7 +120,7 @@ func (m *Manager) runParts(ctx context.Context, serving, hooks *part) (undone []
 	m.runnables.startAll(withoutLeader, starter(intake, work, stop))
 	var campaign *part
 	if m.election == nil {
-		m.runnables.startAll(withLeader, starter(intake, work, stop))
+		m.startLed(intake, work, stop)
 	} else {
 		campaign = startPart(ctx, "leader election", func(context.Context) error { return m.lead(intake, work, stop) })
 	}

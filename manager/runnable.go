@@ -21,6 +21,12 @@ type Runnable interface {
 	Run(ctx context.Context) error
 }
 
+// RunnableFunc is a [Runnable] without a name. The manager numbers those that it has.
+type RunnableFunc func(ctx context.Context) error
+
+// Run calls f.
+func (f RunnableFunc) Run(ctx context.Context) error { return f(ctx) }
+
 // Rebuilder is a [Runnable] that can be built again after it has run. A controller can run only once, so it must be
 // rebuilt before it runs again when this process leads for the second time. See LeaderElection.Survive.
 type Rebuilder interface {

@@ -15,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
+	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
 type kind = schema.GroupVersionKind
@@ -32,7 +33,7 @@ type Builder struct {
 	calls      buildcalls.Calls
 	elected    *bool
 	inputs     []*input
-	predicates []builder.Predicate
+	predicates []builder.PredicateFunc
 }
 
 // ControllerManagedBy begins a controller that works on the clusters of a fleet.
@@ -62,7 +63,8 @@ func (b *Builder) Owns(object informer.Object, o ...builder.WatchOptions) *Build
 
 // Watches watches other objects in each cluster. h turns their events into requests for the cluster of the event.
 func (b *Builder) Watches(object informer.Object, h builder.Handler, o ...builder.WatchOptions) *Builder {
-	return b.input(&input{call: "Watches", object: object, sameCluster: &h}, o)
+	funcs := handler.Of(h)
+	return b.input(&input{call: "Watches", object: object, sameCluster: &funcs}, o)
 }
 
 // WatchesAcross watches other objects in each cluster. h turns their events into requests for any clusters.
@@ -100,7 +102,7 @@ func (b *Builder) WatchesClusters(onLive func(ctx context.Context, c *Cluster) (
 // predicate.
 func (b *Builder) WithEventFilter(p builder.Predicate) *Builder {
 	if b.calls.Given("WithEventFilter", "predicate", p) {
-		b.predicates = append(b.predicates, p)
+		b.predicates = append(b.predicates, predicate.Of(p))
 	}
 	return b
 }

@@ -194,7 +194,6 @@ func startCaches(life context.Context, c *Cluster) *caches {
 	return k
 }
 
-// startEvents starts the sender of events.
 func (k *caches) startEvents(ctx context.Context, c *Cluster) func(component string) events.Recorder {
 	sender, err := events.New(c.config, events.Options{Scheme: c.Scheme()})
 	k.mu.Lock()

@@ -362,7 +362,7 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		{"call SetGroupVersionKind on it", begin().For(&unstructured.Unstructured{})},
 		{
 			"Watches(*v1.ConfigMap): the handler has no function",
-			begin().For(maps).Watches(maps, builder.Handler{}),
+			begin().For(maps).Watches(maps, builder.HandlerFuncs{}),
 		},
 		{
 			"WatchesLocal(*v1.ConfigMap): the handler has no function",

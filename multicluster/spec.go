@@ -118,10 +118,10 @@ type input struct {
 	owns      bool
 	// sameCluster turns events into requests for the cluster of the event, anyCluster into requests for any clusters.
 	// Invariant: exactly one of sameCluster, anyCluster and owns is set.
-	sameCluster *builder.Handler
+	sameCluster *builder.HandlerFuncs
 	anyCluster  *Handler
 	// filters are the predicates of the controller and of the call.
-	filters []builder.Predicate
+	filters []builder.PredicateFunc
 	// owner is the kind whose objects Owns makes requests for.
 	owner kind
 }
@@ -145,7 +145,7 @@ func (in *input) handler(ownersInNamespaces bool) Handler {
 }
 
 // addCluster adapts a handler whose requests name no cluster: they are for the cluster of the event.
-func addCluster(h builder.Handler) Handler {
+func addCluster(h builder.HandlerFuncs) Handler {
 	var adapted Handler
 	if h.OnAdd != nil {
 		adapted.OnAdd = func(ctx context.Context, obj informer.Object, initial bool, q reconcile.Enqueuer[Request]) {

@@ -206,7 +206,6 @@ func (q *enqueuer) AddWith(r Request, o workqueue.AddOptions) {
 	q.clusterController.controller.enqueueAcross(r, o)
 }
 
-// informerFor returns the informer of a type.
 func informerFor[T informer.Object](f *informer.Factory, o informer.InformerOptions) (anyInformer, error) {
 	inf, err := informer.ForOptions[T](f, o)
 	if err != nil {

@@ -61,6 +61,9 @@ type Options[K comparable] struct {
 	Metrics workqueue.MetricsProvider
 }
 
+// LoopOptions returns o. A builder accepts every type with this method as options of a controller.
+func (o Options[K]) LoopOptions() Options[K] { return o }
+
 const (
 	// mostLeftInLog is the number of keys that the log line at a stop names.
 	mostLeftInLog       = 10

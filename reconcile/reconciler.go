@@ -31,6 +31,9 @@ type Result struct {
 	Priority *int
 }
 
+// IsZero reports whether r asks for nothing.
+func (r *Result) IsZero() bool { return r == nil || *r == Result{} }
+
 // Reconciler brings the actual state one step closer to what the object named by key asks for. It must be idempotent:
 // it may be called again for the same key at any time, and after a crash it starts from the beginning.
 //
@@ -74,3 +77,6 @@ func IsTerminal(err error) bool {
 type terminalError struct{ error }
 
 func (e *terminalError) Unwrap() error { return e.error }
+
+// Is reports whether the target was marked by Terminal, too.
+func (e *terminalError) Is(target error) bool { return IsTerminal(target) }

@@ -62,7 +62,7 @@ func cachedCopier(spoil func([]*corev1.ConfigMap) []*corev1.ConfigMap) func(e *E
 		if err != nil {
 			return nil, err
 		}
-		c := p.(*ctrl.Manager).GetClient()
+		c := p.(ctrl.Manager).GetClient()
 		Cache(e, func(ctx context.Context) ([]*corev1.ConfigMap, error) {
 			var list corev1.ConfigMapList
 			if err := c.List(ctx, &list, client.InNamespace("default")); err != nil {

@@ -167,7 +167,6 @@ func stacks(bubble string, selected func(head string) bool) string {
 	return strings.Join(found, "\n\n")
 }
 
-// leftovers returns the stacks of the goroutines that are left in a bubble.
 func leftovers(bubble string) string { return stacks(bubble, func(string) bool { return true }) }
 
 // working matches the first line of the stack of a goroutine that waits for nothing, or for what ends by itself.

@@ -191,7 +191,6 @@ type runPlan struct {
 	random bool // Turns are chosen during the run, from Seed
 }
 
-// pauses reports whether a leader is paused.
 func (p *runPlan) pauses() bool {
 	return slices.ContainsFunc(p.Faults, func(f runFault) bool { return f.Kind == pauseLeader })
 }

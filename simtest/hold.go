@@ -89,7 +89,6 @@ func (h *hold) ends(w *world) time.Time {
 	return end
 }
 
-// lift ends a hold.
 func (w *world) lift(h *hold) {
 	w.lastChange = time.Now()
 	for i := range w.holds {

@@ -487,7 +487,6 @@ func (r *run) judgeCreates(base *run, add func(rule Rule, subject, text string))
 	}
 }
 
-// generationOf returns metadata.generation.
 func generationOf(s stored) int64 {
 	m, err := meta.Accessor(s.object)
 	if err != nil {

@@ -202,7 +202,6 @@ func (e *end) get(i id) map[string]any {
 	return e.objects[i]
 }
 
-// source returns what an object is made of.
 func (e *end) source(i id) runtime.Object { return cmp.Or(e.unchanged[i].object, e.sources[i]) }
 
 // diff returns how e differs from want, an object and field in each line.
@@ -354,12 +353,14 @@ func shown(v any) string {
 	if v == nil {
 		return "not set"
 	}
-	data, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // names have <1> in them, see generated
+	if err := e.Encode(v); err != nil {
 		return fmt.Sprint(v)
 	}
-	if s := string(data); len(s) <= 200 {
+	if s := strings.TrimSpace(b.String()); len(s) <= 200 {
 		return s
 	}
-	return string(data[:200]) + "…"
+	return b.String()[:200] + "…"
 }

@@ -7,7 +7,7 @@ type entry[K comparable] struct {
 	key K
 
 	// run describes the key's next run. It is nil if there is nothing to describe: the run has neither cause nor
-	// priority, and the queue measures no time and has no Order.
+	// priority, and the queue has no Order.
 	//
 	// Invariant: nil if no run is wanted.
 	run *run[K]

@@ -57,6 +57,11 @@ type Queue[K comparable] struct {
 	spare []*run[K]
 	// adds and retries are counted for Stats.
 	adds, retries uint64
+	// clock is the last reading of the clock for nowLocked, and the hold of mu in which it was taken.
+	clock struct {
+		hold uint64
+		now  time.Duration
+	}
 }
 
 // Add makes the key ready. If the key is being processed, it becomes ready again as soon as it is done. Add cancels the
@@ -102,7 +107,7 @@ func (q *Queue[K]) markDirtyLocked(e handle[K]) {
 	q.adds++
 	q.delayed.remove(e.delays[requeueDelay])
 	if q.keepsTime {
-		q.runLocked(e).Since = q.now()
+		q.stampLocked(e)
 	}
 	if e.processing() {
 		return // Done makes the key ready.
@@ -198,6 +203,14 @@ func New[K comparable](o Options[K]) *Queue[K] {
 		q.metrics = o.Metrics.NewQueueMetrics(o.Name, q.Stats)
 	}
 	return q
+}
+
+// nowLocked is now, read once for all that happens while the lock is held.
+func (q *Queue[K]) nowLocked() time.Duration {
+	if hold := q.mu.Hold(); q.clock.hold != hold {
+		q.clock.hold, q.clock.now = hold, q.now()
+	}
+	return q.clock.now
 }
 
 // now returns the time on the queue's clock, which is monotonic.

@@ -55,16 +55,25 @@ func (q *Queue[K]) recordLocked(e handle[K], a *add[K]) {
 	}
 }
 
+// stampLocked records that a key becomes dirty now.
+func (q *Queue[K]) stampLocked(e handle[K]) {
+	now := q.nowLocked()
+	*q.entries.dirtySince(e.id) = now
+	if q.ready.order != nil {
+		q.runLocked(e).Since = now
+	}
+}
+
 // beginLocked moves the record of the key's next run from the entry to the worker, and fills in the worker's item.
 func (q *Queue[K]) beginLocked(e handle[K], item *Item[K]) work[K] {
 	w := work[K]{entry: e, run: e.run}
 	if q.keepsTime {
-		w.began = q.now()
+		w.began = q.nowLocked()
+		item.Queued = w.began - *q.entries.dirtySince(e.id)
 	}
 	item.Key, item.Attempt = e.key, int(e.attempt)
 	if w.run != nil {
 		item.Priority, item.Causes, item.DroppedCauses = w.run.Priority, w.run.causes, w.run.dropped
-		item.Queued = w.began - w.run.Since
 	}
 	e.run = nil
 	if q.group != nil && e.delays[scheduledAdd] != none {
@@ -83,7 +92,7 @@ func (q *Queue[K]) endLocked(w work[K]) (worked time.Duration) {
 	if q.metrics == nil {
 		return notMeasured
 	}
-	return q.now() - w.began
+	return q.nowLocked() - w.began
 }
 
 // runLocked returns the record of the key's next run, and makes one if there is none.

@@ -3,6 +3,7 @@ package workqueue
 import (
 	"hash/maphash"
 	"reflect"
+	"time"
 
 	"github.com/flyball-dev/flyball/workqueue/internal/ring"
 )
@@ -27,6 +28,9 @@ type table[K comparable] struct {
 
 	// blocks hold the entries: id i is blocks[i/blockSize][i%blockSize]. Entries never move.
 	blocks []*[blockSize]entry[K]
+	// since holds when the key of each entry last became dirty, in blocks as above. It has only the blocks that
+	// dirtySince was asked for: none in a queue that does not measure time.
+	since []*[blockSize]time.Duration
 	// next is one more than the highest id that was ever used. free holds the lower ids that are not in use.
 	next uint32
 	free []uint32
@@ -48,14 +52,15 @@ type table[K comparable] struct {
 const (
 	// blockSize keeps the memory of a small queue small; blocks of this many entries fill Go's size classes well.
 	blockSize = 32
-	// keepLeast and keepMost bound table.keep for keys that are plain data. 1024 idle entries take about 60 KB.
-	keepLeast, keepMost = 1024, 16 * 1024
+	// keepFirst is table.keep at first, and keepLeast and keepMost bound it, for keys that are plain data. 1024 idle
+	// entries take about 60 KB.
+	keepLeast, keepFirst, keepMost = 32, 1024, 16 * 1024
 )
 
 func newTable[K comparable]() table[K] {
 	t := table[K]{seed: maphash.MakeSeed()}
 	if plain(reflect.TypeFor[K]()) {
-		t.keep = keepLeast
+		t.keep = keepFirst
 	}
 	return t
 }
@@ -80,6 +85,14 @@ func plain(t reflect.Type) bool {
 
 func (t *table[K]) at(id uint32) handle[K] {
 	return handle[K]{&t.blocks[id/blockSize][id%blockSize], id}
+}
+
+// dirtySince returns where the time is stored at which an entry's key became dirty.
+func (t *table[K]) dirtySince(id uint32) *time.Duration {
+	for len(t.since) <= int(id/blockSize) {
+		t.since = append(t.since, new([blockSize]time.Duration))
+	}
+	return &t.since[id/blockSize][id%blockSize]
 }
 
 func (t *table[K]) hash(key K) uint64 { return maphash.Comparable(t.seed, key) }
@@ -157,7 +170,6 @@ func (t *table[K]) link(id uint32, h uint64) {
 	t.index[i] = uint32(h>>32)&^mask | (id + 1)
 }
 
-// grow doubles the index.
 func (t *table[K]) grow() {
 	old := t.index
 	t.index = make([]uint32, max(16, 2*len(old)))
@@ -181,8 +193,8 @@ func (t *table[K]) retire(e handle[K]) {
 	for t.idle > t.keep {
 		t.evict()
 	}
-	if t.idle == t.used() && len(t.index) > 4*max(keepLeast, t.keep) { // More keys were in use than will be kept.
-		t.index, t.blocks, t.free, t.retired = nil, nil, nil, ring.Ring[uint32]{}
+	if t.idle == t.used() && len(t.index) > 4*max(keepFirst, t.keep) { // More keys were in use than will be kept.
+		t.index, t.blocks, t.since, t.free, t.retired = nil, nil, nil, nil, ring.Ring[uint32]{}
 		t.next, t.idle = 0, 0
 	}
 }

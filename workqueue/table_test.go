@@ -62,8 +62,8 @@ func TestStormLeavesNoMemoryBehind(t *testing.T) {
 			}
 			q.Done(item.Key)
 		}
-		if q.entries.used() > keepLeast || len(q.entries.index) > 4*keepLeast ||
-			len(q.entries.blocks) > 4*keepLeast/blockSize {
+		if q.entries.used() > keepFirst || len(q.entries.index) > 4*keepFirst ||
+			len(q.entries.blocks) > 4*keepFirst/blockSize {
 			t.Errorf("%d entries, %d slots, %d blocks are left", q.entries.used(), len(q.entries.index),
 				len(q.entries.blocks))
 		}
@@ -135,7 +135,7 @@ func TestPointerKeysAreNotKeptAlive(t *testing.T) {
 
 func TestPlainKeys(t *testing.T) {
 	type request struct{ Namespace, Name string }
-	if table := newTable[request](); table.keep != keepLeast {
+	if table := newTable[request](); table.keep != keepFirst {
 		t.Error("keys of strings are not kept")
 	}
 	for name, keep := range map[string]int{
@@ -148,4 +148,28 @@ func TestPlainKeys(t *testing.T) {
 			t.Errorf("keys of kind %s are kept", name)
 		}
 	}
+}
+
+// TestTimesNeedNoRecord: a backlog of a queue that measures time costs 8 bytes a key more, not a record of each run.
+func TestTimesNeedNoRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Options[int]{QueueingTime: true})
+		defer q.ShutDown()
+		for key := range 1_000 {
+			q.Add(key)
+			time.Sleep(time.Millisecond)
+		}
+		for id := range q.ready.all() {
+			if e := q.entries.at(id); e.run != nil {
+				t.Fatalf("key %d has a record", e.key)
+			}
+		}
+		for key := range 1_000 {
+			item, err := q.Get(t.Context())
+			if want := time.Duration(1_000-key) * time.Millisecond; err != nil || item.Queued != want {
+				t.Fatalf("key %d was queued for %v, %v; want %v", item.Key, item.Queued, err, want)
+			}
+			q.Done(item.Key)
+		}
+	})
 }

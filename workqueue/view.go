@@ -43,7 +43,7 @@ func (q *Queue[K]) View(limit int) View[K] {
 		e := q.entries.at(id)
 		seen := viewOf(e, e.run)
 		if q.keepsTime {
-			seen.Time = now - e.run.Since
+			seen.Time = now - *q.entries.dirtySince(id)
 		}
 		v.Ready = append(v.Ready, seen)
 	}

@@ -91,6 +91,58 @@ func TestWhatIsNoted(t *testing.T) {
 	}
 }
 
+// upTo is a cache that is complete up to a version.
+type upTo struct {
+	behindAll
+	version string
+}
+
+func (c upTo) Watermark(string) string { return c.version }
+
+// Two caches of one kind, as of objects and of their metadata, are not equally fast. A reader of the one that shows
+// the effect of a deletion of many does not wait for the other. It would spin: the wait for its own cache is over.
+func TestReadersWaitForTheirOwnCache(t *testing.T) {
+	r, err := New(&rest.Config{Host: "https://a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps, slow, fast := r.Resource(schema.GroupResource{Resource: "configmaps"}), upTo{version: "4"}, upTo{version: "5"}
+	maps.Join(slow)
+	maps.Join(fast)
+	to := r.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Success"}`)),
+		}, nil
+	}))
+	const url = "https://a/api/v1/namespaces/default/configmaps"
+	request, err := http.NewRequest(http.MethodDelete, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := to.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(response.Body); err != nil {
+		t.Fatal(err)
+	}
+	waits := func(c Cache) int {
+		_, inDoubt, _ := maps.Unreached(c, types.NamespacedName{Namespace: "default"})
+		return len(inDoubt)
+	}
+	if waits(slow) != 1 || waits(fast) != 1 {
+		t.Error("a reader does not wait, and the server has not been asked")
+	}
+	for w := range maps.inDoubt {
+		w.shownBy("5", 0, time.Now())
+	}
+	if waits(slow) != 1 || waits(fast) != 0 {
+		t.Errorf("the server's list is of version 5: in doubt are %d for a reader at 4, want 1; %d at 5, want 0",
+			waits(slow), waits(fast))
+	}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
@@ -180,7 +232,8 @@ func TestInDoubt(t *testing.T) {
 	}{
 		"refused": {code: 409, body: "{}"},
 		"webhook": {code: 500, body: `{"kind":"Status","message":"failed calling webhook \"a.b.c\""}`},
-		"denied":  {code: 504, body: `{"kind":"Status","message":"admission webhook \"a.b.c\" denied the request: no"}`},
+		"denied": {code: 504, body: `{"kind":"Status",` +
+			`"message":"admission webhook \"a.b.c\" denied the request: no"}`},
 		"quota": {code: 500, body: `{"kind":"Status","reason":"InternalError",` +
 			`"message":"Internal error occurred: resource quota evaluation timed out"}`},
 		"server error":   {code: 500, body: "{}", inDoubt: true},

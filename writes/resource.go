@@ -136,7 +136,7 @@ func (l *Resource) Unreached(c Cache, key types.NamespacedName) (entries []*Entr
 	}
 	l.dropSettledLocked()
 	for w := range l.inDoubt {
-		if w.mayChange(key) {
+		if w.mayChange(key) && !w.shownIn(c) { // Another cache may not show it yet.
 			inDoubt = append(inDoubt, w)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -43,7 +42,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ours {
 		return t.next.RoundTrip(r)
 	}
-	if reads(r.Method) || r.URL.Query().Has("dryRun") {
+	if reads(r.Method) || strings.Contains(r.URL.RawQuery, "dryRun") && r.URL.Query().Has("dryRun") {
 		response, err := t.next.RoundTrip(r)
 		if err == nil {
 			t.record.compare(r.Context(), to, response)
@@ -93,13 +92,13 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 		w.resource.end(w, nil)
 		return response, nil
 	}
-	body, err := io.ReadAll(response.Body)
+	body, err := wire.ReadBody(response)
 	_ = response.Body.Close()
 	if err != nil {
 		lost = err
 		return nil, err
 	}
-	response.Body, note.Status = io.NopCloser(bytes.NewReader(body)), response.Status
+	response.Body, note.Status = wire.NewBody(body), response.Status
 	if refused := response.StatusCode >= http.StatusMultipleChoices; refused {
 		r.compare(request.Context(), to, response)
 		if lost, answered = w.failed(response, body); lost == nil {
@@ -170,11 +169,14 @@ func mayHaveTakenEffect(err error) bool {
 	return !errors.As(err, &untrusted) && !utilnet.IsConnectionRefused(err)
 }
 
+// verbs has the verb of the Kubernetes API for each method that writes.
+var verbs = map[string]string{
+	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+}
+
 // noteOf describes a request for the trace.
 func noteOf(r *http.Request, to wire.Place) trace.Write {
-	verb := map[string]string{
-		http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
-	}[r.Method]
+	verb := verbs[r.Method]
 	switch {
 	case verb == "delete" && to.Key.Name == "":
 		verb = "deletecollection"
@@ -194,7 +196,7 @@ func asWrite(r *http.Request, to wire.Place, a wire.Answer) trail.Write {
 		Verb: r.Method, Resource: to.Resource.String(), Object: cmp.Or(to.Key.Name, a.Name), Version: a.ResourceVersion,
 	}
 	if r.Method == http.MethodPut || r.Method == http.MethodPost {
-		w.Verb = map[string]string{http.MethodPut: "update", http.MethodPost: "create"}[r.Method]
+		w.Verb = verbs[r.Method]
 	}
 	if to.Key.Namespace != "" {
 		w.Object = to.Key.Namespace + "/" + w.Object

@@ -180,8 +180,9 @@ func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, shown bool) {
 	key := types.NamespacedName{Namespace: a.Namespace, Name: a.Name}
 	switch {
 	case w.all:
-		w.addDeleted(wire.Items(a.ContentType, body))
-		return nil, false
+		deleted := wire.Items(a.ContentType, body)
+		w.addDeleted(deleted)
+		return nil, deleted != nil && len(deleted) == 0 // An empty list: no event would come that ends a doubt.
 	case a.Kind == "Status" && w.Deletes() && a.UID != "":
 		return w.gone(a.UID, w.known), true
 	case a.Kind == "Status":
@@ -341,10 +342,14 @@ func (w *Write) mayChange(key types.NamespacedName) bool {
 
 // settledIn reports whether all caches show the write's effect.
 func (w *Write) settledIn(all []*joinedCache) bool {
-	o := w.state()
-	return o.listVersion != "" && !slices.ContainsFunc(all, func(c *joinedCache) bool {
-		in := w.key.Namespace
-		return caches.Takes(c.Namespaces(), in) && c.History(in) <= o.listHistory &&
-			!versions.Reached(c.Watermark(in), o.listVersion)
+	return w.state().listVersion != "" && !slices.ContainsFunc(all, func(c *joinedCache) bool {
+		return caches.Takes(c.Namespaces(), w.key.Namespace) && !w.shownIn(c)
 	})
+}
+
+// shownIn reports whether c has reached a list that shows the write's effect.
+func (w *Write) shownIn(c Cache) bool {
+	o, in := w.state(), w.key.Namespace
+	return o.listVersion != "" &&
+		(c.History(in) > o.listHistory || versions.Reached(c.Watermark(in), o.listVersion))
 }

@@ -57,6 +57,7 @@ func Finalize(ctx context.Context, c client.Client, obj client.Object, finalizer
 		return false, fmt.Errorf(`finalize %s: give the finalizer a name like "example.com/cleanup"`, key)
 	}
 	before := obj.DeepCopyObject().(client.Object)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	deleting = obj.GetDeletionTimestamp() != nil
 	if deleting {
 		if !ContainsFinalizer(obj, finalizer) {
@@ -69,9 +70,9 @@ func Finalize(ctx context.Context, c client.Client, obj client.Object, finalizer
 			return true, fmt.Errorf("clean up %s: %w", key, err)
 		}
 		RemoveFinalizer(obj, finalizer)
-		err = client.IgnoreNotFound(c.Patch(ctx, obj, client.MergeFromOptimistic(before)))
+		err = client.IgnoreNotFound(c.Patch(ctx, obj, patch))
 	} else if AddFinalizer(obj, finalizer) {
-		err = c.Patch(ctx, obj, client.MergeFromOptimistic(before))
+		err = c.Patch(ctx, obj, patch)
 	}
 	if err != nil {
 		kinds.Set(obj, before)

@@ -35,7 +35,7 @@ func WithBlockOwnerDeletion(block bool) func(*metav1.OwnerReference) {
 // owner. It sends no request.
 //
 // Errors: [AlreadyOwnedError]; an error if the namespaces forbid that owner owns obj, or if owner has no UID.
-func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme,
+func SetControllerReference(owner, obj metav1.Object, scheme *runtime.Scheme,
 	options ...func(*metav1.OwnerReference),
 ) error {
 	ref, err := ownerReference(owner, obj, scheme)
@@ -53,7 +53,7 @@ func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runt
 
 // SetOwnerReference makes owner one of the owners of obj, which is deleted when all of them are. It replaces a
 // reference to owner, or to a deleted object that had its name; a controller reference stays one. It sends no request.
-func SetOwnerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme,
+func SetOwnerReference(owner, obj metav1.Object, scheme *runtime.Scheme,
 	options ...func(*metav1.OwnerReference),
 ) error {
 	ref, err := ownerReference(owner, obj, scheme)
@@ -63,6 +63,9 @@ func SetOwnerReference(owner client.Object, obj metav1.Object, scheme *runtime.S
 	setReference(obj, ref, options)
 	return nil
 }
+
+// HasControllerReference reports whether obj has a controller.
+func HasControllerReference(obj metav1.Object) bool { return metav1.GetControllerOf(obj) != nil }
 
 // HasOwnerReference reports whether refs has a reference to owner. A reference with another UID does not count, unless
 // owner has no UID.
@@ -96,12 +99,16 @@ func RemoveControllerReference(owner metav1.Object, obj metav1.Object) (changed 
 	return metav1.IsControlledBy(obj, owner) && RemoveOwnerReference(owner, obj)
 }
 
-// ownerReference returns a reference to owner from obj.
-func ownerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) (metav1.OwnerReference, error) {
+func ownerReference(owner, obj metav1.Object, scheme *runtime.Scheme) (metav1.OwnerReference, error) {
 	if misuse.IsNil(obj) {
 		return metav1.OwnerReference{}, errors.New("set owner: the owned object is nil")
 	}
-	k, err := kinds.Of(scheme, owner)
+	whole, ok := owner.(client.Object)
+	if !ok && !misuse.IsNil(owner) {
+		return metav1.OwnerReference{}, fmt.Errorf("owner of %s: %T is not an object of the API",
+			client.ObjectKeyFromObject(obj), owner)
+	}
+	k, err := kinds.Of(scheme, whole)
 	if err != nil {
 		return metav1.OwnerReference{}, fmt.Errorf("owner of %s: %w", client.ObjectKeyFromObject(obj), err)
 	}

@@ -38,7 +38,7 @@ type EventRecorder interface {
 
 // The server's limits on an event with an eventTime, in bytes.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/events.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/events.go.
 const (
 	maxShortText = 128
 	maxNote      = 1024

@@ -113,7 +113,6 @@ func (q *queue) signal() {
 	}
 }
 
-// count changes the counters.
 func (q *queue) count(change func(*Stats)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

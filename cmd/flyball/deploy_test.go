@@ -40,7 +40,7 @@ import (
 // writes it.
 func TestManifestsGrantWhatIsCalled(t *testing.T) {
 	kit.Guard(t)
-	const selection = "deployment,replicaset,endpoint,endpointslice"
+	const selection = "deployment,replicaset,endpoint,endpointslice,endpointslicemirroring"
 	objects := deploytest.Render(t, manifests)
 	if args, _ := deploytest.Command(t, objects); !slices.Contains(args, "--controllers="+selection) {
 		t.Errorf("deploy/manager.yaml does not run --controllers=%s, but %q", selection, args)
@@ -145,7 +145,7 @@ func TestImage(t *testing.T) {
 	}
 	image := deploytest.Image(t, manifests)
 	if out, code := deploytest.Contained(t, image, "version"); code != 0 ||
-		!strings.HasPrefix(out, "flyball "+deploytest.Version(t)+",") {
+		!strings.HasPrefix(out, "flyball "+deploytest.Version(t)+"\n") {
 		t.Errorf("version: exit code %d, %q", code, out)
 	}
 	if out, code := deploytest.Contained(t, image, "manager"); code != 2 ||
@@ -269,6 +269,23 @@ func play(t *testing.T, c kubernetes.Interface) {
 	_, err = c.AppsV1().Deployments("default").Patch(ctx, "web", "application/strategic-merge-patch+json",
 		[]byte(`{"metadata":{"annotations":{"deprecated.deployment.rollback.to":"3"}}}`), metav1.PatchOptions{})
 	step(err)
+	playCustomEndpoints(t, c, step)
 	step(c.CoreV1().Services("default").Delete(ctx, "web", metav1.DeleteOptions{}))
 	step(c.AppsV1().Deployments("default").Delete(ctx, "web", metav1.DeleteOptions{}))
+}
+
+// playCustomEndpoints is a life of Endpoints that are written by hand, and mirrored.
+func playCustomEndpoints(t *testing.T, c kubernetes.Interface, step func(error)) {
+	ctx := t.Context()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
+	service.Spec.Ports = []corev1.ServicePort{{Port: 5432}}
+	_, err := c.CoreV1().Services("default").Create(ctx, service, metav1.CreateOptions{})
+	step(err)
+	//lint:ignore SA1019 What the controller mirrors is deprecated.
+	ep := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
+	//lint:ignore SA1019 As above.
+	ep.Subsets = []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.7"}}}}
+	_, err = c.CoreV1().Endpoints("default").Create(ctx, ep, metav1.CreateOptions{})
+	step(err)
+	step(c.CoreV1().Services("default").Delete(ctx, "db", metav1.DeleteOptions{}))
 }

@@ -11,8 +11,8 @@ func newLearn() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "learn",
 		Short: "Read the book and the documentation in a browser",
-		Long: `Serve the book and the documentation on a loopback port. They are in this binary; no network is needed. Where the text
-says "watch it happen", a button plays the demo in this process and opens its page.
+		Long: `Serve the book and the documentation on a loopback port. They are in this binary; no network is
+needed. Where the text says "watch it happen", a button plays the demo in this process and opens its page.
 
 Ctrl-C ends it. With --output, the pages are written into a folder instead.`,
 		Args: noArgs,
@@ -30,6 +30,7 @@ Ctrl-C ends it. With --output, the pages are written into a folder instead.`,
 		"the loopback address to serve at; port 0 means a free port")
 	c.Flags().StringVar(&o.Dir, "dir", "",
 		"a checkout of Flyball whose documentation is shown as it is at the moment, instead of the one in this binary")
+	c.Flags().BoolVar(&o.Open, "open", false, "open the book in a browser")
 	c.Flags().StringVar(&o.Output, "output", "", "write the pages into this folder, and serve nothing")
 	return c
 }

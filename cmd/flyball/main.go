@@ -27,28 +27,10 @@ func main() {
 // run, 2 if the command line is wrong and nothing was started, those of [store.ExitCode], and 128 plus the number of
 // the signal (130 for Ctrl-C) if a signal ended a command that would have ended by itself.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := &cobra.Command{
-		Use:           "flyball",
-		Short:         "Kubernetes controllers on a pipeline of our own",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &usageError{fmt.Errorf("unknown command %q; the commands are listed by flyball --help", args[0])}
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
+	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newCreate(), newDemo(), newInit(), newLearn(), newManager(), newMigrate(), newRBAC(), newRun(),
-		newServe(), newTop(), newTrace(), newVersion())
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &usageError{fmt.Errorf("%w; the flags are listed by %s --help", err, c.CommandPath())}
-	})
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -64,6 +46,29 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return stopped.code()
 	}
 	return 1
+}
+
+// newRoot returns the command with all its commands. docs/cli.md shows their help.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "flyball",
+		Short:         "Kubernetes controllers on a pipeline of our own",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Errorf("unknown command %q; the commands are listed by flyball --help", args[0])}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.AddCommand(newCreate(), newDemo(), newInit(), newLearn(), newManager(), newMigrate(), newRBAC(), newRun(),
+		newServe(), newTop(), newTrace(), newVersion())
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &usageError{fmt.Errorf("%w; the flags are listed by %s --help", err, c.CommandPath())}
+	})
+	return root
 }
 
 // stoppedError is the error of a command that a signal ended before it was done. The user asked for that, so it is not

@@ -297,7 +297,8 @@ generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCS
 		{"manager --kube-api-burst 0", "--kube-api-burst 0: it must be at least 1"},
 		{
 			"manager --kube-api-content-type foo/bar",
-			`--kube-api-content-type "foo/bar": it must be one of application/vnd.kubernetes.protobuf, application/json`,
+			`--kube-api-content-type "foo/bar": it must be one of application/vnd.kubernetes.protobuf, ` +
+				"application/json",
 		},
 		{"manager --concurrent-gc-syncs 0", "--concurrent-gc-syncs 0: it must be at least 1"},
 		{
@@ -306,6 +307,14 @@ generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCS
 		},
 		{"manager --max-endpoints-per-slice 0", "--max-endpoints-per-slice 0: it must be between 1 and 1000"},
 		{"manager --max-endpoints-per-slice 1001", "--max-endpoints-per-slice 1001: it must be between 1 and 1000"},
+		{
+			"manager --mirroring-max-endpoints-per-subset 1001",
+			"--mirroring-max-endpoints-per-subset 1001: it must be between 1 and 1000",
+		},
+		{
+			"manager --mirroring-concurrent-service-endpoint-syncs 0",
+			"--mirroring-concurrent-service-endpoint-syncs 0: it must be at least 1",
+		},
 		{
 			"manager --endpointslice-updates-batch-period -1s",
 			"--endpointslice-updates-batch-period -1s: it must not be negative",
@@ -340,7 +349,8 @@ generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCS
 }
 
 // deadKubeconfig names a port on which nobody listens.
-const deadKubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],
+const deadKubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c",
+"clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],
 "contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}],"users":[{"name":"c","user":{}}]}`
 
 // An IPv6 address has colons of its own. This one, of the range for documentation, cannot be bound: the error shows
@@ -399,13 +409,6 @@ func TestManagerCollectsEarly(t *testing.T) {
 		if after := debug.SetGCPercent(before); during != want || after != 123 {
 			t.Errorf("GOGC=%q: %d %% while it runs, want %d; %d %% afterwards, want 123", env, during, want, after)
 		}
-	}
-}
-
-func TestVersion(t *testing.T) {
-	code, out, errs := flyball(t.Context(), "version")
-	if code != 0 || !strings.HasPrefix(out, "flyball ") || errs != "" {
-		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 }
 

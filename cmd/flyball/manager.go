@@ -43,8 +43,8 @@ func newManager() *cobra.Command {
 		Use:   "manager",
 		Short: "Run the controllers against a cluster, beside or instead of kube-controller-manager's own",
 		Long: `Run the controllers against a cluster, beside or instead of kube-controller-manager's own. Switch the same controllers
-off there (--controllers=*,-deployment,-replicaset,-endpoint,-endpointslice,-garbagecollector): two controllers for one
-kind interfere with each other.
+off there (--controllers=*,-deployment,-replicaset,-endpoint,-endpointslice,-endpointslicemirroring,-garbagecollector):
+two controllers for one kind interfere with each other.
 
 The first Ctrl-C or SIGTERM stops the process in order: work in flight is finished, the lease is released, and the exit
 code is 0. The second ends it at once.
@@ -75,16 +75,25 @@ func (f *managerFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&t.EndpointSlice.MaxEndpointsPerSlice, "max-endpoints-per-slice", 100,
 		"the maximum number of endpoints in one EndpointSlice, 1 to 1000; a smaller number means more slices and less "+
 			"to send for each change")
+	fs.IntVar(&t.EndpointSliceMirroring.Workers, "mirroring-concurrent-service-endpoint-syncs", 5,
+		"the number of Endpoints that are mirrored at once")
+	fs.IntVar(&t.EndpointSliceMirroring.MaxEndpointsPerSubset, "mirroring-max-endpoints-per-subset", 1000,
+		"the maximum number of addresses that are mirrored of one subset of Endpoints, 1 to 1000")
 	fs.IntVar(&t.GarbageCollector.Workers, "concurrent-gc-syncs", 20,
 		"the number of objects that the garbage collector processes at once")
 	fs.DurationVar(&t.Endpoints.BatchPeriod, "endpoint-updates-batch-period", 0,
 		"how long to batch changes of pods before writing Endpoints")
 	fs.DurationVar(&t.EndpointSlice.BatchPeriod, "endpointslice-updates-batch-period", 0,
 		"how long to batch changes of pods before writing EndpointSlices")
+	fs.DurationVar(&t.EndpointSliceMirroring.BatchPeriod, "mirroring-endpointslice-updates-batch-period", 0,
+		"how long to batch changes that others make to mirrored EndpointSlices before undoing them")
 	for path, flag := range configFields {
 		f.process.AddConfigField(path, flag)
 	}
 }
+
+// mirroring begins the fields of the endpointslice-mirroring controller.
+const mirroring = "endpointSliceMirroringController.mirroring"
 
 // configFields are the fields of the file of --config that set the flags above.
 //
@@ -98,6 +107,9 @@ var configFields = map[string]string{
 	"endpointSliceController.concurrentServiceEndpointSyncs": "concurrent-service-endpoint-syncs",
 	"endpointSliceController.maxEndpointsPerSlice":           "max-endpoints-per-slice",
 	"endpointSliceController.endpointUpdatesBatchPeriod":     "endpointslice-updates-batch-period",
+	mirroring + "ConcurrentServiceEndpointSyncs":             "mirroring-concurrent-service-endpoint-syncs",
+	mirroring + "MaxEndpointsPerSubset":                      "mirroring-max-endpoints-per-subset",
+	mirroring + "EndpointUpdatesBatchPeriod":                 "mirroring-endpointslice-updates-batch-period",
 	"garbageCollectorController.concurrentGCSyncs":           "concurrent-gc-syncs",
 }
 
@@ -176,12 +188,14 @@ func (f *managerFlags) validate(fs *pflag.FlagSet) error {
 	if err := f.process.Validate(); err != nil {
 		return err
 	}
-	if n := f.tuning.EndpointSlice.MaxEndpointsPerSlice; n < 1 || n > 1000 {
-		return fmt.Errorf("--max-endpoints-per-slice %d: it must be between 1 and 1000", n)
+	for _, name := range []string{"max-endpoints-per-slice", "mirroring-max-endpoints-per-subset"} {
+		if n, err := fs.GetInt(name); err != nil || n < 1 || n > 1000 {
+			return fmt.Errorf("--%s %d: it must be between 1 and 1000", name, n)
+		}
 	}
 	var errs []error
 	fs.VisitAll(func(flag *pflag.Flag) {
-		if workers, err := fs.GetInt(flag.Name); err == nil && strings.HasPrefix(flag.Name, "concurrent-") &&
+		if workers, err := fs.GetInt(flag.Name); err == nil && strings.Contains(flag.Name, "concurrent-") &&
 			workers < 1 {
 			errs = append(errs, fmt.Errorf("--%s %d: it must be at least 1", flag.Name, workers))
 		}

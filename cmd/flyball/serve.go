@@ -23,11 +23,16 @@ func newServe() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve an embedded Kubernetes API on a loopback port, with the controllers and a fake kubelet",
-		Long: `Serve an embedded Kubernetes API on a loopback port, with the controllers: a cluster in one process, for kubectl and
-other clients. Pods are never run: a fake kubelet only reports that they are, or they stay Pending (--kubelet=off).
+		Long: `Serve an embedded Kubernetes API on a loopback port, with the controllers: a cluster in one process, for
+kubectl and other clients. Pods are never run: a fake kubelet only reports that they are, or they stay Pending
+(--kubelet=off).
+
 The command writes a kubeconfig with a token. Whoever has the token may do everything; without it, nothing is allowed.
 
-Ctrl-C ends the process, and nothing is left. With --store, the objects are kept for the next time, and for flyball run.
+Ctrl-C ends the process, and nothing is left. With --store, the objects are kept for the next time, and for flyball
+run; so are the certificate, the token and, if it is free, the port, so that clients in other terminals go on. To get
+new ones, remove the kubeconfig in the directory of the store.
+
 The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command line is wrong, ` + store.ExitCodes + `.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := localapi.CheckAddr(o.Addr); err != nil {
@@ -69,15 +74,21 @@ The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command lin
 	fs.StringSliceVar(&o.AllowedHosts, "allowed-hosts", nil,
 		"host names, besides localhost and the address, that clients may use for the API, without a port")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
-		"where to write a kubeconfig with a new token; a file that flyball did not write is never overwritten; empty "+
-			"means a temporary file, removed at the end")
+		"where to write a kubeconfig with the token; a file that flyball did not write is never overwritten; empty "+
+			"means one in the directory of the store or, without that, a temporary file, removed at the end")
 	o.Store.AddFlags(fs)
 	addKubeletFlag(fs, &o.Kubelet)
+	fs.BoolVar(&o.Scheduler, "scheduler", true,
+		"the fake kubelet places pods on its nodes; with --scheduler=false, they stay Pending until another scheduler "+
+			"has placed them")
+	fs.BoolVar(&o.Namespaces, "namespaces", true,
+		"give new namespaces their service account and root certificate, and empty deleted ones; with "+
+			"--namespaces=false, this is left to kube-controller-manager")
 	fs.BoolVar(&o.RBAC, "rbac", false,
 		"authorize users by the roles bound to them; the user of the kubeconfig may do everything")
 	fs.StringToStringVar(&o.WebhookServices, "webhook-service", nil,
 		"where to call the webhooks of a Service instead of its Pods, which are not run: NAMESPACE/NAME=HOST:PORT, "+
-			"for a manager on this machine")
+			"for a manager on this machine; the namespace * means every other one")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"},
 		"the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty "+
 			"means none. All controllers: "+strings.Join(controllers.Known(), ", "))

@@ -175,7 +175,7 @@ func newMarker(config *rest.Config) (*manager.Manager, error) {
 	return mgr, builder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func[reconcile.Request](
 		func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 			var config corev1.ConfigMap
-			if err := c.Get(ctx, r.NamespacedName, &config); err != nil || r.Namespace != "default" {
+			if err := c.Get(ctx, r.NamespacedName, &config); err != nil || r.Name != "a" {
 				return reconcile.Result{}, err
 			}
 			config.Data = map[string]string{"marked": "yes"}

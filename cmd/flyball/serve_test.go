@@ -27,6 +27,7 @@ import (
 
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
+	"github.com/flyball-dev/flyball/localapi"
 )
 
 // TestServe: the kubeconfig leads to an API whose Deployments get pods, and the end of the context ends everything.
@@ -74,6 +75,14 @@ func TestServe(t *testing.T) {
 	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
 	if err != nil || len(pods.Items) != 1 || pods.Items[0].Status.Message != nodes.NotRun {
 		t.Errorf("the pods do not say that they are not run: %v, %v", pods, err)
+	}
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots, err := client.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+	if err != nil || roots.Data["ca.crt"] != string(config.Clusters["flyball"].CertificateAuthorityData) {
+		t.Errorf("the namespace does not have the certificates of the kubeconfig: %v, %v", roots, err)
 	}
 	if log := logged(); !strings.Contains(log, "Manager started") || strings.Contains(log, "deprecated") {
 		t.Errorf("the log has a warning, or nothing:\n%s", log)
@@ -282,6 +291,85 @@ func TestServeStore(t *testing.T) {
 	})
 }
 
+// TestServeStoreKeepsCredentials: a client goes on after a restart of the server, with the kubeconfig that it has read
+// before. Another tenant does not accept it. If the port is taken, only the address differs.
+func TestServeStoreKeepsCredentials(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	dir := filepath.Join(t.TempDir(), "store")
+	start := func(tenant string) (*rest.Config, func()) {
+		kubeconfig, stop := startServe(ctx, t, "--store", dir, "--tenant", tenant, "--controllers=", "--kubelet=off")
+		return configOf(ctx, t, kubeconfig), func() { stop() }
+	}
+	ask := func(config *rest.Config) error {
+		_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}
+	first, stop := start("a")
+	if err := ask(first); err != nil {
+		t.Error(err)
+	}
+	stop()
+	_, stop = start("a")
+	if err := ask(first); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+	if kept := configOf(ctx, t, filepath.Join(dir, "kubeconfig-a")); kept.Host != first.Host {
+		t.Errorf("the kubeconfig in the store is for %s, not for %s", kept.Host, first.Host)
+	}
+	stop()
+	other, stop := start("b")
+	stranger := rest.CopyConfig(first)
+	if stranger.Host = other.Host; ask(stranger) == nil {
+		t.Error("another tenant accepts the credentials")
+	}
+	stop()
+	busy, err := net.Listen("tcp", strings.TrimPrefix(first.Host, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	elsewhere, stop := start("a")
+	defer stop()
+	first.Host = elsewhere.Host
+	if err := ask(first); err != nil {
+		t.Errorf("on another port: %v", err)
+	}
+	for _, file := range []string{"kubeconfig-a", "authority-a.key"} {
+		if info, err := os.Stat(filepath.Join(dir, file)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", file, info, err)
+		}
+	}
+}
+
+// TestServeRefusesDamagedCredentials: the message says what to remove.
+func TestServeRefusesDamagedCredentials(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	run := func() string {
+		_, _, errs := flyball(ended, "serve", "--store", dir, "--controllers=", "--kubelet=off")
+		return errs
+	}
+	if errs := run(); errs != "" {
+		t.Fatal(errs)
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig-"+localapi.DefaultTenant)
+	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if errs := run(); !strings.Contains(errs, kubeconfig+": it was not written by flyball serve: remove it") {
+		t.Error(errs)
+	}
+	if err := os.Remove(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	if errs := run(); errs != "" {
+		t.Error(errs)
+	}
+}
+
 // TestServeKeepsKubeconfigs: a file with somebody's clusters is not overwritten; one that an earlier serve has left is.
 func TestServeKeepsKubeconfigs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -301,7 +389,11 @@ func TestServeKeepsKubeconfigs(t *testing.T) {
 	if err := errors.Join(os.WriteFile(mine, nil, 0o600), os.Chmod(mine, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	earlier, err := serve.Open(ctx, "127.0.0.1:0", serve.NewToken(), nil)
+	known, err := serve.NewCredentials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier, err := serve.Open(ctx, "127.0.0.1:0", known, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -194,7 +194,7 @@ func TestOneWriteOfTheDeploymentPerSync(t *testing.T) {
 
 // Differs: kube-controller-manager forgets the error when an old ReplicaSet cannot be scaled, and so does not retry.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, reconcileOldReplicaSets
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, reconcileOldReplicaSets
 func TestStatusIsWrittenAlthoughOldCannotBeScaled(t *testing.T) {
 	d := web(3)
 	v0, v1 := set(d, 0, "v0", 3), set(d, 1, "v1", 3)
@@ -219,7 +219,7 @@ func TestStatusIsWrittenAlthoughOldCannotBeScaled(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, rolling.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, rolling.go
 func TestOtherFailuresEndTheSync(t *testing.T) {
 	d := web(3)
 	v1 := set(d, 1, "v1", 3)
@@ -256,7 +256,7 @@ func TestOtherFailuresEndTheSync(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestFailedCreate(t *testing.T) {
 	d := web(3)
 	newRS := set(d, 2, "v2", 3)

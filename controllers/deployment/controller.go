@@ -38,7 +38,7 @@ const (
 	// maxRetries is how often a failed sync is retried before the Deployment waits for its next event. With the default
 	// backoff that takes about three minutes.
 	//
-	// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go
+	// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go
 	maxRetries = 15
 )
 
@@ -176,7 +176,7 @@ func (r *reconciler) observe(ctx context.Context, d *appsv1.Deployment) (Observe
 // claim adopts and releases ReplicaSets, and returns those that d owns then. An adopted one is as the API server
 // returned it, so that the same sync can write it.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, getReplicaSetsForDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go, getReplicaSetsForDeployment
 func (r *reconciler) claim(ctx context.Context, d *appsv1.Deployment) ([]*appsv1.ReplicaSet, error) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {

@@ -38,7 +38,7 @@ func reconcilerOver(s *scene, podList []*corev1.Pod) *reconciler {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment and handleErr
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go, syncDeployment and handleErr
 func TestReconcile(t *testing.T) {
 	key := reconcile.RequestFor(web(1))
 	t.Run("gone", func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestReadyWaitsForOwnWrites(t *testing.T) {
 
 // Pods are looked up for a Recreate Deployment only, by the ReplicaSet that controls them.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, getPodMapForDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go, getPodMapForDeployment
 func TestObservePods(t *testing.T) {
 	d := web(1, recreate)
 	v1 := set(d, 1, "v1", 0)
@@ -175,7 +175,7 @@ func claims(s *scene, live *appsv1.Deployment, patched *appsv1.ReplicaSet, failu
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, getReplicaSetsForDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go, getReplicaSetsForDeployment
 func TestClaim(t *testing.T) {
 	d := web(1)
 	orphan := set(d, 1, "v2", 1, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil })
@@ -223,7 +223,7 @@ func TestClaim(t *testing.T) {
 
 // The cache showed the new ReplicaSet only after the plan was made: the plan is made again with it, once.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestOverlookedReplicaSet(t *testing.T) {
 	d := web(3)
 	name := "web-" + replicasets.ComputeHash(&d.Spec.Template, nil)

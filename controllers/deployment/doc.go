@@ -36,6 +36,6 @@
 //
 // # Where it differs
 //
-// The behaviour is that of kube-controller-manager v1.37.1, as far as the objects, events and conditions of a cluster
+// The behaviour is that of kube-controller-manager v1.37.2, as far as the objects, events and conditions of a cluster
 // show it. The deliberate differences are marked "Differs:" in the comments, each with a test.
 package deployment

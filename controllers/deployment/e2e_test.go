@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/deployment/deployment_test.go, TestNewDeployment
+// Source: k8s.io/kubernetes v1.37.2 test/integration/deployment/deployment_test.go, TestNewDeployment
 func TestNewDeployment(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		d := c.create(20, annotated("test", "should-copy-to-replica-set"),
@@ -53,7 +53,7 @@ func TestNewDeployment(t *testing.T) {
 
 // The real one's steps, as recorded from a lock-step run, are those of 25% of 4 pods: one more, one less at a time.
 //
-// Source: k8s.io/kubernetes v1.37.1 test/integration/deployment/deployment_test.go, TestDeploymentRollingUpdate
+// Source: k8s.io/kubernetes v1.37.2 test/integration/deployment/deployment_test.go, TestDeploymentRollingUpdate
 func TestRollingUpdate(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create(4, rolling(1, 1))
@@ -110,7 +110,7 @@ func (c *cluster) watchLimits(most, least int32) (stop func()) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/recreate.go, rolloutRecreate
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/recreate.go, rolloutRecreate
 func TestRecreateNeverRunsTwoVersions(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create(3, recreate)
@@ -134,7 +134,7 @@ func TestRecreateNeverRunsTwoVersions(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/deployment/deployment_test.go, TestPausedDeployment
+// Source: k8s.io/kubernetes v1.37.2 test/integration/deployment/deployment_test.go, TestPausedDeployment
 func TestPauseAndResume(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create(2, paused(true))
@@ -157,7 +157,7 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/deployment/deployment_test.go, TestFailedDeployment
+// Source: k8s.io/kubernetes v1.37.2 test/integration/deployment/deployment_test.go, TestFailedDeployment
 func TestStuckRolloutTimesOutAndRecovers(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create(4, func(d *appsv1.Deployment) { d.Spec.ProgressDeadlineSeconds = ptr.To[int32](30) })
@@ -178,7 +178,7 @@ func TestStuckRolloutTimesOutAndRecovers(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/deployment/deployment_test.go,
+// Source: k8s.io/kubernetes v1.37.2 test/integration/deployment/deployment_test.go,
 // TestRollingUpdateAndProportionalScalingForDeployment... and test/e2e/apps/deployment.go,
 // testProportionalScalingDeployment
 func TestScalingAStuckRolloutIsProportional(t *testing.T) {
@@ -194,7 +194,7 @@ func TestScalingAStuckRolloutIsProportional(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rollback.go, rollback
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rollback.go, rollback
 func TestRollbackAnnotation(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create(1, annotated("cause", "first"))
@@ -225,7 +225,7 @@ func TestRollbackAnnotation(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, cleanupDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, cleanupDeployment
 func TestHistoryIsCutToItsLimit(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create(1, func(d *appsv1.Deployment) { d.Spec.RevisionHistoryLimit = ptr.To[int32](1) })
@@ -238,7 +238,7 @@ func TestHistoryIsCutToItsLimit(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/deployment/deployment_test.go, TestDeploymentHashCollision
+// Source: k8s.io/kubernetes v1.37.2 test/integration/deployment/deployment_test.go, TestDeploymentHashCollision
 func TestHashCollisionGetsAnotherName(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		d := c.create(1)
@@ -268,7 +268,7 @@ func TestHashCollisionGetsAnotherName(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/deployment/deployment_test.go, TestOverlappingDeployments,
+// Source: k8s.io/kubernetes v1.37.2 test/integration/deployment/deployment_test.go, TestOverlappingDeployments,
 // TestReplicaSetOrphaningAndAdoptionWhenLabelsChange
 func TestOrphanedAndAdopted(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {

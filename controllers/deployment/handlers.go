@@ -18,7 +18,7 @@ type enqueuer = reconcile.Enqueuer[reconcile.Request]
 
 // router finds the Deployments that an event concerns, and adds their keys to the queue.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go
 type router struct {
 	deployments claim.Owners[*appsv1.Deployment]
 	replicaSets claim.Owners[*appsv1.ReplicaSet]

@@ -60,7 +60,7 @@ func named(name string, selector *metav1.LabelSelector) *appsv1.Deployment {
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, addReplicaSet,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go, addReplicaSet,
 // updateReplicaSet, deleteReplicaSet, getDeploymentsForReplicaSet and resolveControllerRef
 func TestReplicaSetEvents(t *testing.T) {
 	d := web(1)
@@ -148,7 +148,7 @@ func TestReplicaSetEvents(t *testing.T) {
 
 // Since v1.37 every deletion of a pod of a Recreate Deployment counts; before, only that of the last one.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, deletePod and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go, deletePod and
 // getDeploymentForPod
 func TestPodEvents(t *testing.T) {
 	d := web(1, recreate)

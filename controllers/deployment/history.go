@@ -16,7 +16,7 @@ import (
 // Differs: kube-controller-manager deletes a ReplicaSet that the same sync has just scaled up. That happens when a
 // Deployment without pods is paused, its template is new, and it keeps no history.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, cleanupDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, cleanupDeployment
 func (p *planner) cleanUpHistory() {
 	limit := p.d.Spec.RevisionHistoryLimit
 	if limit == nil || *limit == math.MaxInt32 {

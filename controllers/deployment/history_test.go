@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, cleanupDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, cleanupDeployment
 func TestCleanUpHistory(t *testing.T) {
 	d := web(3)
 	behind := func(rs *appsv1.ReplicaSet) { rs.Generation = 2 }
@@ -88,7 +88,7 @@ func TestCleanUpHistory(t *testing.T) {
 
 // Differs: kube-controller-manager scales the ReplicaSet up and deletes it in one sync.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, sync
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, sync
 func TestHistoryKeepsAScaledUpReplicaSet(t *testing.T) {
 	d := web(3, paused, keeping(0), noDeadline)
 	wantSteps(t, mustPlan(t, d, set(d, 1, "v0", 0), set(d, 2, "v1", 0)), "edit web-v1 replicas=3 ", "delete web-v0")

@@ -41,7 +41,7 @@ func (p *planner) newRevision() int64 {
 // Differs: kube-controller-manager computes this twice in a sync of a rollout, and the second write of the ReplicaSet
 // fails with a conflict; the retry then writes the revision. Here one sync does both, in that order.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func (p *planner) syncNewReplicaSet(scope revisionScope) {
 	if p.newRS == nil {
 		return
@@ -87,7 +87,7 @@ func (p *planner) setRevision(revision string) bool {
 
 // createNewReplicaSet creates the new ReplicaSet if there is none, at the size that the strategy allows now.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func (p *planner) createNewReplicaSet() {
 	if p.newRS != nil {
 		return
@@ -144,7 +144,7 @@ func (p *planner) replicaSetForTemplate() *appsv1.ReplicaSet {
 // allowedSize is the size that the strategy allows the new ReplicaSet now: all replicas at once, or as many as the
 // surge allows. It is never less than the ReplicaSet's present size.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, NewRSNewReplicas
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, NewRSNewReplicas
 func (p *planner) allowedSize(newRS *appsv1.ReplicaSet) int32 {
 	if !rollout.IsRolling(p.d) {
 		return p.limits.Replicas

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestCreateNewReplicaSet(t *testing.T) {
 	d := web(10, annotate("cause", "x"), func(d *appsv1.Deployment) {
 		d.Spec.MinReadySeconds = 7
@@ -58,7 +58,7 @@ func TestCreateNewReplicaSet(t *testing.T) {
 	equal(t, "message", c.Message, `Created new replica set "`+name+`"`)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestCreateNewReplicaSetWithoutPodsOrDeadline(t *testing.T) {
 	d := web(10, noDeadline)
 	name := "web-" + replicasets.ComputeHash(&d.Spec.Template, nil)
@@ -73,7 +73,7 @@ func TestCreateNewReplicaSetWithoutPodsOrDeadline(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, NewRSNewReplicas
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, NewRSNewReplicas
 func TestAllowedSize(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
@@ -101,7 +101,7 @@ func TestAllowedSize(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestExistingNewReplicaSetIsKeptUpToDate(t *testing.T) {
 	base := web(3, annotate(replicasets.RevisionAnnotation, "2"))
 	v1, v2 := set(base, 1, "v1", 0), set(base, 2, "v2", 3)
@@ -142,7 +142,7 @@ func TestExistingNewReplicaSetIsKeptUpToDate(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestFoundNewReplicaSet(t *testing.T) {
 	d := web(3, annotate(replicasets.RevisionAnnotation, "1"))
 	plan := mustPlan(t, d, set(d, 1, "v2", 3, availableOf(0)))
@@ -157,7 +157,7 @@ func TestFoundNewReplicaSet(t *testing.T) {
 		"status generation=1 ")
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestCollision(t *testing.T) {
 	d := web(3)
 	wantSteps(t, planCollision(d),
@@ -168,7 +168,7 @@ func TestCollision(t *testing.T) {
 	equal(t, "observed", *d.Status.CollisionCount, 1)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet. Differs: a failure that the
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet. Differs: a failure that the
 // status tells already is not written again.
 func TestCreateFailure(t *testing.T) {
 	refused := errors.New("quota exceeded")

@@ -59,7 +59,7 @@ var (
 // Errors: a Deployment that the API server would have refused, because it has no selector, an unknown strategy or a
 // malformed percentage.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go, syncDeployment
 func Plan(o Observed) (Changes, error) {
 	d := o.Deployment
 	if selectsAll(d) {
@@ -156,7 +156,7 @@ func (p *planner) writeDeploymentStatus() {
 // notePause records in the condition Progressing that the Deployment was paused or resumed, so that the time in between
 // does not count against the deadline. A rollout that has failed stays failed.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, checkPausedConditions
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, checkPausedConditions
 func (p *planner) notePause() {
 	c := conditions.Find(&p.d.Status, appsv1.DeploymentProgressing)
 	if !rollout.HasDeadline(p.d) || c != nil && c.Reason == conditions.DeadlineExceeded {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go, syncDeployment
 func TestSelectingAll(t *testing.T) {
 	all := web(3, func(d *appsv1.Deployment) { d.Spec.Selector = &metav1.LabelSelector{} })
 	event := "announce [Warning SelectingAll: This deployment is selecting all pods. A non-empty selector is required.]"
@@ -24,7 +24,7 @@ func TestSelectingAll(t *testing.T) {
 	wantSteps(t, mustPlan(t, all), event)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment. A missing
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/deployment_controller.go, syncDeployment. A missing
 // selector makes kube-controller-manager panic.
 func TestPlanErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -44,7 +44,7 @@ func TestPlanErrors(t *testing.T) {
 
 // A Deployment that is being deleted only learns what its ReplicaSets say.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, syncStatusOnly
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, syncStatusOnly
 func TestDeletedGetsStatusOnly(t *testing.T) {
 	d := web(5, deleted, paused, annotate(appsv1.DeprecatedRollbackTo, "1"))
 	wantSteps(t, mustPlan(t, d, set(d, 1, "v1", 3)),
@@ -54,7 +54,7 @@ func TestDeletedGetsStatusOnly(t *testing.T) {
 	wantSteps(t, mustPlan(t, d, set(d, 1, "v1", 3)))
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, checkPausedConditions
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, checkPausedConditions
 func TestPauseIsNoted(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -101,7 +101,7 @@ func TestPauseIsNoted(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, sync
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, sync
 func TestPausedScalesAndCleansUpButDoesNotRollOut(t *testing.T) {
 	note := "status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 " +
 		"Progressing=Unknown/DeploymentPaused"
@@ -130,7 +130,7 @@ func TestPausedScalesAndCleansUpButDoesNotRollOut(t *testing.T) {
 
 // A paused Deployment's revision follows its ReplicaSet's in the next sync.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestPausedRevisionFollowsLater(t *testing.T) {
 	d := web(4, paused)
 	v1, v2 := set(d, 3, "v1", 4), set(d, 2, "v2", 0)

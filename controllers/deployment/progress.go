@@ -15,7 +15,7 @@ import (
 // writeRolloutStatus writes the status of a rollout, if it changed: the counts and the conditions Available,
 // Progressing and ReplicaFailure. If it did not change, the plan is to look again when the deadline has passed.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, syncRolloutStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/progress.go, syncRolloutStatus
 func (p *planner) writeRolloutStatus() {
 	status := p.status()
 	p.setProgress(&status)
@@ -70,7 +70,7 @@ func (p *planner) setProgress(status *appsv1.DeploymentStatus) {
 // timedOut reports whether the rollout has not moved for longer than its deadline. That stays true until the rollout
 // moves again. A rollout that is complete cannot time out: the next one gets a condition of its own.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, DeploymentTimedOut
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, DeploymentTimedOut
 func (p *planner) timedOut(current *appsv1.DeploymentCondition) bool {
 	switch {
 	case current == nil || current.Reason == conditions.NewReplicaSetReady:
@@ -87,7 +87,7 @@ func (p *planner) timedOut(current *appsv1.DeploymentCondition) bool {
 // forever if a rollout that completed longer ago than its deadline loses a pod. Here the wait ends once, just after the
 // deadline, and there is no wait if the rollout cannot time out.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, requeueStuckDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/progress.go, requeueStuckDeployment
 func (p *planner) untilDeadline() time.Duration {
 	current := conditions.Find(&p.d.Status, appsv1.DeploymentProgressing)
 	if !rollout.HasDeadline(p.d) || current == nil || p.limits.Complete(p.d, &p.d.Status) {

@@ -21,7 +21,7 @@ func statusWas(replicas, updated, ready, available int32) deploymentChange {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, syncRolloutStatus; util/deployment_util.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/progress.go, syncRolloutStatus; util/deployment_util.go,
 // DeploymentProgressing and DeploymentTimedOut
 func TestProgressing(t *testing.T) {
 	updated := func(age time.Duration) deploymentChange {
@@ -96,7 +96,7 @@ func TestProgressing(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, syncRolloutStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/progress.go, syncRolloutStatus
 func TestProgressOfADeploymentWithoutNewReplicaSet(t *testing.T) {
 	d := web(3, recreate, statusWas(3, 0, 3, 3))
 	p := plannerFor(t, d, set(d, 1, "v1", 0, counting(1)))
@@ -107,7 +107,7 @@ func TestProgressOfADeploymentWithoutNewReplicaSet(t *testing.T) {
 
 // The deadline counts from the last movement, so each movement is written although reason and status are the same.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, syncRolloutStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/progress.go, syncRolloutStatus
 func TestMovementIsAlwaysNoted(t *testing.T) {
 	d := web(3, progressing(corev1.ConditionTrue, conditions.ReplicaSetUpdated, time.Minute), statusWas(5, 3, 2, 2))
 	d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{Type: "Other"})
@@ -122,7 +122,7 @@ func TestMovementIsAlwaysNoted(t *testing.T) {
 // Differs: see untilDeadline. With less than a second left kube-controller-manager polls; after the deadline of a
 // rollout that completed it polls without end.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, requeueStuckDeployment
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/progress.go, requeueStuckDeployment
 func TestRequeueForTheDeadline(t *testing.T) {
 	stuck := func(reason string, age time.Duration, changes ...deploymentChange) Changes {
 		d := web(3, changes...)
@@ -170,7 +170,7 @@ func TestRequeueForTheDeadline(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, getReplicaFailures
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/progress.go, getReplicaFailures
 func TestReplicaFailure(t *testing.T) {
 	failing := func(reason string) setChange {
 		return func(rs *appsv1.ReplicaSet) {

@@ -8,7 +8,7 @@ import (
 // recreate takes one step of a rollout that never runs two versions at once. It scales the old ReplicaSets down to
 // zero, and scales up the new one when none of their pods can be running any more.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/recreate.go, rolloutRecreate
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/recreate.go, rolloutRecreate
 func (p *planner) recreate() {
 	if p.removeOld() || p.oldPodsRunning() {
 		p.writeRolloutStatus()
@@ -35,7 +35,7 @@ func (p *planner) removeOld() bool {
 // ended, even if it is terminating. These differ, because a ReplicaSet does not count its terminating pods, and because
 // its count lags behind.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/recreate.go, oldPodsRunning
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/recreate.go, oldPodsRunning
 func (p *planner) oldPodsRunning() bool {
 	for _, rs := range p.oldRSs {
 		if rs.Status.Replicas > 0 {

@@ -18,7 +18,7 @@ func recreatePlan(t *testing.T, d *appsv1.Deployment, phases []corev1.PodPhase, 
 	return planOf(t, o)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/recreate.go, rolloutRecreate and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/recreate.go, rolloutRecreate and
 // scaleDownOldReplicaSetsForRecreate
 func TestRecreateShrinksAllOldFirst(t *testing.T) {
 	d := web(3, recreate)
@@ -31,7 +31,7 @@ func TestRecreateShrinksAllOldFirst(t *testing.T) {
 	wantSteps(t, recreatePlan(t, d, nil, set(d, 1, "v1", 3), set(d, 2, "v2", 2)), "edit web-v1 replicas=0 ")
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/recreate.go, oldPodsRunning
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/recreate.go, oldPodsRunning
 func TestRecreateWaitsForOldPods(t *testing.T) {
 	d := web(3, recreate, noDeadline)
 	hash := replicasets.ComputeHash(&d.Spec.Template, nil)
@@ -65,7 +65,7 @@ func TestRecreateWaitsForOldPods(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/recreate.go, oldPodsRunning and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/recreate.go, oldPodsRunning and
 // scaleUpNewReplicaSetForRecreate
 func TestRecreateGrowsTheNewOneAtOnce(t *testing.T) {
 	d := web(3, recreate, annotate(replicasets.RevisionAnnotation, "2"))

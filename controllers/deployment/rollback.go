@@ -13,7 +13,7 @@ import (
 // extensions/v1beta1. Revision 0 is the one before the current. It returns false if there is no request, or if the
 // annotation is not a number.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rollback.go, getRollbackTo
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rollback.go, getRollbackTo
 func rollbackTarget(d *appsv1.Deployment) (int64, bool) {
 	revision, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedRollbackTo], 10, 64)
 	return revision, err == nil
@@ -25,7 +25,7 @@ func rollbackTarget(d *appsv1.Deployment) (int64, bool) {
 // Differs: the warnings are recorded after the request is removed and not before, so a retry of the sync does not
 // record them again.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rollback.go, rollback
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rollback.go, rollback
 func (p *planner) rollBack(revision int64) {
 	if revision == 0 {
 		if _, revision = replicasets.HighestRevisions(p.all()); revision == 0 {

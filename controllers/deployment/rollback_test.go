@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rollback.go, getRollbackTo
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rollback.go, getRollbackTo
 func TestRollbackTarget(t *testing.T) {
 	for value, want := range map[string]int64{"0": 0, "3": 3, "-1": -1, "+2": 2} {
 		if n, ok := rollbackTarget(web(1, annotate(appsv1.DeprecatedRollbackTo, value))); n != want || !ok {
@@ -25,7 +25,7 @@ func TestRollbackTarget(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rollback.go, rollback and rollbackToTemplate
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rollback.go, rollback and rollbackToTemplate
 func TestRollback(t *testing.T) {
 	const notFound = "clear rollback [Warning DeploymentRollbackRevisionNotFound: Unable to find the revision to " +
 		"rollback to.]"
@@ -75,7 +75,7 @@ func TestRollback(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetDeploymentAnnotationsTo and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, SetDeploymentAnnotationsTo and
 // SetFromReplicaSetTemplate
 func TestRollbackWrites(t *testing.T) {
 	d := web(3, annotate(appsv1.DeprecatedRollbackTo, "1"), annotate(replicasets.RevisionAnnotation, "2"),

@@ -10,7 +10,7 @@ import (
 // changes nothing, it scales down the old ones as far as availability allows. If that changes nothing either, it only
 // writes the status.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, rolloutRolling
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, rolloutRolling
 func (p *planner) rollingUpdate() {
 	p.createNewReplicaSet()
 	if !p.resizeNew() && !p.shrinkOld() && p.limits.Complete(p.d, &p.d.Status) {
@@ -21,7 +21,7 @@ func (p *planner) rollingUpdate() {
 
 // resizeNew scales the new ReplicaSet, and reports whether its size changes.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, reconcileNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, reconcileNewReplicaSet
 func (p *planner) resizeNew() bool {
 	to := p.limits.Replicas
 	if replicasets.Size(p.newRS) < to {
@@ -47,7 +47,7 @@ func (p *planner) resizeNew() bool {
 // than it asks for: here only as many count as it asks for. kube-controller-manager trusts such a count of the new
 // ReplicaSet, and can then remove more old pods than it may.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, reconcileOldReplicaSets
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, reconcileOldReplicaSets
 func (p *planner) shrinkOld() bool {
 	old := replicasets.Active(p.oldRSs)
 	if len(old) == 0 {
@@ -76,7 +76,7 @@ func staying(rs *appsv1.ReplicaSet) int32 {
 // It returns trusted false if a ReplicaSet reports more available pods than it asks for: it was scaled down a moment
 // ago, and its controller has not counted since. Then the sync removes nothing more.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, cleanupUnhealthyReplicas
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, cleanupUnhealthyReplicas
 func (p *planner) removeUnhealthy(old []*appsv1.ReplicaSet, room int32) (removed int32, trusted bool) {
 	for i, rs := range old {
 		if removed >= room {
@@ -99,7 +99,7 @@ func (p *planner) removeUnhealthy(old []*appsv1.ReplicaSet, room int32) (removed
 // removeHealthy removes the available pods beyond the minimum, from the oldest ReplicaSet on. The pods that
 // removeUnhealthy removed were not available, so the counts still hold.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, scaleDownOldReplicaSetsForRollingUpdate
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, scaleDownOldReplicaSetsForRollingUpdate
 func (p *planner) removeHealthy(old []*appsv1.ReplicaSet) (removed int32) {
 	surplus := replicasets.Sum(old, staying) + staying(p.newRS) - p.limits.MinAvailable()
 	for _, rs := range old {

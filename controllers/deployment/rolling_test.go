@@ -16,7 +16,7 @@ func rollingPlan(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) 
 	return mustPlan(t, d, rss...)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, reconcileNewReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, reconcileNewReplicaSet
 func TestNewReplicaSetGrowsFirst(t *testing.T) {
 	d := web(10, rolling("3", "2"))
 	for _, tc := range []struct {
@@ -48,7 +48,7 @@ func TestNewReplicaSetGrowsFirst(t *testing.T) {
 
 // The numbers of pods are those of upstream's own cases where there are any.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, reconcileOldReplicaSets
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, reconcileOldReplicaSets
 func TestOldReplicaSetsShrink(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
@@ -81,7 +81,7 @@ func TestOldReplicaSetsShrink(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, cleanupUnhealthyReplicas and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, cleanupUnhealthyReplicas and
 // scaleDownOldReplicaSetsForRollingUpdate
 func TestOldestShrinkFirst(t *testing.T) {
 	d := web(10, rolling("0", "4"))
@@ -95,7 +95,7 @@ func TestOldestShrinkFirst(t *testing.T) {
 
 // A ReplicaSet that was shrunk a moment ago still reports what it had. Who believes that takes away too much.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, cleanupUnhealthyReplicas: the sync gives up
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, cleanupUnhealthyReplicas: the sync gives up
 // with an error that it then forgets
 func TestNoShrinkingOnOutdatedCounts(t *testing.T) {
 	d := web(10, rolling("0", "4"))
@@ -123,7 +123,7 @@ func TestStatusAnyway(t *testing.T) {
 
 // The rollout of ten pods with room for three more and two fewer, step by step, every pod at once available.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, rolloutRolling
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, rolloutRolling
 func TestRolloutStepByStep(t *testing.T) {
 	d := web(10, rolling("3", "2"), annotate(replicasets.RevisionAnnotation, "2"))
 	v1, v2 := set(d, 1, "v1", 10), set(d, 2, "v2", 3)
@@ -161,7 +161,7 @@ func running(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	return rs
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, rolloutRolling
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/rolling.go, rolloutRolling
 func TestHistoryIsCleanedUpOnceTheStatusSaysComplete(t *testing.T) {
 	d := web(3, keeping(0), annotate(replicasets.RevisionAnnotation, "2"))
 	v1, v2 := set(d, 1, "v1", 0), set(d, 2, "v2", 3)

@@ -12,7 +12,7 @@ import (
 // sizeChanged reports whether the Deployment's size is different now from when one of its active ReplicaSets was last
 // scaled. Such a change is spread over the ReplicaSets before the rollout goes on.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, isScalingEvent
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, isScalingEvent
 func (p *planner) sizeChanged() bool {
 	return slices.ContainsFunc(replicasets.Active(p.all()), func(rs *appsv1.ReplicaSet) bool {
 		desired, ok := replicasets.Count(rs, replicasets.DesiredReplicasAnnotation)
@@ -26,7 +26,7 @@ func (p *planner) sizeChanged() bool {
 // (Somebody else has set its size. The Deployment then stays in this state until its own size changes. This is as in
 // kube-controller-manager, because users see it.)
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, scale
 func (p *planner) scale() {
 	if rs := p.activeOrLatest(); rs != nil {
 		p.resize(rs, p.limits.Replicas, lazily)
@@ -56,7 +56,7 @@ func (p *planner) scale() {
 // activeOrLatest returns the ReplicaSet that alone takes the Deployment's size: the only active one; or if none is
 // active, the new one, else the latest. It is nil if several are active, or if there are no ReplicaSets.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindActiveOrLatest
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, FindActiveOrLatest
 func (p *planner) activeOrLatest() *appsv1.ReplicaSet {
 	switch candidates := replicasets.Active(p.all()); {
 	case len(candidates) == 1:
@@ -73,7 +73,7 @@ func (p *planner) activeOrLatest() *appsv1.ReplicaSet {
 
 // saturated reports whether the new ReplicaSet runs the whole Deployment, and was last scaled to do so.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, IsSaturated
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, IsSaturated
 func (p *planner) saturated() bool {
 	if p.newRS == nil {
 		return false
@@ -95,7 +95,7 @@ const (
 // resize sets the size of a ReplicaSet, and records the size of the Deployment in its annotations. It returns the
 // ReplicaSet with these changes, and whether its size changes.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scaleReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, scaleReplicaSet
 func (p *planner) resize(rs *appsv1.ReplicaSet, to int32, mode resizeMode) (*appsv1.ReplicaSet, bool) {
 	from := replicasets.Size(rs)
 	wanted := replicasets.ScaleAnnotations(p.limits.Replicas, p.limits.MaxReplicas())

@@ -7,7 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, isScalingEvent
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, isScalingEvent
 func TestSizeChanged(t *testing.T) {
 	d := web(4)
 	for _, tc := range []struct {
@@ -41,7 +41,7 @@ func TestSizeChanged(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindActiveOrLatest
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, FindActiveOrLatest
 func TestActiveOrLatest(t *testing.T) {
 	d := web(4)
 	for _, tc := range []struct {
@@ -90,7 +90,7 @@ func scaled(t *testing.T, from, to *appsv1.Deployment, sizes [3]int32, changes .
 
 // The cases are upstream's (TestScale, and its e2e), by their meaning.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, scale
 func TestScale(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
@@ -150,7 +150,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
 func TestScaleWithoutTheAnnotation(t *testing.T) {
 	from, to := web(10, rolling("0", "1")),
 		web(20, rolling("0", "1"), func(d *appsv1.Deployment) { d.Status.Replicas = 10 })
@@ -166,13 +166,13 @@ func TestScaleWithoutTheAnnotation(t *testing.T) {
 
 // Differs: kube-controller-manager computes with 32 bits and would give the larger one a negative share.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
 func TestScaleOfHugeSizes(t *testing.T) {
 	from, to := web(100_000, rolling("0", "1")), web(120_000, rolling("0", "1"))
 	equal(t, "sizes", scaled(t, from, to, [3]int32{-1, 50_000, 50_000}), [3]int32{-1, 60_000, 60_000})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale; util/deployment_util.go, IsSaturated
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, scale; util/deployment_util.go, IsSaturated
 func TestSaturatedRemovesTheOthers(t *testing.T) {
 	d := web(5, annotate(replicasets.RevisionAnnotation, "2"))
 	// Two old ones were adopted, the newest is shrunk first. One of them makes it a scaling event.
@@ -198,7 +198,7 @@ func TestSaturatedRemovesTheOthers(t *testing.T) {
 
 // Proportional scaling notes the size it was for on every active ReplicaSet, also on those whose size stays.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale and scaleReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, scale and scaleReplicaSet
 func TestScaleRefreshesAnnotations(t *testing.T) {
 	d := web(10, rolling("0", "1"), annotate(replicasets.RevisionAnnotation, "2"))
 	wantSteps(t,
@@ -209,7 +209,7 @@ func TestScaleRefreshesAnnotations(t *testing.T) {
 
 // Kept as they are in kube-controller-manager: a Deployment in these states does not go on until its size changes.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, scale
 func TestScalingThatIsNeverDone(t *testing.T) {
 	t.Run("somebody gave the only one its size", func(t *testing.T) {
 		d := web(5)

@@ -12,7 +12,7 @@ import (
 
 // writeStatus writes the counts and the condition Available, if they changed.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, syncDeploymentStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, syncDeploymentStatus
 func (p *planner) writeStatus() { p.writeStatusIfChanged(p.status()) }
 
 func (p *planner) writeStatusIfChanged(status appsv1.DeploymentStatus) {
@@ -26,7 +26,7 @@ func (p *planner) writeStatusIfChanged(status appsv1.DeploymentStatus) {
 // status computes the Deployment's status from the ReplicaSets as they were observed. It shares no memory with p.d
 // that is changed later.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, calculateStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, calculateStatus
 func (p *planner) status() appsv1.DeploymentStatus {
 	all := p.all()
 	s := appsv1.DeploymentStatus{

@@ -19,7 +19,7 @@ func plannerFor(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) *
 	return p
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, calculateStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, calculateStatus
 func TestStatusCounts(t *testing.T) {
 	d := web(10, func(d *appsv1.Deployment) { d.Generation, d.Status.CollisionCount = 7, ptr.To[int32](2) })
 	v1 := set(d, 1, "v1", 6, func(rs *appsv1.ReplicaSet) {
@@ -46,7 +46,7 @@ func TestStatusCounts(t *testing.T) {
 		plannerFor(t, d, set(d, 1, "v1", 1, availableOf(5))).status().UnavailableReplicas, 0)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go,
 // GetTerminatingReplicaCountForReplicaSets
 func TestTerminating(t *testing.T) {
 	d := web(1)
@@ -59,7 +59,7 @@ func TestTerminating(t *testing.T) {
 	equal(t, "one was not seen by its controller yet", all(set(d, 1, "a", 1, unseen)), ptr.To[int32](0))
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, calculateStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, calculateStatus
 func TestAvailable(t *testing.T) {
 	for _, tc := range []struct {
 		name      string

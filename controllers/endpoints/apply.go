@@ -25,7 +25,7 @@ func (c *controller) Reconcile(ctx context.Context, key reconcile.Request) (reco
 	}
 	wanted := plan(o)
 	logSkipped(ctx, wanted.skipped)
-	return reconcile.Result{}, c.apply(ctx, key.NamespacedName, o, wanted)
+	return c.apply(ctx, key.NamespacedName, o, wanted)
 }
 
 // observe reads what plan needs. It advances the trigger time even if nothing is written afterwards.
@@ -58,16 +58,17 @@ func logSkipped(ctx context.Context, skipped []skippedPod) {
 }
 
 // apply carries out the write that the plan wants.
-func (c *controller) apply(ctx context.Context, key types.NamespacedName, o observed, wanted change) error {
+func (c *controller) apply(ctx context.Context, key types.NamespacedName, o observed, wanted change,
+) (reconcile.Result, error) {
 	switch wanted.verb {
 	case create:
-		return c.create(ctx, o.service, wanted.endpoints)
+		return reconcile.Result{}, c.create(ctx, o.service, wanted.endpoints)
 	case update:
-		return c.update(ctx, wanted.endpoints)
+		return reconcile.Result{}, c.update(ctx, wanted.endpoints)
 	case remove:
 		return c.remove(ctx, key, o.current)
 	default:
-		return nil
+		return reconcile.Result{}, nil
 	}
 }
 
@@ -95,20 +96,29 @@ func (c *controller) update(ctx context.Context, ep *corev1.Endpoints) error {
 	return nil
 }
 
-// remove deletes the Endpoints of a Service that is gone, whoever wrote them, if there are any. If the cache has them,
-// it deletes no others: those would be of a Service of the same name that the cache does not show yet. Their deletion
+// remove deletes the Endpoints of a Service that is gone, whoever wrote them, if there are any. It asks the server
+// first: the cache may lack the Service because a replica of the API lags. If the cache has the Endpoints, remove
+// deletes no others: those would be of a Service of the same name that was created in the meantime. Their deletion
 // fails with a conflict, and the retry finds that Service.
 //
-// Differs: kube-controller-manager deletes them by name alone.
-func (c *controller) remove(ctx context.Context, key types.NamespacedName, current *corev1.Endpoints) error {
+// Differs: kube-controller-manager asks nothing, and deletes them by name alone.
+func (c *controller) remove(ctx context.Context, key types.NamespacedName, current *corev1.Endpoints,
+) (reconcile.Result, error) {
+	err := c.client.Get(ctx, key, &corev1.Service{}, client.Live)
+	if err == nil {
+		return reconcile.Result{RequeueAfter: serving.AskAgain}, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, fmt.Errorf("confirm that endpoints are to be deleted: %w", err)
+	}
 	ep := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	var opts []client.DeleteOption
 	if current != nil {
 		opts = append(opts, client.Preconditions{UID: &current.UID})
 	}
 	if err := client.IgnoreNotFound(c.client.Delete(ctx, ep, opts...)); err != nil {
-		return fmt.Errorf("delete endpoints: %w", err)
+		return reconcile.Result{}, fmt.Errorf("delete endpoints: %w", err)
 	}
 	c.triggers.Forget(key)
-	return nil
+	return reconcile.Result{}, nil
 }

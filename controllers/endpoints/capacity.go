@@ -16,7 +16,7 @@ const maxAddresses = 1000
 //
 // It does not change its argument.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, truncateEndpoints
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, truncateEndpoints
 func truncate(subsets []corev1.EndpointSubset) ([]corev1.EndpointSubset, bool) {
 	totalReady, totalNotReady := count(subsets)
 	if totalReady+totalNotReady <= maxAddresses {

@@ -23,7 +23,7 @@ func sized(number, ready, notReady int) corev1.EndpointSubset {
 
 type size struct{ ready, notReady int }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go, TestTruncateEndpoints
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller_test.go, TestTruncateEndpoints
 func TestTruncate(t *testing.T) {
 	tests := []struct {
 		name      string

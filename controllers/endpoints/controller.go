@@ -52,7 +52,7 @@ type controller struct {
 // New returns a controller for all Endpoints. It adds an index to the informer of Services and one to that of Pods. A
 // key is a Service's name, which is also the name of its Endpoints. The recorder is the one for [Component].
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go
 func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorder, o Options,
 ) (*reconcile.Controller[reconcile.Request], error) {
 	r := &controller{client: c, recorder: recorder, triggers: serving.NewTriggerTimes(), gate: serving.NewGate(c)}

@@ -213,7 +213,7 @@ func (c *cluster) patchPod(name, patch string, subresources ...string) {
 	synctest.Wait() // Informers are independent: without this the controller might see later events first.
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, its event handlers, and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, its event handlers, and
 // k8s.io/endpointslice v0.37.2 util/controller_utils.go
 func TestPodEvents(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
@@ -257,7 +257,7 @@ func TestPodEvents(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService
 func TestServiceEvents(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
@@ -291,7 +291,7 @@ func TestServiceEvents(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, onEndpointsDelete; a manual edit
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, onEndpointsDelete; a manual edit
 // is no event there either
 func TestEndpointsEvents(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
@@ -316,7 +316,7 @@ func TestEndpointsEvents(t *testing.T) {
 // At the start, Endpoints without a Service are deleted, except locks for electing a leader. Later, only those that the
 // controller has written are deleted: what is applied from a file may come before its Service.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, checkLeftoverEndpoints
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, checkLeftoverEndpoints
 func TestLeftovers(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
 		leave := func(name string, labels, annotations map[string]string) {

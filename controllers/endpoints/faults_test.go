@@ -55,7 +55,7 @@ func (c *cluster) events(namespace string) []string {
 
 // A create that fails is tried 16 times, and reported in the Service's own namespace. Then only a change causes a sync.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, maxRetries and handleErr
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, maxRetries and handleErr
 func TestFailedCreate(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
@@ -96,7 +96,7 @@ func TestFailedCreate(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService
 func TestFailedUpdate(t *testing.T) {
 	var broken atomic.Bool
 	g := failing("update", &broken,
@@ -121,7 +121,7 @@ func TestFailedUpdate(t *testing.T) {
 // In a namespace that is being deleted, one attempt is enough, and no event is recorded. Any other refusal is reported
 // and retried.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller_test.go,
 // TestSyncServiceEndpointsForbidden
 func TestForbidden(t *testing.T) {
 	for _, terminating := range []bool{true, false} {
@@ -149,7 +149,7 @@ func TestForbidden(t *testing.T) {
 // A cache that lags causes no refused request, no event, and no second create: the sync waits for it, and goes on as
 // soon as it has caught up.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_tracker.go; creates are not tracked there
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_tracker.go; creates are not tracked there
 func TestLaggingCache(t *testing.T) {
 	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
 		if r.Resource == "endpoints" {
@@ -217,7 +217,81 @@ func TestLaggingCacheAndServiceRecreated(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
+// After a change of leaders, Endpoints may be in the cache before their Service is: the informers watch independently,
+// perhaps at replicas of the API that lag. The Endpoints stay.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService; there they are
+// deleted, and created again when the Service is seen
+func TestEndpointsSeenBeforeTheirService(t *testing.T) {
+	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
+		if r.Resource == "services" {
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+			}
+		}
+		return gate.Verdict{}
+	}}
+	inClusterBehind(t, lag, endpoints.Options{}, func(c *cluster) {
+		c.pod("a", "web", "10.0.0.1")
+		c.service("web")
+		_, err := c.client.CoreV1().Endpoints("default").Create(c.ctx, &corev1.Endpoints{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "web", Labels: map[string]string{"endpoints.kubernetes.io/managed-by": "endpoint-controller"},
+			},
+			Subsets: []corev1.EndpointSubset{{
+				Addresses: []corev1.EndpointAddress{{IP: "10.0.0.1"}}, Ports: []corev1.EndpointPort{{Port: 8080}},
+			}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		c.want("web", "10.0.0.1 :8080")
+		c.wantWrites("")
+		time.Sleep(time.Minute)
+		c.want("web", "10.0.0.1 :8080")
+		c.wantWrites("update web 200") // it lacks the pod's name
+	})
+}
+
+// A Service and its Endpoints are created again just before the controller deletes the Endpoints of the earlier one:
+// the new ones stay.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService; there they are
+// deleted
+func TestDeletesOnlyWhatItKnows(t *testing.T) {
+	var c *cluster
+	g := gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
+		if !ours(r, "delete") {
+			return gate.Verdict{}
+		}
+		ep := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+		err1 := c.client.CoreV1().Endpoints("default").Delete(c.ctx, "web", metav1.DeleteOptions{})
+		_, err2 := c.client.CoreV1().Endpoints("default").Create(c.ctx, ep, metav1.CreateOptions{})
+		_, err3 := c.client.CoreV1().Services("default").Create(c.ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}, metav1.CreateOptions{})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Error(err)
+		}
+		return gate.Verdict{}
+	}}
+	inClusterBehind(t, g, endpoints.Options{}, func(created *cluster) {
+		c = created
+		c.service("web")
+		synctest.Wait()
+		c.writes()
+		if err := c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		c.wantWrites("delete web 409")
+	})
+}
+
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService
 func TestTriggerTimeAnnotation(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
 		c.service("web")

@@ -29,7 +29,7 @@ func isReady(svc *corev1.Service, pod *corev1.Pod) bool {
 //
 // It reads only status.podIPs. It parses the address and prints it again, so that irregular spellings become one.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, podToEndpointAddressForService
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, podToEndpointAddressForService
 func addressOf(svc *corev1.Service, pod *corev1.Pod) (corev1.EndpointAddress, bool) {
 	ip, ok := ipOfFamily(pod.Status.PodIPs, wantedFamily(svc, pod))
 	if !ok {
@@ -89,7 +89,7 @@ func portOf(pod *corev1.Pod, port *corev1.ServicePort) (corev1.EndpointPort, boo
 // compareAddresses orders addresses by the bytes of the IP, then by the UID of the target. An address without a target
 // comes first.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, LessEndpointAddress
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/v1/endpoints/util.go, LessEndpointAddress
 func compareAddresses(a, b *corev1.EndpointAddress) int {
 	if c := cmp.Compare(a.IP, b.IP); c != 0 {
 		return c

@@ -68,7 +68,7 @@ func TestIsReady(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller_test.go,
 // TestPodToEndpointAddressForService
 func TestAddressFamily(t *testing.T) {
 	v4, v6 := "1.2.3.4", "fd00::1"

@@ -59,7 +59,7 @@ type skippedPod struct {
 // plan decides what to do about a Service's Endpoints. If the Service is gone, they are deleted. If it has no selector,
 // or only names an outside host, its Endpoints belong to others and are left alone.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService
 func plan(o observed) change {
 	switch {
 	case o.service == nil:

@@ -28,7 +28,7 @@ func stored(svc *corev1.Service, change func(*corev1.Endpoints), pods ...*corev1
 	return ep
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go, TestSyncEndpoints*
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller_test.go, TestSyncEndpoints*
 func TestPlanSubsets(t *testing.T) {
 	named := servicePort("http", 80, intstr.FromString("http"))
 	tests := []struct {
@@ -134,7 +134,7 @@ func TestPlanSubsets(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService
 func TestPlanOfServicesThatHaveNone(t *testing.T) {
 	current := stored(service(), nil, pod(1))
 	for name, tt := range map[string]struct {
@@ -182,7 +182,7 @@ func TestPlanCreate(t *testing.T) {
 // What does not belong to the controller survives an update, and what does is corrected. The objects of the caches do
 // not change.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService
 func TestPlanUpdate(t *testing.T) {
 	svc := service(func(s *corev1.Service) { s.Labels = map[string]string{"team": "b"} })
 	current := stored(service(headless), func(ep *corev1.Endpoints) {
@@ -206,7 +206,7 @@ func TestPlanUpdate(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService's no-op check,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService's no-op check,
 // labelsCorrectForEndpoints and capacityAnnotationSetCorrectly; their tests of the same names
 func TestPlanLeavesWhatIsRight(t *testing.T) {
 	many := func(numbers ...int) (list []*corev1.Pod) {

@@ -6,13 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
 )
-
-// leaderAnnotation marks Endpoints that are a lock for electing a leader and belong to no Service.
-const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
 // endpointsEvents queues Endpoints that were deleted while their Service exists, which are then created again, and
 // Endpoints that have no Service, which are then deleted. At the start it queues all Endpoints except locks for
@@ -25,8 +23,8 @@ func (c *controller) endpointsEvents() handler.EventHandler[*corev1.Endpoints, r
 		OnAdd: func(_ context.Context, ep *corev1.Endpoints, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
 			c.gate.Wake(client.ObjectKeyFromObject(ep), q)
 			_, served := c.services.Get(ep.Namespace, ep.Name)
-			_, lock := ep.Annotations[leaderAnnotation]
-			if !lock && (initial || (!served && ep.Labels[managedByLabel] == managedByValue)) {
+			if !serving.ElectsLeader(ep.Annotations) &&
+				(initial || (!served && ep.Labels[managedByLabel] == managedByValue)) {
 				q.Add(reconcile.RequestFor(ep))
 			}
 		},

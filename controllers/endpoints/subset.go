@@ -15,7 +15,7 @@ import (
 // Two addresses are the same if IP and target UID are: two pods may report one IP. If the same address and port are
 // added more than once, they are not ready if one of the additions is not.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, RepackSubsets
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/v1/endpoints/util.go, RepackSubsets
 type packer struct {
 	addresses []corev1.EndpointAddress
 	// index finds addresses. Invariant: it has the position of each element of addresses.
@@ -162,7 +162,7 @@ func (p *packer) subset(order []int, states []state) corev1.EndpointSubset {
 // same addresses serve are in one subset, and the order depends on nothing else. The controller writes and compares
 // subsets in this layout.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, RepackSubsets
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/v1/endpoints/util.go, RepackSubsets
 func RepackSubsets(subsets []corev1.EndpointSubset) []corev1.EndpointSubset {
 	var p packer
 	for i := range subsets {

@@ -14,12 +14,12 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
-// The recording has what k8s.io/kubernetes v1.37.1 with k8s.io/api v0.37.2 makes of subsets that overlap in all ways.
+// The recording has what k8s.io/kubernetes v1.37.2 with k8s.io/api v0.37.2 makes of subsets that overlap in all ways.
 // Ours must be equal to the byte, including the order.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, RepackSubsets
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/v1/endpoints/util.go, RepackSubsets
 func TestRepackAsUpstream(t *testing.T) {
-	raw, err := os.ReadFile("testdata/repack-v1.37.1.json")
+	raw, err := os.ReadFile("testdata/repack.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util_test.go, TestPackSubsets
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/v1/endpoints/util_test.go, TestPackSubsets
 func TestRepack(t *testing.T) {
 	x, y := tcp("x", 1), tcp("y", 2)
 	sameIP := func(i int) corev1.EndpointAddress { return address(i, atIP("9.9.9.9")) }

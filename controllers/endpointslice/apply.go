@@ -5,14 +5,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
@@ -21,12 +18,12 @@ import (
 
 // Reconcile implements [reconcile.Reconciler]: observe, plan, apply.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, syncService
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go, syncService
 func (c *controller) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	svc, found := c.services.Get(key.Namespace, key.Name)
 	if !found {
 		c.triggers.Forget(key.NamespacedName)
-		c.left.forget(key.NamespacedName)
+		c.slices.Forget(key.NamespacedName)
 		c.hinted.Set(key.NamespacedName, false)
 		return reconcile.Result{}, nil
 	}
@@ -53,11 +50,10 @@ func (c *controller) Reconcile(ctx context.Context, key reconcile.Request) (reco
 
 // observe reads what plan needs. It advances the trigger time even if nothing is written afterwards.
 func (c *controller) observe(key types.NamespacedName, svc *corev1.Service) (observed, error) {
-	held, err := c.slices.ByIndex(serviceIndex, key.String())
+	held, err := c.slices.Of(key)
 	if err != nil {
-		return observed{}, fmt.Errorf("find endpoint slices: %w", err)
+		return observed{}, err
 	}
-	c.left.keep(key, held)
 	selected, err := pods.Selected(c.pods, key.Namespace, labels.Set(svc.Spec.Selector).AsSelectorPreValidated())
 	if err != nil {
 		return observed{}, err
@@ -65,14 +61,10 @@ func (c *controller) observe(key types.NamespacedName, svc *corev1.Service) (obs
 	o := observed{
 		service:      svc,
 		pods:         selected,
+		slices:       held,
 		nodes:        make(map[string]*corev1.Node),
 		hinted:       c.hinted.Has(key),
 		maxEndpoints: c.maxEndpoints,
-	}
-	for _, slice := range held {
-		if slice.DeletionTimestamp == nil {
-			o.slices = append(o.slices, slice)
-		}
 	}
 	for _, pod := range o.pods {
 		if node, found := c.nodes.Get("", pod.Spec.NodeName); found {
@@ -104,63 +96,9 @@ func (c *controller) apply(ctx context.Context, key types.NamespacedName, wanted
 			fmt.Errorf("skipping Pod %s for Service %s: Node %s Not Found", pod.Name, key, pod.Spec.NodeName))
 	}
 	for i := range wanted.batches {
-		if err := c.write(ctx, key, &wanted.batches[i]); err != nil {
+		if err := c.slices.Write(ctx, key, wanted.batches[i].Batch); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return utilerrors.NewAggregate(errs)
-}
-
-// write carries out one batch, up to the first failure.
-func (c *controller) write(ctx context.Context, key types.NamespacedName, b *batch) error {
-	for _, slice := range b.create {
-		if stop, err := c.create(ctx, key, slice); stop || err != nil {
-			return err
-		}
-	}
-	for _, slice := range b.update {
-		if err := c.update(ctx, key, slice); err != nil {
-			return err
-		}
-	}
-	for _, slice := range b.remove {
-		if err := c.remove(ctx, key, slice); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// create writes a new slice. If the namespace is being deleted, stop is true without an error: no retry would succeed.
-func (c *controller) create(ctx context.Context, key types.NamespacedName,
-	slice *discoveryv1.EndpointSlice,
-) (stop bool, err error) {
-	err = c.client.Create(ctx, slice)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		klog.FromContext(ctx).V(4).Info("Endpoint slice not created, the namespace is being deleted")
-		return true, nil
-	}
-	if err != nil {
-		return true, fmt.Errorf("failed to create EndpointSlice for Service %s: %w", key, err)
-	}
-	c.left.leave(key, slice.UID, slice.Generation)
-	return false, nil
-}
-
-func (c *controller) update(ctx context.Context, key types.NamespacedName, slice *discoveryv1.EndpointSlice) error {
-	if err := c.client.Update(ctx, slice); err != nil {
-		return fmt.Errorf("failed to update %s EndpointSlice for Service %s: %w", slice.Name, key, err)
-	}
-	c.left.leave(key, slice.UID, slice.Generation)
-	return nil
-}
-
-// remove deletes a slice, but not another that has taken its name.
-func (c *controller) remove(ctx context.Context, key types.NamespacedName, slice *discoveryv1.EndpointSlice) error {
-	err := c.client.Delete(ctx, slice, client.Preconditions{UID: &slice.UID})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("failed to delete %s EndpointSlice for Service %s: %w", slice.Name, key, err)
-	}
-	c.left.leave(key, slice.UID, deleted)
-	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
+	"github.com/flyball-dev/flyball/controllers/internal/sliceset"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/handler"
@@ -24,15 +24,16 @@ const (
 	Name = "endpointslice-controller"
 	// Component is the source that its events name.
 	Component = "endpoint-slice-controller"
-	// ManagedBy is the value of the label [discoveryv1.LabelManagedBy] on the slices that the controller manages.
+	// ManagedBy is the value of the label endpointslice.kubernetes.io/managed-by on the slices that the controller
+	// manages.
 	ManagedBy = "endpointslice-controller.k8s.io"
 )
 
 const (
 	// maxRetries is how often a failed sync is retried. After that only a new event queues the Service.
 	maxRetries = 15
-	// firstRetry and lastRetry bound the wait before a retry. The first is long because a sync may need many writes.
-	firstRetry, lastRetry = time.Second, 1000 * time.Second
+	// lastRetry is the longest wait before a retry.
+	lastRetry = 1000 * time.Second
 	// sliceDelay is the least delay from somebody else's change of a slice to the sync of its Service.
 	sliceDelay = time.Second
 )
@@ -69,16 +70,13 @@ func (o *Options) complete() error {
 
 // controller is the reconciler of Services.
 type controller struct {
-	client   *client.Cluster
 	services informer.Informer[*corev1.Service]
 	pods     informer.Informer[*corev1.Pod]
 	nodes    informer.Informer[*corev1.Node]
-	slices   informer.Informer[*discoveryv1.EndpointSlice]
+	slices   *sliceset.Set
 	recorder events.Recorder
 	finder   *serving.Finder
 	triggers *serving.TriggerTimes
-	gate     *serving.Gate
-	left     generations
 	// hinted are the Services with hints by the zones' shares of CPUs, which change with the nodes.
 	hinted       serving.Services
 	maxEndpoints int
@@ -89,17 +87,15 @@ type controller struct {
 // New returns a controller for the EndpointSlices of all Services with a selector. It adds indexes to the informers of
 // Services, Pods and EndpointSlices. A key is a Service's name. The recorder is the one for [Component].
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go
 func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorder, o Options,
 ) (*reconcile.Controller[reconcile.Request], error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
 	r := &controller{
-		client:       c,
 		recorder:     recorder,
 		triggers:     serving.NewTriggerTimes(),
-		gate:         serving.NewGate(c),
 		maxEndpoints: o.MaxEndpointsPerSlice,
 		sliceDelay:   max(sliceDelay, o.BatchPeriod),
 	}
@@ -107,7 +103,7 @@ func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorde
 	r.services, errs[0] = informer.For[*corev1.Service](informers)
 	r.pods, errs[1] = informer.For[*corev1.Pod](informers)
 	r.nodes, errs[2] = informer.For[*corev1.Node](informers)
-	r.slices, errs[3] = informer.For[*discoveryv1.EndpointSlice](informers)
+	r.slices, errs[3] = sliceset.New(c, informers, ManagedBy, "Service")
 	err := errors.Join(errs[:]...)
 	if err == nil {
 		r.finder, err = serving.NewFinder(r.services)
@@ -118,33 +114,19 @@ func New(c *client.Cluster, informers *informer.Factory, recorder events.Recorde
 	if err := pods.AddLabelIndex(r.pods); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	if err := r.slices.AddIndex(serviceIndex, indexByService); err != nil &&
-		!errors.Is(err, informer.ErrIndexExists) {
-		return nil, fmt.Errorf("%s: index EndpointSlices by Service: %w", Name, err)
-	}
-	client.TrackInformer(c, discoveryv1.Resource("endpointslices"), r.slices)
 	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
-		Workers: o.Workers, MaxRetries: maxRetries, RateLimiter: retries(), Metrics: o.Metrics, Ready: r.gate.Ready,
+		Workers: o.Workers, MaxRetries: maxRetries, RateLimiter: sliceset.Retries(lastRetry), Metrics: o.Metrics,
+		Ready: r.slices.Ready,
 	})
 	for _, source := range []reconcile.Source[reconcile.Request]{
 		source.Kind(r.services, handler.EnqueueObject[*corev1.Service]()),
 		source.Kind(r.pods, r.finder.PodEvents(o.BatchPeriod)),
 		source.Kind(r.nodes, r.nodeEvents()),
-		source.Kind(r.slices, r.sliceEvents()),
+		source.Kind(r.slices.Informer(), r.slices.Events(r.sliceDelay)),
 	} {
 		if err := loop.Watch(source); err != nil {
 			return nil, fmt.Errorf("%s: %w", Name, err)
 		}
 	}
 	return loop, nil
-}
-
-// retries returns [workqueue.DefaultControllerRateLimiter] with a longer first delay.
-func retries() workqueue.RateLimiter[reconcile.Request] {
-	return workqueue.NewMaxOfRateLimiter[reconcile.Request](
-		workqueue.NewExponentialRateLimiter[reconcile.Request](
-			workqueue.ExponentialOptions{Base: firstRetry, Max: lastRetry},
-		),
-		workqueue.NewBucketRateLimiter[reconcile.Request](10, 100),
-	)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, its event handlers, and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go, its event handlers, and
 // k8s.io/endpointslice v0.37.2 util/controller_utils.go
 func TestPodEvents(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
@@ -63,7 +63,7 @@ func TestPodEvents(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, syncService
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go, syncService
 func TestServiceEvents(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
@@ -98,7 +98,7 @@ func TestServiceEvents(t *testing.T) {
 
 // Changes that others make to slices are undone after a second; slices of other managers are left alone.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, onEndpointSliceAdd,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go, onEndpointSliceAdd,
 // onEndpointSliceUpdate and onEndpointSliceDelete
 func TestSliceEvents(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
@@ -146,7 +146,7 @@ func TestSliceEvents(t *testing.T) {
 // A slice that is relabelled to another Service is replaced for the first, and removed for the second, since it has
 // another owner.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, onEndpointSliceUpdate
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go, onEndpointSliceUpdate
 func TestSliceGivenToAnotherService(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
@@ -166,7 +166,7 @@ func TestSliceGivenToAnotherService(t *testing.T) {
 
 // A slice that a finalizer holds back is replaced at once, and left alone.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go,
 // dropEndpointSlicesPendingDeletion
 func TestSliceHeldBack(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
@@ -288,7 +288,7 @@ func TestNodeEvents(t *testing.T) {
 
 // Hints by the zones' shares appear and disappear as the nodes change.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go,
 // checkNodeTopologyDistribution
 func TestTopologyFollowsNodes(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {

@@ -16,10 +16,10 @@
 //	member.go        which pods are published, at which addresses and ports
 //	pack.go          which endpoint goes into which slice, with few writes
 //	labels.go        the labels of the slices
-//	generations.go   distinguishes the controller's own changes of a slice from those of others
 //
-// A first reading may skip the package internal/hints, which decides who should use which endpoint. The gate in
-// controller.go, [client.Cluster.Seen], postpones the sync of a Service until the caches have what was written for it.
+// What every controller of slices needs is in controllers/internal/sliceset: it finds, writes and watches them. Its
+// gate, [client.Cluster.Seen], postpones the sync of a Service until the caches have what was written for it. A first
+// reading may skip the package internal/hints, which decides who should use which endpoint.
 //
 // A Service has slices for each address family and for each set of ports: a named port may have another number on each
 // pod. The garbage collector deletes the slices of a Service that is deleted.

@@ -53,7 +53,7 @@ func lagging(by time.Duration) gate.Gate {
 
 // A write that fails is tried 16 times, the first retry after a second, and reported. Then only a change causes a sync.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, maxRetries and handleErr
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go, maxRetries and handleErr
 func TestFailedCreate(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
@@ -106,7 +106,7 @@ func TestFailedUpdate(t *testing.T) {
 	})
 }
 
-// A delete succeeds if the slice is gone or was replaced; other refusals are retried.
+// A delete succeeds if the slice is gone; other refusals are retried.
 //
 // Source: k8s.io/endpointslice v0.37.2 reconciler.go, finalize, where a 404 is a failure
 func TestDeletes(t *testing.T) {
@@ -115,7 +115,7 @@ func TestDeletes(t *testing.T) {
 		events  int
 	}{
 		{apierrors.NewNotFound(resource, "s"), 0},
-		{apierrors.NewConflict(resource, "s", errors.New("the UID in the precondition does not match")), 0},
+		{apierrors.NewConflict(resource, "s", errors.New("the UID in the precondition does not match")), 1},
 		{apierrors.NewInternalError(errors.New("broken")), 1},
 	} {
 		var on atomic.Bool

@@ -145,7 +145,7 @@ func slice(svc *corev1.Service, name string, pods []*corev1.Pod,
 ) *discoveryv1.EndpointSlice {
 	o := seen(svc, pods)
 	o.maxEndpoints = maxPerSlice
-	s := plan(o).batches[0].create[0]
+	s := plan(o).batches[0].Create[0]
 	s.Name, s.UID, s.ResourceVersion, s.Generation = name, types.UID(name), "1", 1
 	for _, f := range change {
 		f(s)
@@ -186,13 +186,13 @@ func describe(s *discoveryv1.EndpointSlice) string {
 func (c changes) writes() string {
 	var lines []string
 	for _, b := range c.batches {
-		for _, s := range b.create {
+		for _, s := range b.Create {
 			lines = append(lines, "create "+describe(s))
 		}
-		for _, s := range b.update {
+		for _, s := range b.Update {
 			lines = append(lines, "update "+s.Name+" "+describe(s))
 		}
-		for _, s := range b.remove {
+		for _, s := range b.Remove {
 			lines = append(lines, "delete "+s.Name)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
+	"github.com/flyball-dev/flyball/controllers/internal/sliceset"
 )
 
 // FuzzPlan changes pods, labels, hints and settings at random, carries out each plan, and checks that:
@@ -150,13 +151,13 @@ func (w *world) checkWrites(o observed, got changes) {
 	}
 	writes := 0
 	for _, b := range got.batches {
-		writes += len(b.create) + len(b.update) + len(b.remove)
-		for _, s := range b.update {
+		writes += len(b.Create) + len(b.Update) + len(b.Remove)
+		for _, s := range b.Update {
 			if equality.Semantic.DeepEqual(s, byName[s.Name]) {
 				w.t.Fatalf("%s is written as it is: %s", s.Name, describe(s))
 			}
 		}
-		for _, s := range slices.Concat(b.create, b.update) {
+		for _, s := range slices.Concat(b.Create, b.Update) {
 			if old := byName[s.Name]; len(s.Endpoints) > w.maximum &&
 				(old == nil || len(s.Endpoints) > len(old.Endpoints)) {
 				w.t.Fatalf("%q has %d endpoints, more than %d", s.Name, len(s.Endpoints), w.maximum)
@@ -191,12 +192,12 @@ func (w *world) writesNeeded(o observed) int {
 		}
 	}
 	for _, s := range o.slices {
-		wrong := !ownedBy(s, w.svc) || !labelsUpToDate(s, w.svc) ||
+		wrong := !sliceset.OwnedBy(s, "Service", w.svc.UID) || !labelsUpToDate(s, w.svc) ||
 			!slices.Contains(addressTypes(w.svc), s.AddressType) || len(s.Endpoints) == 0
-		group := string(s.AddressType) + portsKey(s.Ports)
+		group := string(s.AddressType) + sliceset.PortsKey(s.Ports)
 		for _, e := range s.Endpoints {
 			want, found := right[group+e.TargetRef.Name]
-			if found && ownedBy(s, w.svc) {
+			if found && sliceset.OwnedBy(s, "Service", w.svc.UID) {
 				fresh[group]--
 			}
 			wrong = wrong || !found || !equality.Semantic.DeepEqual(e, want)
@@ -214,15 +215,15 @@ func (w *world) writesNeeded(o observed) int {
 // carryOut does what the API server would.
 func (w *world) carryOut(c changes) {
 	for _, b := range c.batches {
-		for _, s := range slices.Concat(b.update, b.remove) {
+		for _, s := range slices.Concat(b.Update, b.Remove) {
 			w.slices = slices.DeleteFunc(slices.Clone(w.slices),
 				func(old *discoveryv1.EndpointSlice) bool { return old.Name == s.Name })
 		}
-		for _, s := range b.create {
+		for _, s := range b.Create {
 			w.next++
 			s.Name, s.UID = fmt.Sprintf("web-%d", w.next), types.UID(fmt.Sprint(w.next))
 		}
-		w.slices = slices.Concat(w.slices, b.update, b.create)
+		w.slices = slices.Concat(w.slices, b.Update, b.Create)
 	}
 }
 
@@ -236,7 +237,8 @@ func (w *world) checkOutcome() {
 				continue
 			}
 			kept++
-			if !ownedBy(s, w.svc) || !labelsUpToDate(s, w.svc) || metav1.GetControllerOf(s) == nil {
+			if !sliceset.OwnedBy(s, "Service", w.svc.UID) || !labelsUpToDate(s, w.svc) ||
+				metav1.GetControllerOf(s) == nil {
 				w.t.Fatalf("metadata %+v", s.ObjectMeta)
 			}
 			for i := range s.Endpoints {

@@ -144,7 +144,7 @@ func TestTopologyNeedsZones(t *testing.T) {
 			t.Errorf("hinted %v, %+v", got.hinted, got.notices)
 		}
 		for _, b := range got.batches {
-			for _, s := range slices.Concat(b.create, b.update, b.keep) {
+			for _, s := range slices.Concat(b.Create, b.Update, b.keep) {
 				for _, e := range s.Endpoints {
 					if e.Hints != nil {
 						t.Errorf("hints %+v", e.Hints)

@@ -2,8 +2,6 @@ package endpointslice
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -122,66 +120,4 @@ func copied(s *string) *string {
 		return nil
 	}
 	return ptr.To(*s)
-}
-
-// portsKey returns the same string for the same set of ports, in any order, and for no other set.
-func portsKey(ports []discoveryv1.EndpointPort) string {
-	quoted := func(s *string) string {
-		if s == nil {
-			return "-"
-		}
-		return strconv.Quote(*s)
-	}
-	lines := make([]string, 0, len(ports))
-	for i := range ports {
-		p := &ports[i]
-		number := "-"
-		if p.Port != nil {
-			number = strconv.Itoa(int(*p.Port))
-		}
-		lines = append(lines, quoted(p.Name)+" "+number+" "+quoted((*string)(p.Protocol))+" "+quoted(p.AppProtocol))
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
-// endpointKey identifies an endpoint. Fields that are not in the key may change: the endpoint stays in its slice.
-//
-// Source: k8s.io/endpointslice v0.37.2 util/endpointset.go, hashEndpoint
-type endpointKey struct{ addresses, hostname, namespace, name string }
-
-func keyOf(e *discoveryv1.Endpoint) endpointKey {
-	addresses := e.Addresses
-	if !slices.IsSorted(addresses) {
-		addresses = slices.Sorted(slices.Values(addresses))
-	}
-	key := endpointKey{addresses: strings.Join(addresses, ",")}
-	if e.Hostname != nil {
-		key.hostname = *e.Hostname
-	}
-	if e.TargetRef != nil {
-		key.namespace, key.name = e.TargetRef.Namespace, e.TargetRef.Name
-	}
-	return key
-}
-
-// sameBeyondKey reports whether two endpoints with equal keys are equal. It ignores the hints, which are set later, and
-// the pod's resource version, which also changes for reasons that slices do not show.
-//
-// Source: k8s.io/endpointslice v0.37.2 util/controller_utils.go, EndpointsEqualBeyondHash
-func sameBeyondKey(a, b *discoveryv1.Endpoint) bool {
-	return ptr.Equal(a.NodeName, b.NodeName) && ptr.Equal(a.Zone, b.Zone) &&
-		ptr.Equal(a.Conditions.Ready, b.Conditions.Ready) &&
-		ptr.Equal(a.Conditions.Serving, b.Conditions.Serving) &&
-		ptr.Equal(a.Conditions.Terminating, b.Conditions.Terminating) &&
-		sameTarget(a.TargetRef, b.TargetRef)
-}
-
-func sameTarget(a, b *corev1.ObjectReference) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	left, right := *a, *b
-	left.ResourceVersion, right.ResourceVersion = "", ""
-	return left == right
 }

@@ -5,65 +5,21 @@ import (
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/flyball-dev/flyball/controllers/internal/sliceset"
 )
 
-// batch is what to do with the slices of one address family. The batch owns the slices in create and update. Those in
-// remove and keep belong to the cache.
+// batch is what to do with the slices of one address family.
 type batch struct {
-	create []*discoveryv1.EndpointSlice
-	// update has changed copies of slices in the cache.
-	update []*discoveryv1.EndpointSlice
-	remove []*discoveryv1.EndpointSlice
-	keep   []*discoveryv1.EndpointSlice
-}
-
-func (b *batch) add(o batch) {
-	b.create = append(b.create, o.create...)
-	b.update = append(b.update, o.update...)
-	b.remove = append(b.remove, o.remove...)
-	b.keep = append(b.keep, o.keep...)
-}
-
-// wantedSet has the endpoints that are in no slice yet, in the order in which they were added.
-type wantedSet struct {
-	order []endpointKey
-	// left has the endpoints of order that were not taken.
-	left map[endpointKey]discoveryv1.Endpoint
-}
-
-func (w *wantedSet) add(e discoveryv1.Endpoint) {
-	if w.left == nil {
-		w.left = make(map[endpointKey]discoveryv1.Endpoint)
-	}
-	key := keyOf(&e)
-	if _, found := w.left[key]; !found {
-		w.order = append(w.order, key)
-	}
-	w.left[key] = e
-}
-
-// take removes the endpoint with that key from the set and returns it. It returns false if there is none.
-func (w *wantedSet) take(key endpointKey) (discoveryv1.Endpoint, bool) {
-	e, found := w.left[key]
-	delete(w.left, key)
-	return e, found
-}
-
-// fill moves endpoints from the set into list until list has limit.
-func (w *wantedSet) fill(list []discoveryv1.Endpoint, limit int) []discoveryv1.Endpoint {
-	for len(list) < limit && len(w.order) > 0 {
-		if e, found := w.take(w.order[0]); found {
-			list = append(list, e)
-		}
-		w.order = w.order[1:]
-	}
-	return list
+	sliceset.Batch
+	// keep has slices of the cache that are not written.
+	keep []*discoveryv1.EndpointSlice
 }
 
 // group is the endpoints of one set of ports in one address family.
 type group struct {
 	ports    []discoveryv1.EndpointPort
-	wanted   wantedSet
+	wanted   sliceset.Wanted
 	existing []*discoveryv1.EndpointSlice
 }
 
@@ -89,21 +45,21 @@ func (p *planner) pack(g *group, kind discoveryv1.AddressType) batch {
 	boxes := p.keepWanted(g, &out)
 	for _, b := range fullestFirst(boxes) {
 		if b.changed {
-			b.endpoints = g.wanted.fill(b.endpoints, p.maxEndpoints)
+			b.endpoints = g.wanted.Fill(b.endpoints, p.maxEndpoints)
 		}
 	}
-	for len(g.wanted.left) > 0 {
-		if b := p.roomFor(boxes, len(g.wanted.left)); b != nil {
-			b.endpoints, b.changed = g.wanted.fill(b.endpoints, p.maxEndpoints), true
+	for g.wanted.Len() > 0 {
+		if b := p.roomFor(boxes, g.wanted.Len()); b != nil {
+			b.endpoints, b.changed = g.wanted.Fill(b.endpoints, p.maxEndpoints), true
 			continue
 		}
 		slice := p.newSlice(kind, g.ports)
-		slice.Endpoints = g.wanted.fill(slice.Endpoints, p.maxEndpoints)
-		out.create = append(out.create, slice)
+		slice.Endpoints = g.wanted.Fill(slice.Endpoints, p.maxEndpoints)
+		out.Create = append(out.Create, slice)
 	}
 	for _, b := range boxes {
 		if b.changed {
-			out.update = append(out.update, p.rewritten(b.slice, b.slice.Ports, b.endpoints))
+			out.Update = append(out.Update, p.rewritten(b.slice, b.slice.Ports, b.endpoints))
 		} else {
 			out.keep = append(out.keep, b.slice)
 		}
@@ -118,16 +74,16 @@ func (p *planner) keepWanted(g *group, out *batch) []*box {
 		b := &box{slice: slice, changed: !labelsUpToDate(slice, p.service)}
 		edited := false
 		for i := range slice.Endpoints {
-			wanted, found := g.wanted.take(keyOf(&slice.Endpoints[i]))
+			wanted, found := g.wanted.Take(&slice.Endpoints[i])
 			if !found {
 				edited = true
 				continue
 			}
 			b.endpoints = append(b.endpoints, wanted)
-			edited = edited || !sameBeyondKey(&wanted, &slice.Endpoints[i])
+			edited = edited || !sliceset.SameBeyondKey(&wanted, &slice.Endpoints[i])
 		}
 		if edited && len(b.endpoints) == 0 {
-			out.remove = append(out.remove, slice)
+			out.Remove = append(out.Remove, slice)
 			continue
 		}
 		b.changed = b.changed || edited

@@ -9,11 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
+	"github.com/flyball-dev/flyball/controllers/internal/sliceset"
 )
 
 // observed is what the controller sees of one Service. The objects are shared with the caches: read only.
@@ -37,8 +37,7 @@ type observed struct {
 
 // changes is everything that brings a Service's slices up to date.
 type changes struct {
-	// batches are independent of each other. Within one, the order is create, update, remove, and the first failure
-	// ends it: an endpoint must be in its new slice before it leaves the old one.
+	// batches are independent of each other.
 	batches []batch
 	// missingNodes are pods that were left out because their node is not known.
 	missingNodes []*corev1.Pod
@@ -63,7 +62,7 @@ type member struct {
 	pod   *corev1.Pod
 	node  *corev1.Node // nil: not known
 	ports []discoveryv1.EndpointPort
-	// key is the portsKey of ports.
+	// key is the [sliceset.PortsKey] of ports.
 	key string
 }
 
@@ -89,7 +88,7 @@ func plan(o observed) changes {
 	var obsolete batch
 	for _, slice := range p.slices {
 		if !slices.Contains(kinds, slice.AddressType) {
-			obsolete.remove = append(obsolete.remove, slice)
+			obsolete.Remove = append(obsolete.Remove, slice)
 		}
 	}
 	p.out.batches = append(p.out.batches, obsolete)
@@ -113,10 +112,10 @@ func (p *planner) findMembers() {
 		if node == nil && !p.service.Spec.PublishNotReadyAddresses {
 			p.out.missingNodes = append(p.out.missingNodes, pod)
 			// This set of ports is still in use, so its slices are kept.
-			p.members = append(p.members, member{ports: ports, key: portsKey(ports)})
+			p.members = append(p.members, member{ports: ports, key: sliceset.PortsKey(ports)})
 			continue
 		}
-		p.members = append(p.members, member{pod: pod, node: node, ports: ports, key: portsKey(ports)})
+		p.members = append(p.members, member{pod: pod, node: node, ports: ports, key: sliceset.PortsKey(ports)})
 	}
 }
 
@@ -127,20 +126,28 @@ func (p *planner) planFamily(kind discoveryv1.AddressType) batch {
 	groups, out := p.groups(kind)
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		if g := groups[key]; g.ports != nil {
-			out.add(p.pack(g, kind))
+			packed := p.pack(g, kind)
+			out.Add(packed.Batch)
+			out.keep = append(out.keep, packed.keep...)
 		} else {
-			out.remove = append(out.remove, g.existing...)
+			out.Remove = append(out.Remove, g.existing...)
 		}
 	}
-	if len(out.create)+len(out.update)+len(out.keep) == 0 {
+	if len(out.Create)+len(out.Update)+len(out.keep) == 0 {
 		p.addPlaceholder(&out, kind)
 	}
 	p.setHints(&out, kind)
-	p.recycle(&out)
-	if p.service.DeletionTimestamp != nil {
-		out.create = nil // the garbage collector is deleting the Service's slices
+	// The garbage collector deletes the slices of an earlier Service of the same name.
+	owned := func(slice *discoveryv1.EndpointSlice) bool {
+		return sliceset.OwnedBy(slice, "Service", p.service.UID)
 	}
-	for _, slice := range slices.Concat(out.create, out.update) {
+	out.Recycle(owned, func(slice, wanted *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+		return p.rewritten(slice, wanted.Ports, wanted.Endpoints)
+	})
+	if p.service.DeletionTimestamp != nil {
+		out.Create = nil // the garbage collector is deleting the Service's slices
+	}
+	for _, slice := range slices.Concat(out.Create, out.Update) {
 		setTrigger(slice, p.trigger)
 	}
 	return out
@@ -151,7 +158,7 @@ func (p *planner) planFamily(kind discoveryv1.AddressType) batch {
 // Source: k8s.io/endpointslice v0.37.2 reconciler.go, reconcileByAddressType
 func (p *planner) setHints(out *batch, kind discoveryv1.AddressType) {
 	var changed []*discoveryv1.EndpointSlice
-	written, before := slices.Concat(out.create, out.update), p.out.hinted
+	written, before := slices.Concat(out.Create, out.Update), p.out.hinted
 	if hints.WantsTopology(p.service) {
 		var problem string
 		changed, out.keep, problem = hints.Spread(written, out.keep, p.shares)
@@ -167,7 +174,7 @@ func (p *planner) setHints(out *batch, kind discoveryv1.AddressType) {
 			p.notify(corev1.EventTypeWarning, "TopologyAwareHintsDisabled", hints.Disabled, kind)
 		}
 	}
-	out.update = append(out.update, changed...)
+	out.Update = append(out.Update, changed...)
 }
 
 func (p *planner) notify(eventType, reason, message string, kind discoveryv1.AddressType) {
@@ -192,17 +199,17 @@ func (p *planner) groups(kind discoveryv1.AddressType) (map[string]*group, batch
 			continue
 		}
 		if endpoint, ok := endpointOf(p.service, m.pod, m.node, kind); ok {
-			g.wanted.add(endpoint)
+			g.wanted.Add(endpoint)
 		}
 	}
 	for _, slice := range p.slices {
 		switch {
 		case slice.AddressType != kind:
-		case ownedBy(slice, p.service):
-			g := at(portsKey(slice.Ports))
+		case sliceset.OwnedBy(slice, "Service", p.service.UID):
+			g := at(sliceset.PortsKey(slice.Ports))
 			g.existing = append(g.existing, slice)
 		default:
-			out.remove = append(out.remove, slice)
+			out.Remove = append(out.Remove, slice)
 		}
 	}
 	return groups, out
@@ -211,31 +218,15 @@ func (p *planner) groups(kind discoveryv1.AddressType) (map[string]*group, batch
 // addPlaceholder makes sure that a Service without endpoints has one slice, without endpoints and ports, which tells
 // clients so. It keeps one that would be removed, if that has exactly the wanted labels.
 func (p *planner) addPlaceholder(out *batch, kind discoveryv1.AddressType) {
-	for i, slice := range out.remove {
-		if len(slice.Endpoints)+len(slice.Ports) == 0 && ownedBy(slice, p.service) &&
+	for i, slice := range out.Remove {
+		if len(slice.Endpoints)+len(slice.Ports) == 0 && sliceset.OwnedBy(slice, "Service", p.service.UID) &&
 			maps.Equal(slice.Labels, wantedLabels(p.service)) {
-			out.remove = slices.Delete(out.remove, i, i+1)
+			out.Remove = slices.Delete(out.Remove, i, i+1)
 			out.keep = append(out.keep, slice)
 			return
 		}
 	}
-	out.create = append(out.create, p.newSlice(kind, []discoveryv1.EndpointPort{}))
-}
-
-// recycle turns creates into updates of slices that would be removed: one write instead of two. It does not use the
-// slices of an earlier Service of the same name, which the garbage collector deletes.
-func (p *planner) recycle(out *batch) {
-	var remove []*discoveryv1.EndpointSlice
-	for _, slice := range out.remove {
-		if len(out.create) == 0 || !ownedBy(slice, p.service) {
-			remove = append(remove, slice)
-			continue
-		}
-		wanted := out.create[0]
-		out.create = out.create[1:]
-		out.update = append(out.update, p.rewritten(slice, wanted.Ports, wanted.Endpoints))
-	}
-	out.remove = remove
+	out.Create = append(out.Create, p.newSlice(kind, []discoveryv1.EndpointPort{}))
 }
 
 // newSlice returns a slice without endpoints.
@@ -243,7 +234,7 @@ func (p *planner) newSlice(kind discoveryv1.AddressType, ports []discoveryv1.End
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:    p.service.Namespace,
-			GenerateName: namePrefix(p.service),
+			GenerateName: sliceset.NamePrefix(p.service.Name),
 			Labels:       wantedLabels(p.service),
 			OwnerReferences: []metav1.OwnerReference{
 				*metav1.NewControllerRef(p.service, corev1.SchemeGroupVersion.WithKind("Service")),
@@ -271,26 +262,6 @@ func (p *planner) rewritten(slice *discoveryv1.EndpointSlice, ports []discoveryv
 	}
 	updated.Labels = wantedLabels(p.service)
 	return updated
-}
-
-// namePrefix returns the prefix of the slices' generated names. It omits the dash if that would make the prefix
-// invalid.
-//
-// Source: k8s.io/endpointslice v0.37.2 utils.go, getEndpointSlicePrefix
-func namePrefix(svc *corev1.Service) string {
-	if prefix := svc.Name + "-"; len(validation.NameIsDNSSubdomain(prefix, true)) == 0 {
-		return prefix
-	}
-	return svc.Name
-}
-
-// ownedBy reports whether the slice has the Service, and not another of the same name, among its owners.
-//
-// Source: k8s.io/endpointslice v0.37.2 utils.go, ownedBy
-func ownedBy(slice *discoveryv1.EndpointSlice, svc *corev1.Service) bool {
-	return slices.ContainsFunc(slice.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return o.UID == svc.UID && o.Kind == "Service" && o.APIVersion == "v1"
-	})
 }
 
 func setTrigger(slice *discoveryv1.EndpointSlice, trigger time.Time) {

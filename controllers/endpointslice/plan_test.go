@@ -2,7 +2,6 @@ package endpointslice
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -203,7 +202,7 @@ func TestNewSlice(t *testing.T) {
 	})
 	o := seen(svc, podList(1, 1))
 	o.trigger = t0.Add(1500 * time.Millisecond)
-	got := plan(o).batches[0].create[0]
+	got := plan(o).batches[0].Create[0]
 	wantLabels := map[string]string{
 		"team": "a", discoveryv1.LabelServiceName: "web",
 		discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", corev1.IsHeadlessService: "",
@@ -236,13 +235,13 @@ func TestTriggerTime(t *testing.T) {
 		s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2020-01-01T00:00:00Z", "not": "ours"}
 	}
 	o := seen(svc, podList(1, 2), slice(svc, "s", podList(1, 1), annotated))
-	if got := plan(o).batches[0].update[0].Annotations; len(got) != 1 || got["not"] != "ours" {
+	if got := plan(o).batches[0].Update[0].Annotations; len(got) != 1 || got["not"] != "ours" {
 		t.Errorf("annotations %v", got)
 	}
 	o.trigger = t0
 	if got := plan(
 		o,
-	).batches[0].update[0].Annotations; got[corev1.EndpointsLastChangeTriggerTime] != "2026-01-01T00:00:00Z" {
+	).batches[0].Update[0].Annotations; got[corev1.EndpointsLastChangeTriggerTime] != "2026-01-01T00:00:00Z" {
 		t.Errorf("annotations %v", got)
 	}
 	o.pods = podList(1, 1)
@@ -262,7 +261,7 @@ func TestRewrittenKeepsTheRest(t *testing.T) {
 		s.Annotations, s.Finalizers = map[string]string{"not": "ours"}, []string{"example.com/hold"}
 	})
 	for _, svc := range []*corev1.Service{svc, service(ports(servicePort("http", intstr.FromInt32(9))))} {
-		got := plan(seen(svc, podList(1, 1), s)).batches[0].update[0]
+		got := plan(seen(svc, podList(1, 1), s)).batches[0].Update[0]
 		if got.Name != "s" || got.ResourceVersion != "1" || got.UID != "s" || got.Annotations["not"] != "ours" ||
 			!slices.Equal(got.Finalizers, s.Finalizers) {
 			t.Errorf("metadata %+v", got.ObjectMeta)
@@ -296,14 +295,5 @@ func TestSkippedPorts(t *testing.T) {
 	}
 	if want := "create IPv4 :8080 p1"; got.writes() != want {
 		t.Errorf("writes %q", got.writes())
-	}
-}
-
-// Source: k8s.io/endpointslice v0.37.2 utils.go, getEndpointSlicePrefix
-func TestNamePrefix(t *testing.T) {
-	for name, want := range map[string]string{"web": "web-", strings.Repeat("a", 254): strings.Repeat("a", 254)} {
-		if got := namePrefix(service(func(s *corev1.Service) { s.Name = name })); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 }

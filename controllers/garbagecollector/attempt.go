@@ -41,7 +41,7 @@ func (c *collector) applyEffects(ctx context.Context, e effects) {
 
 // attemptToDelete reads an object and its owners from the API server, and then deletes it, patches it or leaves it.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteWorker
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteWorker
 func (c *collector) attemptToDelete(ctx context.Context, k key) (reconcile.Result, error) {
 	v, found := c.graph.view(k)
 	if !found || v.deleting && !v.deletingDependents {
@@ -82,7 +82,7 @@ func (c *collector) planAndApply(ctx context.Context, v view, latest *metav1.Par
 
 // classify asks the API server about each owner.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, classifyReferences
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go, classifyReferences
 func (c *collector) classify(ctx context.Context, dependent identity, refs []metav1.OwnerReference) (ownership, error) {
 	var o ownership
 	for _, ref := range refs {
@@ -182,7 +182,7 @@ const orphanParallelism = 20
 
 // attemptToOrphan removes the references to an owner from all of its dependents, and then the owner's finalizer.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToOrphanWorker
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go, attemptToOrphanWorker
 func (c *collector) attemptToOrphan(ctx context.Context, k key) (reconcile.Result, error) {
 	v, found := c.graph.view(k)
 	if !found {

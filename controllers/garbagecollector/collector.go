@@ -76,7 +76,7 @@ type collector struct {
 // the config's limit on requests: one for discovery and the informers, and one for the metadata of objects. The
 // recorder records events as [Component].
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go
 func New(config *rest.Config, recorder events.Recorder, o Options) (manager.Runnable, error) {
 	resources, err1 := groupclient.Discovery(config)
 	objects, err2 := metadata.NewForConfig(config)

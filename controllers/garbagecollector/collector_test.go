@@ -153,7 +153,7 @@ func (c *cluster) want(names ...string) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/garbagecollector, TestCascadingDeletion
+// Source: k8s.io/kubernetes v1.37.2 test/integration/garbagecollector, TestCascadingDeletion
 func TestBackground(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		owner, other := c.owned("owner", false), c.owned("other", false)
@@ -172,7 +172,7 @@ func TestBackground(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/garbagecollector, TestCreateWithNonExistentOwner
+// Source: k8s.io/kubernetes v1.37.2 test/integration/garbagecollector, TestCreateWithNonExistentOwner
 func TestNonexistentOwner(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		never := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "never", UID: "no-such"}}
@@ -184,7 +184,7 @@ func TestNonexistentOwner(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/garbagecollector, TestSolidOwnerDoesNotBlockWaitingOwner,
+// Source: k8s.io/kubernetes v1.37.2 test/integration/garbagecollector, TestSolidOwnerDoesNotBlockWaitingOwner,
 // TestNonBlockingOwnerRefDoesNotBlock and TestBlockingOwnerRefDoesBlock
 func TestForeground(t *testing.T) {
 	inCluster(t, func(c *cluster) {
@@ -227,7 +227,7 @@ func TestForegroundWaitsForBlockersOnly(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/garbagecollector, TestDoubleDeletionWithFinalizer; the unblocking
+// Source: k8s.io/kubernetes v1.37.2 test/integration/garbagecollector, TestDoubleDeletionWithFinalizer; the unblocking
 // is garbagecollector.go, attemptToDeleteItem
 func TestForegroundOfACycle(t *testing.T) {
 	inCluster(t, func(c *cluster) {
@@ -243,7 +243,7 @@ func TestForegroundOfACycle(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/garbagecollector, TestOrphaning
+// Source: k8s.io/kubernetes v1.37.2 test/integration/garbagecollector, TestOrphaning
 func TestOrphan(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		owner, other := c.owned("owner", false), c.owned("other", false)
@@ -264,7 +264,7 @@ func TestOrphan(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/garbagecollector, TestCrossNamespaceReferencesWithWatchCache
+// Source: k8s.io/kubernetes v1.37.2 test/integration/garbagecollector, TestCrossNamespaceReferencesWithWatchCache
 func TestOwnerInAnotherNamespace(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		owner := c.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "owner"}})
@@ -289,7 +289,7 @@ func TestOwnerInAnotherNamespace(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/garbagecollector, TestClusterScopedOwner
+// Source: k8s.io/kubernetes v1.37.2 test/integration/garbagecollector, TestClusterScopedOwner
 func TestClusterScopedOwner(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		node, err := c.client.CoreV1().Nodes().Create(c.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},

@@ -16,7 +16,7 @@ import (
 
 // defaultIgnored has the resources of events, which have no dependents, are many, and expire.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, ignoredResources
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/graph_builder.go, ignoredResources
 var defaultIgnored = []schema.GroupResource{{Resource: "events"}, {Group: "events.k8s.io", Resource: "events"}}
 
 // kinds has the kind of each resource that can be collected, in the version that the server prefers.
@@ -24,7 +24,7 @@ type kinds = map[schema.GroupResource]schema.GroupVersionKind
 
 // deletable returns the resources that can be listed, watched and deleted, without the ignored ones.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, GetDeletableResources
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go, GetDeletableResources
 func deletable(lists []*metav1.APIResourceList, ignored []schema.GroupResource) kinds {
 	found := make(kinds)
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"delete", "list", "watch"}},
@@ -46,7 +46,7 @@ func deletable(lists []*metav1.APIResourceList, ignored []schema.GroupResource) 
 // merge returns the resources in now. For group versions whose discovery failed, it keeps those in before, because the
 // objects of an aggregated API still exist while its server is down.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, Sync
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go, Sync
 func merge(before, now kinds, err error) kinds {
 	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if !partial {

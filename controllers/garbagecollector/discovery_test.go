@@ -22,7 +22,7 @@ func resourceNames(k kinds) string {
 	return strings.Join(names, " ")
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector_test.go, TestGetDeletableResources
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector_test.go, TestGetDeletableResources
 func TestDeletable(t *testing.T) {
 	all := metav1.Verbs{"delete", "list", "watch", "get"}
 	lists := []*metav1.APIResourceList{
@@ -57,7 +57,7 @@ func TestDeletable(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector_test.go, TestGarbageCollectorSync
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector_test.go, TestGarbageCollectorSync
 func TestMerge(t *testing.T) {
 	of := func(groups ...string) kinds {
 		k := make(kinds)

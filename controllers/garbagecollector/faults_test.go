@@ -90,7 +90,7 @@ func (c *cluster) hasSecret(name string) bool {
 // The watch of the owners is a minute late. A dependent stays if its owner exists, even if no watch has shown the
 // owner. If its owner was created and deleted in that minute, the dependent is deleted before the watch catches up.
 //
-// Source: kubernetes issue 56121; garbagecollector.go v1.37.1, attemptToDeleteWorker
+// Source: kubernetes issue 56121; garbagecollector.go v1.37.2, attemptToDeleteWorker
 func TestOwnerNotSeenYet(t *testing.T) {
 	late := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
 		if r.Resource == "configmaps" {

@@ -16,7 +16,7 @@ import (
 //
 // Concurrency: safe for concurrent use. The changes of one object must come in order.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, processGraphChanges
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/graph_builder.go, processGraphChanges
 type graph struct {
 	mu    sync.Mutex
 	nodes map[types.UID]*node
@@ -207,7 +207,7 @@ func (g *graph) unblockedLocked(before metav1.OwnerReference, e *effects) {
 // linkLocked makes n a dependent of its owners. An owner that is not in the graph gets a virtual node, and is verified
 // later. If an owner in the graph does not match the reference, n is verified too.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, addDependentToOwners
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/graph_builder.go, addDependentToOwners
 func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) {
 	unverified := false
 	for _, ref := range owners {

@@ -116,7 +116,7 @@ type turn struct {
 	effects, graph string
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go; the cross-namespace and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/graph_builder.go; the cross-namespace and
 // wrong-version scenarios are those of garbagecollector_test.go, TestConflictingData
 func TestGraph(t *testing.T) {
 	const (
@@ -266,7 +266,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector_test.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector_test.go,
 // TestGetAlternateOwnerIdentity
 func TestAlternative(t *testing.T) {
 	dependent := func(namespace string, owners ...string) *node {

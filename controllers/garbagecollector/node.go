@@ -41,7 +41,7 @@ func (id identity) namedBy(ref metav1.OwnerReference) bool {
 // compareIdentities orders by kind, group, namespace, name and UID. The kind comes first, so that the order of
 // kinds does not depend on whether they are namespaced.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, referenceLessThan
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/graph_builder.go, referenceLessThan
 func compareIdentities(a, b identity) int {
 	return cmp.Or(cmp.Compare(a.kind.Kind, b.kind.Kind), cmp.Compare(a.kind.Group, b.kind.Group),
 		cmp.Compare(a.namespace, b.namespace),
@@ -139,7 +139,7 @@ func (n *node) view() view {
 // partition divides dependents into those whose references identify the owner correctly, and those that use its UID
 // with another identity. A dependent with several references to the UID may be in both.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, partitionDependents
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/graph_builder.go, partitionDependents
 func partition(dependents []*node, owner identity) (matching, others []*node) {
 	for _, d := range dependents {
 		match, mismatch := false, false
@@ -166,7 +166,7 @@ func partition(dependents []*node, owner identity) (matching, others []*node) {
 // alternative returns another identity by which dependents name the owner's UID: the one after absent in the order of
 // identities, or else the first. Repeated calls go through all of them.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, getAlternateOwnerIdentity
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/graph_builder.go, getAlternateOwnerIdentity
 func alternative(dependents []*node, absent identity) (identity, bool) {
 	var found []identity
 	for _, d := range dependents {

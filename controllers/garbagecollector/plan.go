@@ -37,7 +37,7 @@ type step struct {
 
 // planWaiting decides about an object that waits for its dependents to be deleted.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, processDeletingDependentsItem
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go, processDeletingDependentsItem
 func planWaiting(v view) step {
 	var s step
 	blocked := false
@@ -61,7 +61,7 @@ func planWaiting(v view) step {
 // ask for, unless an unresolved owner may be solid. If an owner waits for the object and the object has dependents,
 // they are deleted first.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem
 func plan(v view, latest *metav1.PartialObjectMetadata, owners ownership) step {
 	switch {
 	case len(latest.OwnerReferences) == 0:

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem
 func TestPlan(t *testing.T) {
 	a, b, c := ref("K ns/a a"), ref("K ns/b b"), ref("K ns/c c")
 	refs := func(r ...metav1.OwnerReference) []metav1.OwnerReference { return r }
@@ -76,7 +76,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, processDeletingDependentsItem
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/garbagecollector.go, processDeletingDependentsItem
 func TestPlanWaiting(t *testing.T) {
 	p, q := id("Pod ns/p p"), id("Pod ns/q q")
 	tests := []struct {

@@ -113,7 +113,7 @@ func (r *remote) get(ctx context.Context, id identity) (*metav1.PartialObjectMet
 //
 // Errors: NotFound; Conflict if the owner references have changed.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, deleteObject
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/operations.go, deleteObject
 func (r *remote) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata,
 	policy *metav1.DeletionPropagation,
 ) error {
@@ -163,7 +163,7 @@ func (r *remote) unblock(ctx context.Context, id identity,
 // patch sends the strategic merge patch. If the resource does not support those, it sends the merge patch that merge
 // makes of the latest state.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/patch.go, patch
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/patch.go, patch
 func (r *remote) patch(ctx context.Context, id identity, strategic []byte,
 	merge func(*metav1.PartialObjectMetadata) ([]byte, error),
 ) (patched *metav1.PartialObjectMetadata, err error) {
@@ -196,7 +196,7 @@ func (r *remote) patch(ctx context.Context, id identity, strategic []byte,
 // removeFinalizer removes a finalizer from an object. It is no error if the object is gone or does not have the
 // finalizer.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, removeFinalizer
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/operations.go, removeFinalizer
 func (r *remote) removeFinalizer(ctx context.Context, id identity, finalizer string) error {
 	client, _, err := r.resource(id.kind, id.namespace)
 	if err != nil {

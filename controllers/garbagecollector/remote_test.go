@@ -98,7 +98,7 @@ func reborn(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	return o
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, deleteObject
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/operations.go, deleteObject
 func TestRemoteRemove(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")
 	const first, owner = "delete p uid=u rv=7 policy=Background", "K ns/a a"
@@ -147,7 +147,7 @@ func TestRemoteRemove(t *testing.T) {
 
 func isNil(err error) bool { return err == nil }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/patch.go, patch
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/patch.go, patch
 func TestRemotePatch(t *testing.T) {
 	unsupported := &apierrors.StatusError{
 		ErrStatus: metav1.Status{Reason: metav1.StatusReasonUnsupportedMediaType, Code: 415},
@@ -193,7 +193,7 @@ func TestRemotePatch(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, removeFinalizer
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/garbagecollector/operations.go, removeFinalizer
 func TestRemoteRemoveFinalizer(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")
 	bare := podAt("7")

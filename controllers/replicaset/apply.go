@@ -16,7 +16,7 @@ import (
 // slowStart is the size of the first batch of creates. Each batch is twice as large as the one before, so a set whose
 // pods are refused, for example by a quota, costs one futile request a sync and not hundreds.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, SlowStartInitialBatchSize
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, SlowStartInitialBatchSize
 const slowStart = 1
 
 // apply carries out p.
@@ -40,7 +40,7 @@ func (r *reconciler) apply(ctx context.Context, o observed, p plan) error {
 // createPods creates n pods in batches that double. A batch with a failure is the last. So is a batch that is refused
 // because the namespace is being deleted, but that is not an error: no retry would succeed.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas and slowStartBatch
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, manageReplicas and slowStartBatch
 func (r *reconciler) createPods(ctx context.Context, set *appsv1.ReplicaSet, n int) error {
 	pod, err := podFor(set)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, po
 // deletePods deletes victims in parallel. Each request names the pod's UID: it cannot hit another pod that has taken
 // the name since the cache saw it. A pod that is already gone counts as deleted.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, manageReplicas
 func (r *reconciler) deletePods(ctx context.Context, set *appsv1.ReplicaSet, victims []*corev1.Pod) error {
 	errs := inParallel(len(victims), func(i int) error {
 		return r.client.Delete(ctx, victims[i], client.Preconditions{UID: &victims[i].UID})
@@ -115,7 +115,7 @@ func (r *reconciler) warn(ctx context.Context, set *appsv1.ReplicaSet, reason, f
 // writeStatus sets set's status and returns the set as written. It writes nothing if nothing changes. If a write fails,
 // it tries once more on a fresh copy with the same counts: they are correct for the generation that status names.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
 func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet,
 	status appsv1.ReplicaSetStatus,
 ) (*appsv1.ReplicaSet, error) {

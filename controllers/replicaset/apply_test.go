@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, slowStartBatch (TestSlowStartBatch)
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, slowStartBatch (TestSlowStartBatch)
 func TestCreateBatchesDoubleUntilOneFails(t *testing.T) {
 	quota := errors.New("exceeded quota")
 	tests := []struct {
@@ -74,7 +74,7 @@ func TestCreateBatchesDoubleUntilOneFails(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestControllerBurstReplicas, and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestControllerBurstReplicas, and
 // BurstReplicas
 func TestBurst(t *testing.T) {
 	f := newFixture(t, newSet(600))
@@ -87,7 +87,7 @@ func TestBurst(t *testing.T) {
 
 // A permanent refusal of a pod is still a failure: the next success removes the condition.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetCreateFailures
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetCreateFailures
 func TestReplicaFailureGoesWithSuccess(t *testing.T) {
 	f := newFixture(t, newSet(1))
 	f.refuse = func(n int) error {
@@ -113,7 +113,7 @@ func namespaceTerminating() error {
 	return err
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas, and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, manageReplicas, and
 // pkg/controller/controller_utils.go, createPods
 func TestNamespaceTerminating(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestNamespaceTerminating(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, createPods
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, createPods
 func TestTemplateWithoutLabels(t *testing.T) {
 	set := newSet(1, func(s *appsv1.ReplicaSet) {
 		s.Spec.Selector = &metav1.LabelSelector{
@@ -152,7 +152,7 @@ func TestTemplateWithoutLabels(t *testing.T) {
 	equal(t, "message", f.status(t).Conditions[0].Message, "unable to create pods, no labels")
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, manageReplicas
 func TestSyncDeletesWhatIsTooMuch(t *testing.T) {
 	set := newSet(1, steady(3))
 	list := numbered(3, ownedBy(set))
@@ -189,7 +189,7 @@ func TestDeletesArePreconditioned(t *testing.T) {
 	t.Error("nothing was deleted")
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas, and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, manageReplicas, and
 // pkg/controller/controller_utils.go, DeletePod
 func TestDeleteErrors(t *testing.T) {
 	gr := schema.GroupResource{Resource: "pods"}
@@ -235,7 +235,7 @@ func TestDeleteErrors(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
 // (TestControllerUpdateStatusWithFailure and TestControllerUpdateRequeue)
 func TestStatusWriteIsRetriedOnce(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "replicasets"}, "web", errors.New("modified"))

@@ -108,7 +108,7 @@ func writtenBy(ctx context.Context, set *appsv1.ReplicaSet) context.Context {
 //
 // Errors: a write that failed, to be retried without a limit; a terminal error if the selector cannot be used.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, syncReplicaSet
 func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	set, ok := r.sets.Get(key.Namespace, key.Name)
 	if !ok {
@@ -132,7 +132,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 // ready postpones a sync until the caches have what was written for the ReplicaSet. Until then they may be wrong about
 // it.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet, by its consistency store.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, syncReplicaSet, by its consistency store.
 func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
 	set, ok := r.sets.Get(key.Namespace, key.Name)
 	if !ok {

@@ -20,5 +20,5 @@
 // how it observes, and users do not see them. Above all, it does not count events to find out whether its own writes
 // have reached its cache: it asks the cache. See [client.Cluster.Seen].
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset
 package replicaset

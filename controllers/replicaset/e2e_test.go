@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestSpecReplicasChange
+// Source: k8s.io/kubernetes v1.37.2 test/integration/replicaset/replicaset_test.go, TestSpecReplicasChange
 func TestScale(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create("web", 3)
@@ -53,7 +53,7 @@ func TestScale(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, updatePod and deletePod
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, updatePod and deletePod
 func TestKilledPodsAreReplacedAtOnce(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create("web", 3)
@@ -76,7 +76,7 @@ func TestKilledPodsAreReplacedAtOnce(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestDeletingAndFailedPods
+// Source: k8s.io/kubernetes v1.37.2 test/integration/replicaset/replicaset_test.go, TestDeletingAndFailedPods
 func TestFailedPodsAreReplacedAndKept(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create("web", 2)
@@ -88,7 +88,7 @@ func TestFailedPodsAreReplacedAndKept(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestAdoption,
+// Source: k8s.io/kubernetes v1.37.2 test/integration/replicaset/replicaset_test.go, TestAdoption,
 // TestGeneralPodAdoption and TestExtraPodsAdoptionAndDeletion
 func TestOrphansAreAdopted(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
@@ -109,7 +109,7 @@ func TestOrphansAreAdopted(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go,
+// Source: k8s.io/kubernetes v1.37.2 test/integration/replicaset/replicaset_test.go,
 // TestPodOrphaningAndAdoptionWhenLabelsChange
 func TestLabelsDecideOwnership(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
@@ -128,7 +128,7 @@ func TestLabelsDecideOwnership(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestOverlappingRSs
+// Source: k8s.io/kubernetes v1.37.2 test/integration/replicaset/replicaset_test.go, TestOverlappingRSs
 func TestOverlappingSetsDoNotFight(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		both := func(s *appsv1.ReplicaSet) {
@@ -144,7 +144,7 @@ func TestOverlappingSetsDoNotFight(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestPodDeletionCost
+// Source: k8s.io/kubernetes v1.37.2 test/integration/replicaset/replicaset_test.go, TestPodDeletionCost
 func TestDeletionCost(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create("web", 2)
@@ -157,7 +157,7 @@ func TestDeletionCost(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestReadyAndAvailableReplicas, and
+// Source: k8s.io/kubernetes v1.37.2 test/integration/replicaset/replicaset_test.go, TestReadyAndAvailableReplicas, and
 // pkg/controller/replicaset/replica_set.go, syncReplicaSet
 func TestAvailabilityComesInTime(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
@@ -179,7 +179,7 @@ func TestAvailabilityComesInTime(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestFullyLabeledReplicas
+// Source: k8s.io/kubernetes v1.37.2 test/integration/replicaset/replicaset_test.go, TestFullyLabeledReplicas
 func TestFullyLabelled(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create("web", 2)
@@ -205,7 +205,7 @@ func TestNoWritesWithoutAChange(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, BurstReplicas
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, BurstReplicas
 func TestBurstOfCreates(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create("web", 510)
@@ -232,7 +232,7 @@ var quota = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Message: `pods "web-" is forbidden: exceeded quota`,
 }}
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetCreateFailures,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetCreateFailures,
 // and replica_set.go, slowStartBatch and processNextWorkItem
 func TestFailingCreates(t *testing.T) {
 	var on atomic.Bool
@@ -306,7 +306,7 @@ func (h *holdup) gate() gate.Gate {
 
 // However late the watch is, no pod is created or deleted twice.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/util/consistency/consistency.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/util/consistency/consistency.go
 func TestLateWatchesDoNotMakeMore(t *testing.T) {
 	// the last is longer than expectations live
 	for _, delay := range []time.Duration{time.Second, time.Minute, 20 * time.Minute} {
@@ -348,7 +348,7 @@ func TestLateWatchesDoNotMakeMore(t *testing.T) {
 // A set that is created again after it was deleted with its pods orphaned adopts them. It does not wait for the writes
 // for the old set.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestExpectationsOnRecreate
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestExpectationsOnRecreate
 func TestRecreatedSetStartsClean(t *testing.T) {
 	var late holdup
 	run(t, localapi.Options{Gate: late.gate()}, func(c *cluster) {

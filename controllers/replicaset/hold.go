@@ -10,7 +10,7 @@ import (
 // holdFor is how long the creation of pods pauses after a refusal that will be repeated, as in a namespace that is
 // being deleted.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ExpectationsTimeout.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, ExpectationsTimeout.
 const holdFor = 5 * time.Minute
 
 // holds has the time until which no pods are created for a set, by the UID of the set. The zero value is ready for use.

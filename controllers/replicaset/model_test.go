@@ -349,7 +349,7 @@ func live(t *testing.T, ops []byte, others bool) {
 // A deleted pod may still look alive in the cache, and may come to rank higher than another pod. That other pod must
 // not be deleted, too.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, UIDTrackingControllerExpectations
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, UIDTrackingControllerExpectations
 func TestDeletedPodsAreWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	scale := func(n int32) {

@@ -24,7 +24,7 @@ var kind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 // observe gathers what the plan needs. It first adopts orphans and releases pods that no longer match, so that
 // ownership is settled before pods are counted. It neither adopts nor releases pods that are not active.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, syncReplicaSet
 func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (observed, error) {
 	selector, err := selectorOf(set)
 	if err != nil {
@@ -71,7 +71,7 @@ func selectorOf(set *appsv1.ReplicaSet) (labels.Selector, error) {
 // relatedPods returns the pods selected by the ReplicaSets that have the same controller as set, including set itself.
 // For a Deployment these are the pods of all revisions. A set without a controller has none, not even its own.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getIndirectlyRelatedPods
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, getIndirectlyRelatedPods
 func (r *reconciler) relatedPods(set *appsv1.ReplicaSet) []*corev1.Pod {
 	controller := metav1.GetControllerOfNoCopy(set)
 	if controller == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestDeletingAndFailedPods and
+// Source: k8s.io/kubernetes v1.37.2 test/integration/replicaset/replicaset_test.go, TestDeletingAndFailedPods and
 // TestTerminatingReplicas
 func TestPodsThatDoNotCount(t *testing.T) {
 	set := newSet(1)
@@ -38,7 +38,7 @@ func TestPodsThatDoNotCount(t *testing.T) {
 		appsv1.ReplicaSetStatus{TerminatingReplicas: ptr.To[int32](1), ObservedGeneration: 1})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, claimPods
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, claimPods
 func TestSyncClaims(t *testing.T) {
 	set := newSet(2)
 	f := newFixture(t, set, newPod("orphan"), newPod("own", ownedBy(set)),
@@ -51,7 +51,7 @@ func TestSyncClaims(t *testing.T) {
 	equal(t, "status", f.status(t).Replicas, 2)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestPatchPodFails,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestPatchPodFails,
 // TestDoNotPatchPodWithOtherControlRef, TestDoNotAdoptOrCreateIfBeingDeleted and
 // TestDoNotAdoptOrCreateIfBeingDeletedRace
 func TestSyncDoesNotActOnAFailedClaim(t *testing.T) {
@@ -109,7 +109,7 @@ func TestSyncWaitsForItsAdoptions(t *testing.T) {
 	equal(t, "requests afterwards", f.requests(), []string{"update replicasets/status"})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet, which drops a set with
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, syncReplicaSet, which drops a set with
 // an invalid selector; the other two go unchecked there, as the API server lets none of the three through
 func TestSelectorsThatCannotWork(t *testing.T) {
 	tests := map[string]*metav1.LabelSelector{
@@ -129,7 +129,7 @@ func TestSelectorsThatCannotWork(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getIndirectlyRelatedPods
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, getIndirectlyRelatedPods
 // (TestRelatedPodsLookup)
 func TestRelatedPods(t *testing.T) {
 	deployment := metav1.OwnerReference{

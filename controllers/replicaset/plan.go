@@ -38,7 +38,7 @@ type plan struct {
 // planPods decides how many pods to create or which to delete so that set has as many as it asks for. It plans at most
 // burst writes: the next sync plans the rest.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet and manageReplicas
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, syncReplicaSet and manageReplicas
 func planPods(o observed, burst int) plan {
 	if !o.settled || o.set.DeletionTimestamp != nil {
 		return plan{}

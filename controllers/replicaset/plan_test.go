@@ -16,7 +16,7 @@ import (
 
 func nothingRelated() []*corev1.Pod { return nil }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet and manageReplicas
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, syncReplicaSet and manageReplicas
 func TestPlanPods(t *testing.T) {
 	unset := func(s *appsv1.ReplicaSet) { s.Spec.Replicas = nil }
 	tests := []struct {
@@ -58,7 +58,7 @@ func TestPlanPods(t *testing.T) {
 
 // Ranking looks at the pods of all related sets, so it is skipped when it decides nothing.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getPodsToDelete
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, getPodsToDelete
 func TestVictimsAreRankedOnlyWhenSomeStay(t *testing.T) {
 	asked := 0
 	o := observed{
@@ -73,7 +73,7 @@ func TestVictimsAreRankedOnlyWhenSomeStay(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getPodsRankedByRelatedPodsOnSameNode
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, getPodsRankedByRelatedPodsOnSameNode
 func TestVictimsComeFromCrowdedNodes(t *testing.T) {
 	on := func(node string) podOption { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
 	a, b, c := newPod("a", on("n1")), newPod("b", on("n2")), newPod("c", on("n3"))

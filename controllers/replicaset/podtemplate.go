@@ -17,7 +17,7 @@ var errNoLabels = errors.New("unable to create pods, no labels")
 // podFor returns the pod that set's template describes, controlled by set. It copies the labels, annotations and
 // finalizers of the template, and no other metadata. The server completes the name.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, GetPodFromTemplate and createPods
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, GetPodFromTemplate and createPods
 func podFor(set *appsv1.ReplicaSet) (*corev1.Pod, error) {
 	template := &set.Spec.Template
 	if len(template.Labels) == 0 {
@@ -37,7 +37,7 @@ func podFor(set *appsv1.ReplicaSet) (*corev1.Pod, error) {
 
 // namePrefix returns "<name>-", or the bare name if the dash would make it an invalid prefix of a pod's name.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, getPodsPrefix
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, getPodsPrefix
 func namePrefix(name string) string {
 	prefix := name + "-"
 	if len(validation.NameIsDNSSubdomain(prefix, true)) > 0 {

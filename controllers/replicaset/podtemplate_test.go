@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, GetPodFromTemplate
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, GetPodFromTemplate
 func TestPodFor(t *testing.T) {
 	set := newSet(1, func(s *appsv1.ReplicaSet) {
 		s.Spec.Template.ObjectMeta = metav1.ObjectMeta{
@@ -48,7 +48,7 @@ func TestPodFor(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, createPods
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, createPods
 func TestPodForNeedsLabels(t *testing.T) {
 	set := newSet(1, func(s *appsv1.ReplicaSet) { s.Spec.Template.Labels = nil })
 	if _, err := podFor(set); !errors.Is(err, errNoLabels) || err.Error() != "unable to create pods, no labels" {
@@ -56,7 +56,7 @@ func TestPodForNeedsLabels(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, getPodsPrefix
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, getPodsPrefix
 func TestNamePrefix(t *testing.T) {
 	longest, tooLong := strings.Repeat("a", 253), strings.Repeat("a", 254)
 	tests := map[string]string{

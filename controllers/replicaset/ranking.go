@@ -29,7 +29,7 @@ import (
 // Beware: that makes the order cyclic in rare cases. Three pods whose ready times fall into one power of two, two of
 // them equal to the nanosecond, may each come before the next.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ActivePodsWithRanks
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, ActivePodsWithRanks
 type deletionOrder struct {
 	now time.Time
 	// colocated counts the related pods on each node.
@@ -38,7 +38,7 @@ type deletionOrder struct {
 
 // colocation counts the active pods of each node.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getPodsRankedByRelatedPodsOnSameNode
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, getPodsRankedByRelatedPodsOnSameNode
 func colocation(related []*corev1.Pod) map[string]int {
 	count := make(map[string]int)
 	for _, pod := range related {
@@ -52,7 +52,7 @@ func colocation(related []*corev1.Pod) map[string]int {
 // CompareForDeletion returns the comparison by which a ReplicaSet with too many pods chooses those to delete: it is
 // negative if a is deleted before b. related are the pods of all ReplicaSets with the same owner, including this one.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ActivePodsWithRanks
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, ActivePodsWithRanks
 func CompareForDeletion(related []*corev1.Pod, now time.Time) func(a, b *corev1.Pod) int {
 	return deletionOrder{now: now, colocated: colocation(related)}.compare
 }
@@ -131,7 +131,7 @@ func readyTime(pod *corev1.Pod) *metav1.Time {
 // deletionCost returns the value of the pod-deletion-cost annotation. It returns 0 if the annotation is missing or is
 // not a plain 32-bit number; a plus sign or leading zeros are invalid.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/helper/helpers.go, GetDeletionCostFromPodAnnotations
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/helper/helpers.go, GetDeletionCostFromPodAnnotations
 func deletionCost(pod *corev1.Pod) int64 {
 	value := pod.Annotations[corev1.PodDeletionCost]
 	if value == "" || value[0] == '+' || (value[0] == '0' && value != "0") {

@@ -38,7 +38,7 @@ func cost(value string) podOption {
 
 // Every row has two pods that differ in one rule, and in a later rule the other way round.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ActivePodsWithRanks.Less
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, ActivePodsWithRanks.Less
 func TestDeletionOrder(t *testing.T) {
 	unplaced := edit(func(p *corev1.Pod) { p.Spec.NodeName = "" })
 	crowded := edit(func(p *corev1.Pod) { p.Spec.NodeName = "crowded" })

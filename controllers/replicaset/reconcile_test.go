@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetDoesNothing
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetDoesNothing
 func TestSyncWritesNothingWhenNothingChanged(t *testing.T) {
 	set := newSet(2, steady(2))
 	f := newFixture(t, set, numbered(2, ownedBy(set))...)
@@ -24,7 +24,7 @@ func TestSyncWritesNothingWhenNothingChanged(t *testing.T) {
 	equal(t, "unseen", f.client.Stats().Unseen, 0)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas and slowStartBatch
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, manageReplicas and slowStartBatch
 func TestSyncCreatesWhatIsMissing(t *testing.T) {
 	set := newSet(3)
 	f := newFixture(t, set, newPod("p", ownedBy(set)))
@@ -44,7 +44,7 @@ func TestSyncCreatesWhatIsMissing(t *testing.T) {
 	equal(t, "replicas", f.status(t).Replicas, 3)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetDormancy
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetDormancy
 func TestSyncWaitsForWhatItWrote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := newSet(2)
@@ -76,7 +76,7 @@ func TestSyncWaitsForWhatItWrote(t *testing.T) {
 
 // If versions do not compare, every created pod has to be seen before the next sync.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestRSSyncExpectations and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestRSSyncExpectations and
 // TestSyncReplicaSetDormancy
 func TestSyncCountsNothingBeforeItsPodsAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSyncCountsNothingBeforeItsPodsAreSeen(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, syncReplicaSet
 // (TestDeleteControllerAndExpectations)
 func TestSyncOfASetThatIsGone(t *testing.T) {
 	set := newSet(1)
@@ -110,7 +110,7 @@ func TestSyncOfASetThatIsGone(t *testing.T) {
 	equal(t, "requests", f.requests(), []string{"create pods", "update replicasets/status"})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestExpectationsOnRecreate
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestExpectationsOnRecreate
 func TestRecreatedSetDoesNotWaitForThePodsOfTheOld(t *testing.T) {
 	f := newFixture(t, newSet(1))
 	f.mustSync(t)
@@ -119,7 +119,7 @@ func TestRecreatedSetDoesNotWaitForThePodsOfTheOld(t *testing.T) {
 	equal(t, "requests", f.requests(), []string{"create pods", "update replicasets/status"})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestReplicaSetAvailabilityCheck
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_test.go, TestReplicaSetAvailabilityCheck
 func TestSyncRequeuesForAvailability(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ago := func(d time.Duration) podOption { return readySince(time.Now().Add(-d)) }
@@ -143,7 +143,7 @@ func TestSyncRequeuesForAvailability(t *testing.T) {
 
 // What became due while the status was being written is due at once.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, FindMinNextPodAvailabilityCheck
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, FindMinNextPodAvailabilityCheck
 func TestSyncRequeuesAtOnceForWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := newSet(1, minReady(30))

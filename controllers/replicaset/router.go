@@ -19,7 +19,7 @@ import (
 
 // router finds the ReplicaSets that an event concerns, and adds their keys to the queue.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, addRS … deletePod
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, addRS … deletePod
 type router struct {
 	sets claim.Owners[*appsv1.ReplicaSet]
 }

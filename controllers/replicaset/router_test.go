@@ -87,7 +87,7 @@ func TestPodEvents(t *testing.T) {
 		event func(podEvent, *keys)
 		want  keys
 	}{
-		// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, addPod and resolveControllerRef
+		// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, addPod and resolveControllerRef
 		{"added: its owner", add(web), keys{"ns/web"}},
 		{"added: its owner, whoever selects it", add(db, labelled("app", "web")), keys{"ns/db"}},
 		{"added: owner of another kind", add(owned(otherKind)), nil},
@@ -99,10 +99,10 @@ func TestPodEvents(t *testing.T) {
 		{"added, orphan without labels", add(labelled()), nil},
 		{"added while being deleted: as if deleted", add(web, deleting), keys{"ns/web"}},
 		{"added while being deleted, orphan: nobody", add(orphan, deleting), nil},
-		// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, deletePod
+		// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, deletePod
 		{"deleted: its owner", remove(web), keys{"ns/web"}},
 		{"deleted, orphan: nobody", remove(orphan), nil},
-		// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, updatePod
+		// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, updatePod
 		{"updated: its owner", update(o{web}, o{web}), keys{"ns/web"}},
 		{"moved: the old owner and the new", update(o{web}, o{db}), keys{"ns/web", "ns/db"}},
 		{
@@ -152,7 +152,7 @@ func TestPodEvents(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getPodReplicaSets
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, getPodReplicaSets
 // (TestPodControllerLookup)
 func TestOrphanOfSeveralSetsWakesAll(t *testing.T) {
 	other := named("web2", map[string]string{"app": "web"})
@@ -165,7 +165,7 @@ func TestOrphanOfSeveralSetsWakesAll(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, addRS, updateRS and deleteRS
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, addRS, updateRS and deleteRS
 func TestSetEvents(t *testing.T) {
 	var got keys
 	h := testRouter().setEvents()

@@ -25,7 +25,7 @@ const (
 // planStatus returns the status that set should have. It counts the pods as they were before the writes of this sync,
 // of which writeErr is the outcome.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, calculateStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_utils.go, calculateStatus
 func planStatus(o observed, writeErr error, now time.Time) appsv1.ReplicaSetStatus {
 	set := o.set
 	status := appsv1.ReplicaSetStatus{
@@ -84,7 +84,7 @@ func sameStatus(have, want appsv1.ReplicaSetStatus) bool {
 // This is a fallback. Pod events queue the set, too, but the queue keeps one delay for a key, and pods become ready at
 // different times.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, FindMinNextPodAvailabilityCheck
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, FindMinNextPodAvailabilityCheck
 func nextCheck(set *appsv1.ReplicaSet, active []*corev1.Pod, now time.Time) time.Time {
 	minReady := set.Spec.MinReadySeconds
 	if minReady <= 0 || set.Status.ReadyReplicas == set.Status.AvailableReplicas {

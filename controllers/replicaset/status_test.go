@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, calculateStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_utils.go, calculateStatus
 func TestPlanStatusCounts(t *testing.T) {
 	fancy := func(s *appsv1.ReplicaSet) {
 		s.Spec.Template.Labels = map[string]string{"app": "web", "tier": "front"}
@@ -73,7 +73,7 @@ func TestPlanStatusCounts(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, calculateStatus, SetCondition and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_utils.go, calculateStatus, SetCondition and
 // RemoveCondition
 func TestPlanStatusConditions(t *testing.T) {
 	other := appsv1.ReplicaSetCondition{Type: "Other", Status: corev1.ConditionTrue, Reason: "R"}
@@ -131,7 +131,7 @@ func TestPlanStatusConditions(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
 func TestSameStatus(t *testing.T) {
 	base := appsv1.ReplicaSetStatus{
 		Replicas: 1, FullyLabeledReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
@@ -164,7 +164,7 @@ func TestSameStatus(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, FindMinNextPodAvailabilityCheck, and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, FindMinNextPodAvailabilityCheck, and
 // pkg/controller/replicaset/replica_set.go, syncReplicaSet
 func TestNextCheck(t *testing.T) {
 	ready := func(n int32) setOption {

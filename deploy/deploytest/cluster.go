@@ -15,6 +15,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -40,10 +41,17 @@ type Cluster struct {
 	user             corev1.ServiceAccount // of the program
 }
 
-// Accepted applies the objects to a server, which must know all their kinds and fields.
+// Accepted applies the objects to a server, which must know all their kinds and fields. The program's roles must allow
+// it to read what identifies the server.
 func Accepted(t *testing.T, objects []manifest.Object) {
 	t.Helper()
-	newCluster(t, objects, nil)
+	c := newCluster(t, objects, nil)
+	program, err := client.New(c.RESTConfigFor(auth.ServiceAccount(c.user.Namespace, c.user.Name)), client.Options{})
+	must(t, err)
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
+	if err := program.Get(t.Context(), client.ObjectKeyFromObject(system), system); err != nil {
+		t.Errorf("the program cannot find out whether the server is another one: %v", err)
+	}
 }
 
 // newCluster starts a server on loopback and applies the objects, which must have no unknown fields. It calls the

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make kind: a kind cluster in which flyball manager runs in the place of four of kube-controller-manager's controllers,
+# make kind: a kind cluster in which flyball manager runs in the place of five of kube-controller-manager's controllers,
 # and the demo's story on it. KEEP=1 leaves the cluster. CLUSTER is the file that describes it, if not cluster.yaml, and
 # IMAGES are the two images of the story, if not those of nginx.
 set -euo pipefail
@@ -46,7 +46,8 @@ kind create cluster --name "$name" --config "${CLUSTER:-docs/kind/cluster.yaml}"
 kind load docker-image "$image" --name "$name"
 
 say "run a manager outside, and deploy the one that takes its place"
-bin/flyball manager --port=0 --controllers=deployment,replicaset,endpoint,endpointslice 2>"$work/manager.log" &
+bin/flyball manager --port=0 --controllers=deployment,replicaset,endpoint,endpointslice,endpointslicemirroring \
+    2>"$work/manager.log" &
 outside=$!
 kubectl apply -k deploy
 kubectl -n kube-system rollout status deployment/flyball-manager --timeout=3m

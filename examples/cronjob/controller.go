@@ -24,12 +24,13 @@ const jobOwner = ".metadata.controller"
 // +kubebuilder:rbac:groups=batch.examples.flyball.dev,resources=cronjobs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=batch.examples.flyball.dev,resources=cronjobs/status,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
 
 // Reconciler reconciles CronJobs.
 type Reconciler struct{ client.Client }
 
 // SetupWithManager builds the controller. It watches CronJobs, and the Jobs that they own.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &batchv1.Job{}, jobOwner, ownerOf); err != nil {
 		return err
 	}

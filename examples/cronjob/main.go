@@ -35,7 +35,7 @@ func (o options) serving() webhook.Options {
 }
 
 // newManager returns a manager that runs the controller and the webhooks.
-func newManager(ctx context.Context, config *rest.Config, o options) (*ctrl.Manager, error) {
+func newManager(ctx context.Context, config *rest.Config, o options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := clientscheme.AddToScheme(scheme); err != nil {
 		return nil, err

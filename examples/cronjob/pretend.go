@@ -21,7 +21,7 @@ type pretender struct {
 }
 
 // SetupWithManager builds the controller.
-func (p *pretender) SetupWithManager(mgr *ctrl.Manager) error {
+func (p *pretender) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&batchv1.Job{}).Named("pretended-jobs").Complete(p)
 }
 

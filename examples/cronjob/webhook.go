@@ -24,7 +24,7 @@ const (
 const maxName = validation.DNS1123LabelMaxLength - len("-4102444800")
 
 // setupWebhooks adds the webhooks to a manager.
-func setupWebhooks(mgr *ctrl.Manager) error {
+func setupWebhooks(mgr ctrl.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr).
 		For(&CronJob{}).
 		WithDefaulter(Defaulter{}).

@@ -42,10 +42,13 @@ func TestStory(t *testing.T) {
 
 // inSite runs test with a fleet at work.
 func inSite(t *testing.T, o options, test func(ctx context.Context, s *site)) {
+	// client-go uses it for the servers of kubeconfigs that have no TLS.
+	defer func(before http.RoundTripper) { http.DefaultTransport = before }(http.DefaultTransport)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		s, err := newSite(ctx)
 		must(t, err)
+		http.DefaultTransport = s // Before the fleet starts, whose clusters read it.
 		_, end := s.start(ctx, t, o)
 		test(ctx, s)
 		end()
@@ -155,9 +158,6 @@ func TestWhereClustersComeFrom(t *testing.T) {
 		}
 	}
 	test := func(ctx context.Context, t *testing.T, s *site) {
-		// client-go uses it for the servers of kubeconfigs that have no TLS.
-		defer func(before http.RoundTripper) { http.DefaultTransport = before }(http.DefaultTransport)
-		http.DefaultTransport = s
 		must(t, errors.Join(s.serve("shop"), s.serve("blog"), s.hub.Create(ctx, secretOf("shop")),
 			s.hub.Create(ctx, secretOf("blog"))))
 		original := motd()

@@ -62,17 +62,17 @@ func newFleet(config *rest.Config, o options) (*multicluster.Manager, error) {
 			return nil, err
 		}
 		fo.Owner = owner
-		registry.Registerer().MustRegister(fleetmetrics.NewShard(owner))
+		registry.MustRegister(fleetmetrics.NewShard(owner))
 	}
 	fleet, err := multicluster.New(mgr, fo)
 	if err != nil {
 		return nil, err
 	}
-	registry.Registerer().MustRegister(fleetmetrics.New(fleet))
+	registry.MustRegister(fleetmetrics.New(fleet))
 	return fleet, (&Syncer{Originals: mgr.GetClient(), Fleet: fleet}).SetupWithFleet()
 }
 
-func newProvider(mgr *ctrl.Manager, o options) (multicluster.Provider, error) {
+func newProvider(mgr ctrl.Manager, o options) (multicluster.Provider, error) {
 	switch {
 	case o.kubeconfigs != "" && o.secrets != "":
 		return nil, errors.New("-kubeconfigs and -secrets exclude one another")

@@ -34,12 +34,12 @@ func (g *Greeter) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, e
 }
 
 // SetupWithManager builds the controller. It watches Deployments, and the ConfigMaps that they own.
-func (g *Greeter) SetupWithManager(mgr *ctrl.Manager) error {
+func (g *Greeter) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).Complete(g)
 }
 
 // newManager returns a manager that runs Greeter.
-func newManager(config *rest.Config) (*ctrl.Manager, error) {
+func newManager(config *rest.Config) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{})
 	if err != nil {
 		return nil, err

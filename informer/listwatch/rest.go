@@ -99,7 +99,6 @@ func NewRESTListerWatcher[T objects.Object](client rest.Interface, o RESTOptions
 	return &RESTListerWatcher[T]{client: client, o: o, decode: d, read: new(atomic.Int64)}
 }
 
-// request returns a GET request for the resource.
 func (lw *RESTListerWatcher[T]) request(kind wire.AnswerKind) *rest.Request {
 	r := lw.o.Resource
 	root := []string{"apis", r.Group, r.Version}
@@ -233,7 +232,6 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// event decodes a frame into an event.
 func event[T objects.Object](d *wire.Decoder[T], f wire.Frame, o wire.Options) (ev Event[T], err error) {
 	ev.Type = EventType(f.Kind)
 	switch ev.Type {

@@ -12,8 +12,8 @@ var (
 	link     = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
 	testName = regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)[A-Z][A-Za-z0-9_]*)`")
 	fence    = regexp.MustCompile("(?ms)^(<!-- snippet: ([^ ]+) -->\n)?```go\n(.*?)^```")
-	target   = regexp.MustCompile(`(?m)^([a-z][a-z-]*):.*##`)
-	makeCall = regexp.MustCompile("(?m)(?:^|`|\\$ )make ([a-z][a-z-]*)")
+	target   = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):.*##`)
+	makeCall = regexp.MustCompile("(?m)(?:^|`|\\$ )make ([a-z][a-z0-9-]*)")
 )
 
 // TestDocLinks: every relative link of every Markdown file leads somewhere.

@@ -37,6 +37,7 @@ var notOurs = map[string]string{
 	"OwnerReferencesPermissionEnforcement": "an admission plugin of kube-apiserver",
 	"RealFIFO":                             "client-go's tools/cache",
 	"controller.Options.NewQueue":          "controller-runtime",
+	"cache.Options.NewInformer":            "controller-runtime",
 	"events.AnnotatedEventRecorder":        "client-go's tools/events",
 }
 

@@ -1,10 +1,11 @@
-// Package docblock writes and reads the parts of documents that programs make: the tables of long measurements.
+// Package docblock writes and reads the parts of documents that programs make, and names the places that links lead to.
 package docblock
 
 import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode"
 )
 
 // Write replaces the block of a name in a Markdown file. A block stands between two comments:
@@ -43,4 +44,17 @@ func cut(file, name string) (before, text, after string, err error) {
 			file, strings.TrimSpace(first), strings.TrimSpace(last))
 	}
 	return before + first, text, last + after, nil
+}
+
+// Anchor returns the name that forges give to a heading: in small letters, with hyphens for spaces, and without signs.
+func Anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
 }

@@ -36,3 +36,14 @@ func TestBlock(t *testing.T) {
 		t.Error("a block that is not there was written")
 	}
 }
+
+func TestAnchor(t *testing.T) {
+	for heading, want := range map[string]string{
+		"Who may take the lease?": "who-may-take-the-lease", "410 Gone, or not": "410-gone-or-not",
+		"processNextWorkItem": "processnextworkitem", "a_b – c-d": "a_b--c-d",
+	} {
+		if got := docblock.Anchor(heading); got != want {
+			t.Errorf("the anchor of %q is %q, want %q", heading, got, want)
+		}
+	}
+}

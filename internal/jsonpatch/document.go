@@ -23,7 +23,6 @@ var missing = map[string]string{
 	"test": "is missing path: %s",
 }
 
-// apply applies one operation.
 func (d *document) apply(o operation) error {
 	move := o.Op == "move" || o.Op == "copy"
 	switch {

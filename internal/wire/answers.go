@@ -137,13 +137,15 @@ func Preconditioned(contentType string, options []byte) bool {
 	return json.Unmarshal(options, &o) == nil && o.Preconditions != (metav1.Preconditions{})
 }
 
-// Items reads a list. It decodes no more of each object than it must. It returns nil for anything but a list.
+// Items reads a list. It decodes no more of each object than it must. It returns nil for anything but a list; an empty
+// list is not nil.
 func Items(contentType string, body []byte) (items []Answer) {
 	if IsProtobuf(contentType) {
 		raw, _, kind := OpenProtobuf(body)
 		if !strings.HasSuffix(kind, "List") {
 			return nil
 		}
+		items = []Answer{}
 		for value := range fields(raw, listItems) {
 			items = append(items, identifyMetadata(field(value, objectMeta)))
 		}
@@ -158,8 +160,9 @@ func Items(contentType string, body []byte) (items []Answer) {
 	if err := json.Unmarshal(body, &list); err != nil || !strings.HasSuffix(list.Kind, "List") {
 		return nil
 	}
-	for _, item := range list.Items {
-		items = append(items, item.Metadata.answer())
+	items = make([]Answer, len(list.Items))
+	for i, item := range list.Items {
+		items[i] = item.Metadata.answer()
 	}
 	return items
 }

@@ -20,7 +20,15 @@ type Place struct {
 // PlaceAt parses a path. isObject is false for a path that is not in the API, and for one below a subresource: behind a
 // proxy, it belongs to another server.
 func PlaceAt(path string) (p Place, isObject bool) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
+	path = strings.Trim(path, "/")
+	var all [9]string // One more than the path of a subresource has at most.
+	parts := all[:0]
+	for part := range strings.SplitSeq(path, "/") {
+		if len(parts) == len(all) {
+			break
+		}
+		parts = append(parts, part)
+	}
 	at := 2
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
@@ -34,7 +42,11 @@ func PlaceAt(path string) (p Place, isObject bool) {
 		p.Key.Namespace = rest[1]
 		at += 2
 	}
-	p.Collection = "/" + strings.Join(parts[:at+1], "/")
+	end := at // That many slashes are between the parts.
+	for _, part := range parts[:at+1] {
+		end += len(part)
+	}
+	p.Collection = "/" + path[:end]
 	p.Resource.Resource = parts[at]
 	rest := parts[at+1:]
 	if len(rest) > 0 {

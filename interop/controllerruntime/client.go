@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -120,12 +118,10 @@ func (c *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	return err
 }
 
-// reads returns the options for reading an entry.
 func (e *entry) reads(share *bool, lagging bool) own.ReadOptions {
 	return own.ReadOptions{LiveIfStale: !lagging, Lagging: lagging, ReadOnly: isTrue(share) || e.parts[0].shares()}
 }
 
-// follows reports whether an entry of one part holds a namespace.
 func (e *entry) follows(namespace string) bool { return e.partOf(namespace) != nil || namespace == "" }
 
 // timeout turns the error of a cache that has not synced into the one that controller-runtime's users expect.
@@ -153,19 +149,11 @@ func (c *consistent) List(ctx context.Context, list client.ObjectList, opts ...c
 	}
 	query := own.ListOptions{
 		ReadOptions: e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency), Namespace: o.Namespace,
-		Labels: o.LabelSelector,
+		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector,
 	}
 	if o.FieldSelector != nil {
-		wanted, err := e.indexed(o.FieldSelector)
-		if err != nil {
+		if _, err := e.indexed(o.FieldSelector); err != nil {
 			return err
-		}
-		query.Fields = fields.Set{}
-		for _, r := range wanted {
-			if value, twice := query.Fields[r.Field]; twice && value != r.Value {
-				query.Labels = labels.Nothing()
-			}
-			query.Fields[r.Field] = r.Value
 		}
 	}
 	said, version := list.GetObjectKind().GroupVersionKind(), list.GetResourceVersion()
@@ -256,18 +244,15 @@ func (c *consistent) Delete(ctx context.Context, obj client.Object, opts ...clie
 // DeleteAllOf deletes the objects that the options select.
 func (c *consistent) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
-	d := newDeletions(&o.DeleteOptions)
-	d.Namespace, d.Labels = o.Namespace, o.LabelSelector
-	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
-		d.Fields = fields.Set{}
-		wanted, err := exact(o.FieldSelector)
-		if err != nil {
-			return c.Client.DeleteAllOf(ctx, obj, opts...) // Only the server knows which objects these are.
-		}
-		for _, r := range wanted {
-			d.Fields[r.Field] = r.Value
+	if o.Namespace != "" { // As in controller-runtime, it selects nothing where the kind has no namespaces.
+		if namespaced, err := c.IsObjectNamespaced(obj); err != nil {
+			return err
+		} else if !namespaced {
+			o.Namespace = ""
 		}
 	}
+	d := newDeletions(&o.DeleteOptions)
+	d.Namespace, d.LabelSelector, d.FieldSelector = o.Namespace, o.LabelSelector, o.FieldSelector
 	return c.cluster.DeleteAllOf(ctx, obj, d)
 }
 

@@ -120,6 +120,7 @@ func TestReadYourWritesCornerCases(t *testing.T) {
 	}
 	// relist opens the sky, with a server that has forgotten what happened in the gap.
 	relist := func(w *world, sky *weather) {
+		synctest.Wait() // Until the watches have been cut.
 		w.must(w.api.Compact(w.ctx))
 		sky.set(0, false)
 		time.Sleep(10 * time.Minute)

@@ -194,6 +194,19 @@ func TestWritesOfRepresentations(t *testing.T) {
 	})
 }
 
+// TestDeleteAllInNamespaceWhereNoneIs: a namespace does not count for a kind without namespaces.
+func TestDeleteAllInNamespaceWhereNoneIs(t *testing.T) {
+	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, _ *weather) {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+		w.must(c.Create(w.ctx, node))
+		w.must(c.DeleteAllOf(w.ctx, &corev1.Node{}, client.InNamespace("a")))
+		w.lag()
+		if err := c.Get(w.ctx, client.ObjectKeyFromObject(node), node); !apierrors.IsNotFound(err) {
+			w.t.Errorf("all nodes deleted: %v", err)
+		}
+	})
+}
+
 // TestWritesWithoutAName: a write without a name changes no object, and above all not all of them: its URL is that of
 // the collection.
 func TestWritesWithoutAName(t *testing.T) {

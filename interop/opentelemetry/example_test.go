@@ -8,6 +8,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/interop/opentelemetry"
@@ -24,7 +25,8 @@ func ExampleNew() {
 	}
 	defer api.Close()
 	ctx, stop := context.WithCancel(context.Background())
-	if err := api.Seed(ctx, configMap("a")); err != nil {
+	greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	if err := api.Seed(ctx, greeting); err != nil {
 		log.Fatal(err)
 	}
 

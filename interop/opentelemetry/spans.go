@@ -179,7 +179,6 @@ func (s *spans) endAll() {
 
 func stateOf(c *steps.Cause) state { return state{c.Source, c.Object, c.ResourceVersion} }
 
-// object returns the attributes of an object.
 func object(s steps.Subject, version string) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("k8s.namespace.name", s.Namespace), attribute.String("flyball.resource", s.Resource),

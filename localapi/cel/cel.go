@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -81,7 +82,6 @@ func info(u auth.User) user.Info {
 	return &user.DefaultInfo{Name: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
 }
 
-// request returns the variable request.
 func request(w expressions.Write, v *admission.VersionedAttributes) *admissionv1.AdmissionRequest {
 	return plugincel.CreateAdmissionRequest(v.Attributes, metav1.GroupVersionResource(w.As.Resource),
 		metav1.GroupVersionKind(w.As.Kind))
@@ -108,8 +108,8 @@ func (z authorize) Authorize(_ context.Context, a authorizer.Attributes) (author
 	return authorizer.DecisionNoOpinion, reason, nil
 }
 
-// conditions are the match conditions of a webhook.
-type conditions struct{ matcher matchconditions.Matcher }
+// conditions are the match conditions of a webhook or of a policy.
+type conditions struct{ matcher matchconditions.Matcher } // nil: there are none
 
 // Conditions implements [expressions.Evaluator].
 //
@@ -120,8 +120,11 @@ func (evaluator) Conditions(w *registrationv1.MutatingWebhook) expressions.Condi
 }
 
 // Match implements [expressions.Conditions].
-func (c conditions) Match(ctx context.Context, w expressions.Write) (bool, error) {
-	result := c.matcher.Match(ctx, versioned(w), nil, authorize{w.Authorizer})
+func (c conditions) Match(ctx context.Context, w expressions.Write, params runtime.Object) (bool, error) {
+	if c.matcher == nil {
+		return true, nil
+	}
+	result := c.matcher.Match(ctx, versioned(w), params, authorize{w.Authorizer})
 	return result.Matches, result.Error
 }
 

@@ -88,7 +88,6 @@ func (d *definition) erroneous(n *node) bool {
 	})
 }
 
-// compile compiles the rules of a node.
 func (d *definition) compile(n *node) {
 	if len(n.schema.XValidations) == 0 || d.erroneous(n) {
 		return

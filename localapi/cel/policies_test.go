@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/localapi"
@@ -28,20 +29,34 @@ func admissionResource(plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: plural}
 }
 
-// enforce creates a policy for config maps, and a binding. rest is the rest of the policy's spec.
+// enforce creates a validating policy, for config maps unless rest matches something else, and a binding. rest is the
+// rest of the policy's spec.
 func (w *world) enforce(name, rest, actions string) {
 	w.t.Helper()
+	w.declare("Validating", name, rest, "validationActions: "+actions)
+}
+
+// mutate creates a mutating policy for config maps, and a binding. rest is the rest of the policy's spec.
+func (w *world) mutate(name, rest string) {
+	w.t.Helper()
+	w.declare("Mutating", name, rest, "")
+}
+
+func (w *world) declare(kind, name, rest, binding string) {
+	w.t.Helper()
+	if !strings.Contains(rest, "matchConstraints") {
+		rest += `, matchConstraints: {resourceRules: [{
+			apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}`
+	}
 	for plural, text := range map[string]string{
-		"validatingadmissionpolicies": fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1,
-			kind: ValidatingAdmissionPolicy, metadata: {name: %s}, spec: {matchConstraints: {resourceRules: [{
-			apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}, %s}}`, name, rest),
-		"validatingadmissionpolicybindings": fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1,
-			kind: ValidatingAdmissionPolicyBinding, metadata: {name: %s}, spec: {policyName: %[1]s,
-			validationActions: %s}}`, name, actions),
+		"admissionpolicies": fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1,
+			kind: %sAdmissionPolicy, metadata: {name: %s}, spec: {%s}}`, kind, name, rest),
+		"admissionpolicybindings": fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1,
+			kind: %sAdmissionPolicyBinding, metadata: {name: %s}, spec: {policyName: %[2]s, %s}}`, kind, name, binding),
 	} {
 		text = strings.ReplaceAll(text, "\t", " ")
-		if _, err := w.Resource(admissionResource(plural)).Create(w.t.Context(), w.read(text),
-			metav1.CreateOptions{}); err != nil {
+		gvr := admissionResource(strings.ToLower(kind) + plural)
+		if _, err := w.Resource(gvr).Create(w.t.Context(), w.read(text), metav1.CreateOptions{}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -82,11 +97,74 @@ func TestPolicy(t *testing.T) {
 	})
 }
 
+// TestPolicyOnConfiguration: policies judge the configurations of webhooks, but no policy. A policy that denies every
+// write can be removed.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/policy/generic/plugin.go Dispatch.
+func TestPolicyOnConfiguration(t *testing.T) {
+	w := newWorld(t, localapi.Options{CEL: cel.New()})
+	w.enforce("deny", `validations: [{expression: "false"}], matchConstraints: {resourceRules: [{apiGroups: ["*"],
+		apiVersions: ["*"], operations: ["*"], resources: ["*"]}]}`, "[Deny]")
+	hooks := admissionResource("mutatingwebhookconfigurations")
+	policies := admissionResource("validatingadmissionpolicies")
+	hook := w.read("{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, " +
+		"metadata: {name: h}}")
+	if _, err := w.Resource(hooks).Create(t.Context(), hook, metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("create a configuration: %v, want Invalid", err)
+	}
+	if err := w.Resource(policies).Delete(t.Context(), "deny", metav1.DeleteOptions{}); err != nil {
+		t.Errorf("delete the policy: %v", err)
+	}
+	if _, err := w.Resource(hooks).Create(t.Context(), hook, metav1.CreateOptions{}); err != nil {
+		t.Errorf("create a configuration without a policy: %v", err)
+	}
+}
+
+// TestMutatingPolicy: a policy changes at once what it is bound to change, within the bubble's goroutines. It is called
+// again after a webhook, if it wants that, and validating policies judge what has become of the object.
+func TestMutatingPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, localapi.Options{CEL: cel.New()})
+		w.mutate("longer", `reinvocationPolicy: IfNeeded, mutations: [{patchType: JSONPatch, jsonPatch: {expression:
+			"[JSONPatch{op: 'replace', path: '/data/v', value: object.data.v + 'a'}]"}}]`)
+		w.mutate("note", `reinvocationPolicy: Never, matchConditions: [{name: short, expression:
+			"object.data.v.size() < 4"}], mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression:
+			"Object{data: {'note': object.data.v}}"}}]`)
+		w.enforce("short", `validations: [{expression: "object.data.v.size() < 4"}]`, "[Deny]")
+		get := func(name string) map[string]string {
+			maps := kubernetes.NewForConfigOrDie(w.RESTConfig()).CoreV1().ConfigMaps("default")
+			cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return cm.Data
+		}
+		if err := w.put("a", "x"); err != nil {
+			t.Fatal(err)
+		}
+		if got := get("a"); got["v"] != "xaa" || got["note"] != "xa" {
+			t.Errorf("data: %v, want v xaa and note xa", got)
+		}
+		if err := w.put("b", "xx"); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "'short'") {
+			t.Errorf("put: %v", err)
+		}
+		w.mutate("wrong", `reinvocationPolicy: Never, mutations: [{patchType: ApplyConfiguration, applyConfiguration: {
+			expression: "Object{data: {'n': object.data.nosuch}}"}}]`)
+		err := w.put("c", "x")
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(),
+			"policy 'wrong' with binding 'wrong' denied request: ") || !strings.Contains(err.Error(), "no such key") {
+			t.Errorf("put: %v", err)
+		}
+	})
+}
+
 // TestPolicyWithoutPackage: a server without the package stores policies, says so, and does not enforce them.
 func TestPolicyWithoutPackage(t *testing.T) {
 	w := newWorld(t, localapi.Options{})
 	w.enforce("none", `validations: [{expression: "false"}]`, "[Deny]")
-	if got := w.warnings.take(); len(got) != 1 || !strings.Contains(got[0], "not enforced") {
+	w.mutate("none", `reinvocationPolicy: Never, mutations: [{patchType: JSONPatch, jsonPatch: {expression: "no CEL"}}]`)
+	got := w.warnings.take()
+	if len(got) != 2 || !strings.Contains(got[0], "not enforced") || !strings.Contains(got[1], "not enforced") {
 		t.Errorf("warnings: %q", got)
 	}
 	if err := w.put("a", "x"); err != nil {
@@ -126,6 +204,45 @@ func TestPolicyAuthorizer(t *testing.T) {
 		_, err = client.CoreV1().ConfigMaps("default").Create(ctx, cm, metav1.CreateOptions{})
 		if (err == nil) != allowed {
 			t.Errorf("user %s: %v, want allowed %v", user, err, allowed)
+		}
+	}
+}
+
+// TestPolicyParameters: a user cannot have a policy read parameters that the user may not read.
+func TestPolicyParameters(t *testing.T) {
+	w := newWorld(t, localapi.Options{CEL: cel.New(), RBAC: true})
+	ctx, roles := t.Context(), kubernetes.NewForConfigOrDie(w.RESTConfig()).RbacV1()
+	rules := []rbacv1.PolicyRule{
+		{Verbs: []string{"*"}, APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"*"}},
+		{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"configmaps"}},
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "guard"}, Rules: rules}
+	if _, err := roles.ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "guard"},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "guard"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "guard"},
+	}
+	if _, err := roles.ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(w.RESTConfigFor(auth.User{Name: "guard"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, allowed := range map[string]bool{"ConfigMap": true, "Secret": false} {
+		policy := w.read(strings.ReplaceAll(fmt.Sprintf(`{apiVersion: admissionregistration.k8s.io/v1,
+			kind: MutatingAdmissionPolicy, metadata: {name: %s}, spec: {paramKind: {apiVersion: v1, kind: %s},
+			matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE],
+			resources: [configmaps]}]}, reinvocationPolicy: Never, mutations: [{patchType: ApplyConfiguration,
+			applyConfiguration: {expression: "Object{}"}}]}}`, strings.ToLower(kind), kind), "\t", " "))
+		_, err := client.Resource(admissionResource("mutatingadmissionpolicies")).Create(ctx, policy,
+			metav1.CreateOptions{})
+		refused := apierrors.IsInvalid(err) && strings.Contains(err.Error(), `must have "get" permission`)
+		if allowed && err != nil || !allowed && !refused {
+			t.Errorf("a policy with parameters of kind %s: %v, want allowed %v", kind, err, allowed)
 		}
 	}
 }

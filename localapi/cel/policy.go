@@ -10,48 +10,55 @@ import (
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 )
 
-// policy is a compiled policy.
+// validating is a compiled validating policy.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/policy/validating/plugin.go compilePolicy, validator.go. That
 // package brings informers and gRPC, so it is not used itself.
-type policy struct {
+type validating struct {
+	conditions
 	spec        *registrationv1.ValidatingAdmissionPolicySpec
-	broken      error                   // why nothing could be compiled
-	matcher     matchconditions.Matcher // nil: no conditions
+	broken      error // why nothing could be compiled
 	validations plugincel.ConditionEvaluator
 	messages    plugincel.ConditionEvaluator
 	annotations plugincel.ConditionEvaluator
 }
 
-// Policy implements [expressions.Evaluator].
-func (evaluator) Policy(p *registrationv1.ValidatingAdmissionPolicy) expressions.Policy {
-	compiled := &policy{spec: &p.Spec}
+// composed compiles what both kinds of policies have, and returns the compiler for the rest of a policy.
+func composed(p *registrationv1.MutatingAdmissionPolicy) (*plugincel.CompositedCompiler, conditions, error) {
 	c, err := plugincel.NewCompositedCompiler(base())
 	if err != nil {
-		compiled.broken = err
+		return nil, conditions{}, err
+	}
+	all := withAuthorizer(p.Spec.ParamKind != nil)
+	for _, v := range p.Spec.Variables {
+		c.CompileAndStoreVariable(variable(v), all, storedType)
+	}
+	if len(p.Spec.MatchConditions) == 0 {
+		return c, conditions{}, nil
+	}
+	compiled := c.CompileCondition(accessors(p.Spec.MatchConditions), all, storedType)
+	m := matchconditions.NewMatcher(compiled, p.Spec.FailurePolicy, "policy", "validate", p.Name)
+	return c, conditions{m}, nil
+}
+
+// Validating implements [expressions.Evaluator].
+func (evaluator) Validating(p *registrationv1.ValidatingAdmissionPolicy) expressions.Validating {
+	c, matching, err := composed(expressions.AsMutating(p))
+	compiled := &validating{conditions: matching, spec: &p.Spec, broken: err}
+	if err != nil {
 		return compiled
 	}
 	spec, params := &p.Spec, p.Spec.ParamKind != nil
 	all := withAuthorizer(params)
-	for _, v := range spec.Variables {
-		c.CompileAndStoreVariable(variable(v), all, storedType)
-	}
-	if len(spec.MatchConditions) > 0 {
-		compiled.matcher = matchconditions.NewMatcher(
-			c.CompileCondition(accessors(spec.MatchConditions), all, storedType),
-			spec.FailurePolicy, "policy", "validate", p.Name)
-	}
 	validations := make([]plugincel.ExpressionAccessor, len(spec.Validations))
 	messages := make([]plugincel.ExpressionAccessor, len(spec.Validations))
 	for i, v := range spec.Validations {
@@ -72,7 +79,7 @@ func (evaluator) Policy(p *registrationv1.ValidatingAdmissionPolicy) expressions
 
 // evaluation is the evaluation of a policy for one write.
 type evaluation struct {
-	*policy
+	*validating
 	write     *admission.VersionedAttributes
 	w         expressions.Write
 	namespace *corev1.Namespace
@@ -80,32 +87,27 @@ type evaluation struct {
 	result    expressions.Judgement
 }
 
-// Evaluate implements [expressions.Policy].
-func (p *policy) Evaluate(ctx context.Context, w expressions.Write, namespace *corev1.Namespace,
+// Evaluate implements [expressions.Validating].
+func (p *validating) Evaluate(ctx context.Context, w expressions.Write, namespace *corev1.Namespace,
 	params runtime.Object,
 ) expressions.Judgement {
-	e := &evaluation{policy: p, write: versioned(w), w: w, namespace: namespace, params: params}
+	e := &evaluation{validating: p, write: versioned(w), w: w, namespace: namespace, params: params}
 	if p.broken != nil {
 		e.cannot(0, p.broken)
 		return e.result
 	}
-	if p.matcher != nil {
-		r := p.matcher.Match(ctx, e.write, params, authorize{w.Authorizer})
-		if r.Error != nil {
-			e.cannot(0, r.Error)
-		}
-		if r.Error != nil || !r.Matches {
-			return e.result
-		}
+	ok, err := p.Match(ctx, w, params)
+	if err != nil {
+		e.cannot(0, err)
 	}
-	if e.validate(ctx) {
+	if ok && err == nil && e.validate(ctx) {
 		e.annotate(ctx)
 	}
 	return e.result
 }
 
 // ignores reports whether errors of evaluation let a write pass.
-func (p *policy) ignores() bool {
+func (p *validating) ignores() bool {
 	return p.spec.FailurePolicy != nil && *p.spec.FailurePolicy == registrationv1.Ignore
 }
 
@@ -191,135 +193,5 @@ func (e *evaluation) annotate(ctx context.Context) {
 		if text = strings.TrimSpace(text); ok && text != "" {
 			e.result.Annotations = append(e.result.Annotations, expressions.Annotation{Key: a.Key, Value: text})
 		}
-	}
-}
-
-// The rules of this file are those of k8s.io/kubernetes v1.37.1 pkg/apis/admissionregistration/validation/validation.go
-// about expressions. Expressions that are missing are reported elsewhere.
-
-var _ expressions.Evaluator = evaluator{}
-
-// ValidatePolicy implements [expressions.Evaluator].
-func (evaluator) ValidatePolicy(p, before *registrationv1.ValidatingAdmissionPolicy) field.ErrorList {
-	v := &policyCheck{known: knownInPolicy(before), params: p.Spec.ParamKind != nil, compiler: compiler()}
-	path, spec := field.NewPath("spec"), &p.Spec
-	for i := range spec.MatchConditions {
-		c := (*matchconditions.MatchCondition)(&spec.MatchConditions[i])
-		stateless := *v
-		stateless.compiler = compiler()
-		stateless.check(path.Child("matchConditions").Index(i).Child("expression"), c, withAuthorizer(v.params))
-		v.errs = stateless.errs
-	}
-	if len(spec.Variables) > 0 {
-		composited, err := plugincel.NewCompositedCompiler(base())
-		if err != nil {
-			return append(v.errs, field.InternalError(path.Child("variables"), err))
-		}
-		v.compiler = composited
-		for i, variable := range spec.Variables {
-			v.variable(path.Child("variables").Index(i).Child("expression"), composited, variable)
-		}
-	}
-	for i, validates := range spec.Validations {
-		at := path.Child("validations").Index(i)
-		v.check(at.Child("expression"), validation(validates.Expression), withAuthorizer(v.params))
-		v.check(at.Child("messageExpression"), message(validates.MessageExpression), withoutAuthorizer(v.params))
-	}
-	for i, a := range spec.AuditAnnotations {
-		v.annotation(path.Child("auditAnnotations").Index(i).Child("valueExpression"), a.ValueExpression)
-	}
-	return v.errs
-}
-
-// ValidateConditions implements [expressions.Evaluator].
-func (evaluator) ValidateConditions(path *field.Path, conditions,
-	before []registrationv1.MatchCondition,
-) field.ErrorList {
-	v := &policyCheck{known: map[string]bool{}, compiler: compiler()}
-	for _, c := range before {
-		v.known[c.Expression] = true
-	}
-	for i := range conditions {
-		c := (*matchconditions.MatchCondition)(&conditions[i])
-		v.check(path.Index(i).Child("expression"), c, withAuthorizer(false))
-	}
-	return v.errs
-}
-
-// policyCheck validates the expressions of one object.
-type policyCheck struct {
-	known    map[string]bool // the expressions that the object had before
-	params   bool            // expressions may use params
-	compiler plugincel.Compiler
-	errs     field.ErrorList
-}
-
-func knownInPolicy(p *registrationv1.ValidatingAdmissionPolicy) map[string]bool {
-	known := map[string]bool{}
-	if p == nil {
-		return known
-	}
-	for _, c := range p.Spec.MatchConditions {
-		known[c.Expression] = true
-	}
-	for _, v := range p.Spec.Variables {
-		known[v.Expression] = true
-	}
-	for _, v := range p.Spec.Validations {
-		known[v.Expression], known[v.MessageExpression] = true, true
-	}
-	for _, a := range p.Spec.AuditAnnotations {
-		known[a.ValueExpression] = true
-	}
-	return known
-}
-
-func (v *policyCheck) in(e plugincel.ExpressionAccessor) environment.Type {
-	return environmentType(v.known, e.GetExpression())
-}
-
-// check compiles an expression, if there is one.
-func (v *policyCheck) check(path *field.Path, e plugincel.ExpressionAccessor,
-	variables plugincel.OptionalVariableDeclarations,
-) {
-	if strings.TrimSpace(e.GetExpression()) != "" {
-		v.report(path, e.GetExpression(), v.compiler.CompileCELExpression(e, variables, v.in(e)).Error)
-	}
-}
-
-// variable compiles a variable, which later expressions can use.
-func (v *policyCheck) variable(path *field.Path, c *plugincel.CompositedCompiler, declared registrationv1.Variable) {
-	if e := variable(declared); strings.TrimSpace(e.text) != "" {
-		v.report(path, e.text, c.CompileAndStoreVariable(e, withAuthorizer(v.params), v.in(e)).Error)
-	}
-}
-
-// longestAnnotation bounds the expressions of audit annotations. Longer ones are reported elsewhere.
-const longestAnnotation = 5 << 10
-
-func (v *policyCheck) annotation(path *field.Path, text string) {
-	trimmed := strings.TrimSpace(text)
-	if trimmed == "" || len(trimmed) > longestAnnotation {
-		return
-	}
-	in := environmentType(v.known, text)
-	v.report(path, text, v.compiler.CompileCELExpression(annotation(trimmed), withAuthorizer(v.params), in).Error)
-}
-
-// report notes an error of compilation.
-func (v *policyCheck) report(path *field.Path, text string, problem *apiservercel.Error) {
-	if problem == nil {
-		return
-	}
-	switch problem.Type {
-	case apiservercel.ErrorTypeRequired:
-		v.errs = append(v.errs, field.Required(path, problem.Detail))
-	case apiservercel.ErrorTypeInvalid:
-		v.errs = append(v.errs, field.Invalid(path, text, problem.Detail))
-	case apiservercel.ErrorTypeInternal:
-		v.errs = append(v.errs, field.InternalError(path, problem))
-	default:
-		v.errs = append(v.errs, field.InternalError(path,
-			fmt.Errorf("unsupported error type: %w", errors.New(problem.Error()))))
 	}
 }

@@ -28,6 +28,10 @@ type Options struct {
 	// here, so that clients can see a deleted pod terminate, as on a real node. A negative Stop means zero.
 	GarbageCollector garbagecollector.Options
 	Kubelet          kubelet.Options
+
+	// RootCA are the certificates, in PEM, by which clients verify the server. Every namespace gets them in the
+	// ConfigMap kube-root-ca.crt. Nil means that there is none, as for a server without TLS.
+	RootCA []byte
 }
 
 // controllers are those of a cluster.
@@ -63,7 +67,7 @@ func New(config *rest.Config, o Options) (manager.Runnable, error) {
 		c.parts = append(c.parts, part{"events", broadcaster.Run}, part{"garbage collector", gc.Run})
 	}
 	if !o.NoNamespaces {
-		controller, err := namespaces.New(live, config, factory)
+		controller, err := namespaces.New(live, config, factory, o.RootCA)
 		if err != nil {
 			return nil, err
 		}
@@ -80,9 +84,9 @@ func New(config *rest.Config, o Options) (manager.Runnable, error) {
 	return c, nil
 }
 
-// AddNamespaces adds the controller of namespaces to a manager.
-func AddNamespaces(m *manager.Manager) error {
-	controller, err := namespaces.New(m.GetClient(), m.GetConfig(), m.Informers())
+// AddNamespaces adds the controller of namespaces to a manager. rootCA is as in [Options].
+func AddNamespaces(m *manager.Manager, rootCA []byte) error {
+	controller, err := namespaces.New(m.GetClient(), m.GetConfig(), m.Informers(), rootCA)
 	if err != nil {
 		return err
 	}

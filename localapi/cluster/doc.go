@@ -1,5 +1,5 @@
-// Package cluster turns an embedded API server into a cluster. It adds controllers that create the service accounts of
-// namespaces and empty deleted namespaces, collect garbage, and play nodes that run pods. Each can be switched off;
+// Package cluster turns an embedded API server into a cluster. It adds controllers that create what every namespace has
+// and empty deleted namespaces, collect garbage, and play nodes that run pods. Each can be switched off;
 // each is a controller built on this module's framework.
 //
 //	server, err := localapi.New(localapi.Options{})

@@ -231,7 +231,6 @@ func UninstallCRDs(config *rest.Config, o CRDInstallOptions) error {
 
 const plural = "customresourcedefinitions"
 
-// clientOf returns a client of definitions.
 func clientOf(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {

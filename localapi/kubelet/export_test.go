@@ -26,3 +26,14 @@ func (k *fake) Stats() Stats {
 
 // Fake is what New returns.
 type Fake = fake
+
+// addressesInUse counts the addresses that are taken.
+func (l *podRecords) addressesInUse() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, p := range l.pools {
+		n += len(p.taken)
+	}
+	return n
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -37,6 +39,10 @@ type Options struct {
 	// Stop is the least time that a pod takes to stop, unless its grace period is shorter. It lets clients that poll
 	// see the pod terminate. Zero means that only Delay counts.
 	Stop time.Duration
+	// NoScheduler leaves it to another scheduler to bind the pods.
+	NoScheduler bool
+	// Recorder records an event for a pod that fits no node, as a scheduler does. Nil records none.
+	Recorder events.Recorder
 	// Message is the message in the status of every pod on the nodes. Empty leaves it out.
 	Message string
 	// Spread is an upper bound for a random time added to Delay. The time depends only on the pod's name, the stage and
@@ -48,10 +54,11 @@ type Options struct {
 	Concurrency int
 }
 
-// pullable returns false for images that are meant to fail: those with the tag "bad" or "broken", or with
-// "does-not-exist" anywhere in the name.
+// pullable returns false for images that are meant to fail: those with the tag "bad", "broken", "404" or
+// "non-existent", the last two of which Kubernetes' own tests have, or with "does-not-exist" anywhere in the name.
 func pullable(image string) bool {
-	return !strings.HasSuffix(image, ":bad") && !strings.HasSuffix(image, ":broken") &&
+	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return !slices.Contains([]string{"bad", "broken", "404", "non-existent"}, tag) &&
 		!strings.Contains(image, "does-not-exist")
 }
 

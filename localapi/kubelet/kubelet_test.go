@@ -10,10 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
@@ -244,9 +246,23 @@ func TestBrokenImage(t *testing.T) {
 	})
 }
 
+// recorder remembers events.
+type recorder struct {
+	events.Recorder // panics
+	got             []string
+}
+
+func (r *recorder) Event(_ runtime.Object, eventType, reason, message string) {
+	r.got = append(r.got, eventType+" "+reason+": "+message)
+}
+
 func TestSpread(t *testing.T) {
+	recorded := &recorder{}
 	inCluster(t,
-		kubelet.Options{Nodes: 3, PodsPerNode: 4, Concurrency: 1, PodCIDRs: []string{"10.1.0.0/24", "fd00::/64"}},
+		kubelet.Options{
+			Nodes: 3, PodsPerNode: 4, Concurrency: 1, PodCIDRs: []string{"10.1.0.0/24", "fd00::/64"},
+			Recorder: recorded,
+		},
 		func(c *cluster) {
 			for i := range 13 {
 				c.create(fmt.Sprintf("p-%02d", i), "nginx")
@@ -264,6 +280,10 @@ func TestSpread(t *testing.T) {
 			}
 			if want := "PodScheduled=False Unschedulable: 0/3 nodes are available: 3 Too many pods."; why != want {
 				t.Errorf("conditions %q", why)
+			}
+			const full = "Warning FailedScheduling: 0/3 nodes are available: 3 Too many pods."
+			if len(recorded.got) != 1 || recorded.got[0] != full {
+				t.Errorf("events %q", recorded.got)
 			}
 			if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "p-04", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)

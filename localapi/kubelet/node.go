@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"maps"
 	"net/netip"
 	"time"
 
@@ -30,15 +31,19 @@ func newNode(i, pods int, now time.Time) *corev1.Node {
 }
 
 // wantedNodeStatus returns the status that the node should report: Ready, with room for the given number of pods. It
-// keeps what others wrote, and the times of conditions that do not change.
+// keeps what others wrote, such as extended resources, which it makes allocatable as a real kubelet does, and the times
+// of conditions that do not change.
 func wantedNodeStatus(node *corev1.Node, i, pods int, now metav1.Time) corev1.NodeStatus {
 	status := *node.Status.DeepCopy()
-	status.Capacity = corev1.ResourceList{
+	if status.Capacity == nil {
+		status.Capacity = corev1.ResourceList{}
+	}
+	maps.Copy(status.Capacity, corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("8"),
 		corev1.ResourceMemory:           resource.MustParse("32Gi"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
 		corev1.ResourcePods:             *resource.NewQuantity(int64(pods), resource.DecimalSI),
-	}
+	})
 	status.Allocatable = status.Capacity.DeepCopy()
 	status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: nodeIP(i)},
@@ -46,7 +51,7 @@ func wantedNodeStatus(node *corev1.Node, i, pods int, now metav1.Time) corev1.No
 	}
 	status.NodeInfo.OperatingSystem, status.NodeInfo.Architecture = "linux", "amd64"
 	status.NodeInfo.OSImage, status.NodeInfo.ContainerRuntimeVersion = "none", "fake://1"
-	status.NodeInfo.KubeletVersion = "v1.37.1-fake"
+	status.NodeInfo.KubeletVersion = "v1.37.2-fake"
 	for _, c := range []corev1.NodeCondition{
 		{
 			Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 )
 
@@ -16,10 +18,17 @@ func TestNodeStatus(t *testing.T) {
 		t.Error("time alone changes the status")
 	}
 	n.Status.Conditions[3].Status = corev1.ConditionUnknown
+	n.Status.Capacity["example.com/gpu"] = resource.MustParse("2")
+	n.Status.Capacity[corev1.ResourceCPU] = resource.MustParse("1")
+	n.Status.Allocatable["example.com/gone"] = resource.MustParse("1")
 	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "Foreign"})
 	got := wantedNodeStatus(n, 1, 110, at(99))
 	if c := got.Conditions[3]; c.Status != corev1.ConditionTrue || !c.LastTransitionTime.Equal(ptr.To(at(99))) ||
 		len(got.Conditions) != 5 {
 		t.Errorf("%+v", got.Conditions)
+	}
+	if gpu := got.Allocatable["example.com/gpu"]; gpu.Value() != 2 || got.Capacity.Cpu().Value() != 8 ||
+		!equality.Semantic.DeepEqual(got.Capacity, got.Allocatable) {
+		t.Errorf("capacity %v, allocatable %v", got.Capacity, got.Allocatable)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,9 +27,14 @@ func (k *fake) podEvents() handler.EventHandler[*corev1.Pod, reconcile.Request] 
 			k.records.adopt(pod)
 			q.Add(reconcile.RequestFor(pod))
 		},
-		OnUpdate: func(_ context.Context, _, pod *corev1.Pod, q reconcile.Enqueuer[reconcile.Request]) {
+		OnUpdate: func(_ context.Context, old, pod *corev1.Pod, q reconcile.Enqueuer[reconcile.Request]) {
 			k.records.adopt(pod)
 			q.Add(reconcile.RequestFor(pod))
+			if terminal(pod) && !terminal(old) {
+				for _, request := range k.records.waiting() {
+					q.Add(request)
+				}
+			}
 		},
 		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.Pod], q reconcile.Enqueuer[reconcile.Request]) {
 			for _, request := range k.records.forget(d.Object) {
@@ -45,7 +51,7 @@ func (k *fake) reconcilePod(ctx context.Context, key reconcile.Request) (reconci
 		return reconcile.Result{}, nil // the event of the newer state will queue the pod again
 	}
 	defer k.settle(pod)
-	if schedulable(pod) {
+	if schedulable(pod) && !k.options.NoScheduler {
 		return reconcile.Result{}, k.schedule(ctx, pod)
 	}
 	i, ours := k.index[pod.Spec.NodeName]
@@ -53,7 +59,7 @@ func (k *fake) reconcilePod(ctx context.Context, key reconcile.Request) (reconci
 	case !ours:
 		return reconcile.Result{}, nil
 	case pod.DeletionTimestamp != nil:
-		return k.stop(ctx, pod)
+		return k.stop(ctx, pod, nodeIP(i))
 	case terminal(pod):
 		return reconcile.Result{}, nil
 	default:
@@ -103,21 +109,23 @@ func (k *fake) schedule(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// reportUnschedulable sets the condition that a scheduler sets.
+// reportUnschedulable sets the condition that a scheduler sets, and records its event if the reason is a new one.
 func (k *fake) reportUnschedulable(ctx context.Context, pod *corev1.Pod, reason string) error {
 	status := *pod.Status.DeepCopy()
 	c := condition(corev1.PodScheduled, false, corev1.PodReasonUnschedulable, reason)
 	c.LastTransitionTime, c.ObservedGeneration = metav1.Now().Rfc3339Copy(), pod.Generation
-	for i := range status.Conditions {
-		if old := &status.Conditions[i]; old.Type == c.Type {
-			if old.Status == c.Status {
-				c.LastTransitionTime = old.LastTransitionTime
-			}
-			*old = c
-			return k.writeStatus(ctx, pod, status)
-		}
+	i := slices.IndexFunc(status.Conditions, func(old corev1.PodCondition) bool { return old.Type == c.Type })
+	if i < 0 {
+		i, status.Conditions = len(status.Conditions), append(status.Conditions, corev1.PodCondition{})
 	}
-	status.Conditions = append(status.Conditions, c)
+	old := status.Conditions[i]
+	if old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	if k.options.Recorder != nil && old.Message != reason {
+		k.options.Recorder.Event(pod, corev1.EventTypeWarning, "FailedScheduling", reason)
+	}
+	status.Conditions[i] = c
 	return k.writeStatus(ctx, pod, status)
 }
 
@@ -127,7 +135,14 @@ func (k *fake) report(ctx context.Context, pod *corev1.Pod, hostIP string) (reco
 		stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(),
 		message: k.options.Message,
 	}
+	var err error
+	if s.ending, err = endingOf(pod); err != nil {
+		s.problem = err.Error()
+	}
 	wait := k.advance(pod, &s.stage)
+	if next := k.clock(pod, &s); next > 0 && (wait == 0 || next < wait) {
+		wait = next
+	}
 	if s.stage != creating {
 		ips, err := k.addresses(pod, hostIP)
 		if err != nil {
@@ -181,7 +196,7 @@ func (k *fake) addresses(pod *corev1.Pod, hostIP string) ([]string, error) {
 
 // writeStatus patches what differs, as the kubelet does: it requires the UID, but no resource version.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/util/pod/pod.go, PatchPodStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/util/pod/pod.go, PatchPodStatus
 func (k *fake) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	if equality.Semantic.DeepEqual(pod.Status, status) {
 		return nil
@@ -204,8 +219,8 @@ func (k *fake) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.P
 }
 
 // stop ends a pod that is being deleted: its containers take some time to stop, and then the pod is removed. If a
-// finalizer holds the pod back, the removal is requested only once.
-func (k *fake) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+// finalizer holds the pod back, its status shows how it ended, and the removal is requested only once.
+func (k *fake) stop(ctx context.Context, pod *corev1.Pod, hostIP string) (reconcile.Result, error) {
 	if k.records.finished(pod.UID) || (pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0) {
 		return reconcile.Result{}, nil
 	}
@@ -215,6 +230,12 @@ func (k *fake) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, err
 	}
 	if remaining := k.remaining(pod, "stop", takes); remaining > 0 {
 		return reconcile.Result{RequeueAfter: remaining}, nil
+	}
+	if len(pod.Finalizers) > 0 && !terminal(pod) {
+		s := situation{hostIP: hostIP, now: metav1.Now().Rfc3339Copy(), message: k.options.Message, killed: true}
+		if err := k.writeStatus(ctx, pod, wantedStatus(pod, s)); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	err := k.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.OnlyThis(pod))
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

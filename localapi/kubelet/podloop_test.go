@@ -9,6 +9,7 @@ import (
 func TestPullable(t *testing.T) {
 	for image, want := range map[string]bool{
 		"nginx": true, "nginx:1.27": true, "badger:2": true, "registry:5000/a/b:v1": true,
+		"host:404/nginx": true, "webserver:404": false, "foo:non-existent": false,
 		"nginx:bad": false, "nginx:broken": false, "does-not-exist:1": false, "x/does-not-exist": false,
 	} {
 		if pullable(image) != want {

@@ -63,7 +63,7 @@ func (l *podRecords) entryLocked(uid types.UID) *entry {
 	return e
 }
 
-// adopt records the node and addresses that a pod already has.
+// adopt records the node and addresses that a pod already has. A pod that has ended takes no room on its node.
 func (l *podRecords) adopt(pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,11 @@ func (l *podRecords) adopt(pod *corev1.Pod) {
 	}
 	delete(l.unplaced, reconcile.RequestFor(pod))
 	e := l.entryLocked(pod.UID)
-	l.placeLocked(e, pod.Spec.NodeName)
+	if terminal(pod) {
+		l.unloadLocked(e)
+	} else {
+		l.placeLocked(e, pod.Spec.NodeName)
+	}
 	if len(e.ips) > 0 || pod.Spec.HostNetwork {
 		return
 	}
@@ -226,15 +230,4 @@ func (l *podRecords) waitingLocked() []reconcile.Request {
 		list = append(list, request)
 	}
 	return list
-}
-
-// addressesInUse counts the addresses that are taken.
-func (l *podRecords) addressesInUse() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, p := range l.pools {
-		n += len(p.taken)
-	}
-	return n
 }

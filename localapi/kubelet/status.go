@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/flyball-dev/flyball/localapi/internal/restart"
 )
 
 // stage is how far a bound pod has come.
@@ -38,6 +41,8 @@ func reached(pod *corev1.Pod) stage {
 const (
 	reasonPull    = "ErrImagePull"
 	reasonBackOff = "ImagePullBackOff"
+
+	reasonCompleted = "PodCompleted"
 )
 
 // pullFailureOf returns the reason of a container that waits because its image could not be pulled, or "" if there is
@@ -54,26 +59,32 @@ func pullFailureOf(pod *corev1.Pod) string {
 
 // situation is what a pod's status is computed from, besides the pod itself.
 type situation struct {
-	stage   stage
-	hostIP  string
-	podIPs  []string // empty while creating
-	now     metav1.Time
-	message string // empty keeps the pod's present message
+	stage  stage
+	hostIP string
+	podIPs []string // empty while creating
+	now    metav1.Time
+	// message and reason are those of the pod. Empty keeps the present ones.
+	message, reason string
+	ending          ending
+	// problem is what is wrong with the annotations that say how containers end. No container starts until it is empty.
+	problem string
+	// over holds the containers that have been in their present state for as long as it lasts.
+	over map[string]bool
+	// killed means that all containers are stopped, and none is started any more.
+	killed bool
 }
 
 // wantedStatus returns the status that a kubelet reports for a pod. It keeps what the kubelet does not own: fields and
 // conditions of others, restart counts, and the times of what has not changed.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus
+// Source: k8s.io/kubernetes v1.37.2 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus
 func wantedStatus(pod *corev1.Pod, s situation) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	status.ObservedGeneration = pod.Generation
 	if status.StartTime == nil {
 		status.StartTime = &s.now
 	}
-	if s.message != "" {
-		status.Message = s.message
-	}
+	status.Message, status.Reason = cmp.Or(s.message, status.Message), cmp.Or(s.reason, status.Reason)
 	status.HostIP, status.HostIPs = s.hostIP, []corev1.HostIP{{IP: s.hostIP}}
 	if s.stage != creating {
 		status.PodIP, status.PodIPs = s.podIPs[0], nil
@@ -81,28 +92,59 @@ func wantedStatus(pod *corev1.Pod, s situation) corev1.PodStatus {
 			status.PodIPs = append(status.PodIPs, corev1.PodIP{IP: ip})
 		}
 	}
-	initialized := true
+	// Once a container has started, the pod stays initialized. Its sidecars may end.
+	initialized, started := true, slices.ContainsFunc(pod.Status.ContainerStatuses, hasStarted)
 	status.InitContainerStatuses = nil
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		cs := containerStatus(pod, c, pod.Status.InitContainerStatuses, s, initialized)
 		status.InitContainerStatuses = append(status.InitContainerStatuses, cs)
-		initialized = initialized && hasDoneItsPart(c, &cs)
+		initialized = initialized && (started || hasDoneItsPart(c, &cs))
 	}
 	status.ContainerStatuses = nil
 	for i := range pod.Spec.Containers {
 		status.ContainerStatuses = append(status.ContainerStatuses,
 			containerStatus(pod, &pod.Spec.Containers[i], pod.Status.ContainerStatuses, s, initialized))
 	}
-	status.Phase = corev1.PodRunning
-	if !initialized || slices.ContainsFunc(status.ContainerStatuses, isWaiting) {
-		status.Phase = corev1.PodPending
-	}
+	status.Phase = phase(pod, &status, initialized, s.killed)
 	status.Conditions = conditions(pod, &status, s)
 	return status
 }
 
-func isWaiting(cs corev1.ContainerStatus) bool { return cs.State.Waiting != nil }
+// phase returns the phase of a pod with these container statuses.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/kubelet/kubelet_pods.go, getPhase
+func phase(pod *corev1.Pod, status *corev1.PodStatus, initialized, killed bool) corev1.PodPhase {
+	running := slices.ContainsFunc(status.InitContainerStatuses, isRunning)
+	waiting, failed := !initialized, false
+	for i := range status.ContainerStatuses {
+		cs := &status.ContainerStatuses[i]
+		last := lastEnd(cs)
+		switch {
+		case isRunning(*cs):
+			running = true
+		case last == nil:
+			waiting = true
+		default:
+			running = running || !killed && restart.Allowed(&pod.Spec, &pod.Spec.Containers[i], last.ExitCode)
+			failed = failed || last.ExitCode != 0
+		}
+	}
+	switch {
+	case waiting && !killed:
+		return corev1.PodPending
+	case running:
+		return corev1.PodRunning
+	case waiting || failed:
+		return corev1.PodFailed
+	default:
+		return corev1.PodSucceeded
+	}
+}
+
+func isRunning(cs corev1.ContainerStatus) bool { return cs.State.Running != nil }
+
+func hasStarted(cs corev1.ContainerStatus) bool { return isRunning(cs) || lastEnd(&cs) != nil }
 
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
@@ -121,30 +163,62 @@ func hasDoneItsPart(c *corev1.Container, cs *corev1.ContainerStatus) bool {
 func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.ContainerStatus, s situation,
 	mayStart bool,
 ) corev1.ContainerStatus {
-	cs := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
-	if i := slices.IndexFunc(old, func(o corev1.ContainerStatus) bool { return o.Name == c.Name }); i >= 0 {
-		cs = *old[i].DeepCopy()
-		cs.Image = c.Image
-	}
+	cs := statusOf(old, c.Name)
+	cs.Image = c.Image
 	isInit := slices.ContainsFunc(pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
+	exitCode := s.ending.code
+	if isInit {
+		exitCode = 0
+	}
 	waits := func(reason, message string) {
 		no := false
 		cs.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 		cs.Ready, cs.Started, cs.ContainerID, cs.ImageID = false, &no, "", ""
 	}
+	last := lastEnd(&cs)
 	switch {
+	case s.killed:
+		if cs.State.Running != nil {
+			end(&cs, 128+9, s.now)
+		}
+	case cs.State.Running != nil && s.over[c.Name]:
+		end(&cs, exitCode, s.now)
 	case cs.State.Running != nil && pullable(c.Image): // goes on running
-	case isInit && cs.State.Terminated != nil: // has finished
+	case last != nil && (isInit || !restart.Allowed(&pod.Spec, c, last.ExitCode)): // has finished
+	case last != nil && s.over[c.Name]:
+		cs.RestartCount++
+		cs.LastTerminationState.Terminated = last
+		run(pod, c, &cs, s.now, isInit)
+	case last != nil:
+		// Source: k8s.io/kubernetes v1.37.2 pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff
+		cs.LastTerminationState.Terminated = last
+		cs.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: "CrashLoopBackOff",
+			Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+				backOff(cs.RestartCount, last), c.Name, pod.Name, pod.Namespace, pod.UID),
+		}}
 	case (!mayStart || s.stage == creating) && len(pod.Spec.InitContainers) > 0:
 		waits("PodInitializing", "")
 	case s.stage == creating:
 		waits("ContainerCreating", "")
 	case !pullable(c.Image):
 		waits(pullFailure(c.Image, s.stage))
+	case s.problem != "":
+		waits("CreateContainerConfigError", s.problem)
 	default:
 		run(pod, c, &cs, s.now, isInit)
 	}
 	return cs
+}
+
+// statusOf returns a copy of the status of a container, or an empty one.
+func statusOf(list []corev1.ContainerStatus, name string) corev1.ContainerStatus {
+	for i := range list {
+		if list[i].Name == name {
+			return *list[i].DeepCopy()
+		}
+	}
+	return corev1.ContainerStatus{Name: name}
 }
 
 // run marks the container as started, and as finished if it is an init container.
@@ -164,7 +238,7 @@ func run(pod *corev1.Pod, c *corev1.Container, cs *corev1.ContainerStatus, now m
 	cs.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/images/image_manager.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/kubelet/images/image_manager.go
 func pullFailure(image string, s stage) (reason, message string) {
 	cause := fmt.Sprintf("failed to pull and unpack image %q: not found", image)
 	if s == backedOff {
@@ -175,11 +249,12 @@ func pullFailure(image string, s stage) (reason, message string) {
 
 // conditions returns all conditions of the pod: first those of others, then the kubelet's own, in its order.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus, and
+// Source: k8s.io/kubernetes v1.37.2 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus, and
 // pkg/kubelet/status/generate.go
 func conditions(pod *corev1.Pod, status *corev1.PodStatus, s situation) []corev1.PodCondition {
 	own := []corev1.PodCondition{
-		condition(corev1.PodReadyToStartContainers, s.stage != creating, "", ""),
+		condition(corev1.PodReadyToStartContainers, s.stage != creating && status.Phase != corev1.PodSucceeded &&
+			status.Phase != corev1.PodFailed, "", ""),
 		initializedCondition(pod, status),
 		{}, // Ready, below
 		containersReadyCondition(pod, status),
@@ -211,6 +286,14 @@ func condition(t corev1.PodConditionType, is bool, reason, message string) corev
 }
 
 func initializedCondition(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodCondition {
+	if status.Phase == corev1.PodSucceeded {
+		return corev1.PodCondition{
+			Type: corev1.PodInitialized, Status: corev1.ConditionTrue, Reason: reasonCompleted,
+		}
+	}
+	if slices.ContainsFunc(status.ContainerStatuses, hasStarted) {
+		return condition(corev1.PodInitialized, true, "", "")
+	}
 	var incomplete []string
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; !hasDoneItsPart(c, &status.InitContainerStatuses[i]) {
@@ -222,6 +305,12 @@ func initializedCondition(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodC
 }
 
 func containersReadyCondition(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodCondition {
+	switch status.Phase {
+	case corev1.PodSucceeded:
+		return condition(corev1.ContainersReady, false, reasonCompleted, "")
+	case corev1.PodFailed:
+		return condition(corev1.ContainersReady, false, "PodFailed", "")
+	}
 	var unready []string
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; isSidecar(c) && !status.InitContainerStatuses[i].Ready {

@@ -76,7 +76,7 @@ func summary(p *corev1.Pod) string {
 	return b.String()
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus and getPhase
+// Source: k8s.io/kubernetes v1.37.2 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus and getPhase
 func TestStatus(t *testing.T) {
 	sidecar := func(p *corev1.Pod) {
 		p.Spec.InitContainers = []corev1.Container{
@@ -176,7 +176,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/status/generate.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/kubelet/status/generate.go
 func TestStatusMessages(t *testing.T) {
 	p := live(pod("nginx", "redis:bad"), pulling)
 	if c := findCondition(p, corev1.PodReady); c.Reason != "ContainersNotReady" ||

@@ -12,15 +12,22 @@ import (
 	"github.com/flyball-dev/flyball/internal/buildcalls"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/event"
 	"github.com/flyball-dev/flyball/reconcile/handler"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
 // Handler turns the events of objects into requests.
-type Handler = handler.EventHandler[informer.Object, reconcile.Request]
+type Handler = event.Handler[informer.Object, reconcile.Request]
 
 // Predicate decides which events a controller receives.
-type Predicate = predicate.Predicate[informer.Object]
+type Predicate = event.Predicate[informer.Object]
+
+// HandlerFuncs is a [Handler], and PredicateFunc a [Predicate]. Packages handler and predicate make them.
+type (
+	HandlerFuncs  = handler.EventHandler[informer.Object, reconcile.Request]
+	PredicateFunc = predicate.Predicate[informer.Object]
+)
 
 // Builder collects the parts of a controller. Its methods return the Builder, so that calls can be chained.
 //
@@ -30,7 +37,7 @@ type Builder struct {
 	calls   buildcalls.Calls
 	inputs  []input // that of For first
 	sources []reconcile.Source[reconcile.Request]
-	filters []Predicate
+	filters []PredicateFunc
 
 	options     reconcile.Options[reconcile.Request]
 	syncTimeout time.Duration
@@ -44,7 +51,7 @@ type input struct {
 	kind    schema.GroupVersionKind
 	options WatchOptions
 	// handler is nil for Owns, whose handler depends on the kind given to For.
-	handler *Handler
+	handler *HandlerFuncs
 }
 
 // ControllerManagedBy returns a Builder of a controller that the manager will run.
@@ -72,7 +79,8 @@ func (b *Builder) Owns(object informer.Object, o ...WatchOptions) *Builder {
 // Watches watches other objects. The handler h turns their events into requests; handler.EnqueueMapped makes a
 // handler from a function.
 func (b *Builder) Watches(object informer.Object, h Handler, o ...WatchOptions) *Builder {
-	return b.input("Watches", object, &h, o)
+	funcs := handler.Of(h)
+	return b.input("Watches", object, &funcs, o)
 }
 
 // WatchesMetadata is Watches for the metadata of the objects alone, which needs a much smaller cache.
@@ -92,15 +100,19 @@ func (b *Builder) WatchesRawSource(s reconcile.Source[reconcile.Request]) *Build
 // all predicates must accept an event.
 func (b *Builder) WithEventFilter(p Predicate) *Builder {
 	if b.calls.Given("WithEventFilter", "predicate", p) {
-		b.filters = append(b.filters, p)
+		b.filters = append(b.filters, predicate.Of(p))
 	}
 	return b
 }
 
-// WithOptions sets the options of the reconcile loop. If Metrics is nil, the manager's metrics are used.
-func (b *Builder) WithOptions(o reconcile.Options[reconcile.Request]) *Builder {
-	b.calls.Options(o.Workers, 1)
-	b.options = o
+// WithOptions sets the options of the reconcile loop: reconcile.Options, or controller.Options of manager/ctrl. If
+// Metrics is nil, the manager's metrics are used.
+func (b *Builder) WithOptions(o interface {
+	LoopOptions() reconcile.Options[reconcile.Request]
+},
+) *Builder {
+	b.options = o.LoopOptions()
+	b.calls.Options(b.options.Workers, 1)
 	return b
 }
 
@@ -162,7 +174,7 @@ func (b *Builder) Build(r reconcile.Reconciler[reconcile.Request]) (*Controller,
 }
 
 // input checks a call of For, Owns or Watches, and records it if it is correct.
-func (b *Builder) input(call string, object informer.Object, h *Handler, o []WatchOptions) *Builder {
+func (b *Builder) input(call string, object informer.Object, h *HandlerFuncs, o []WatchOptions) *Builder {
 	in := input{call: call, object: object, handler: h, options: Merge(o...)}
 	noted := buildcalls.Input{
 		Call: call, Object: object, EveryOwner: in.options.EveryOwner,

@@ -379,7 +379,7 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		{"call SetGroupVersionKind on it", begin().For(&unstructured.Unstructured{})},
 		{
 			"the handler has no function; make one with handler.EnqueueMapped",
-			begin().For(maps).Watches(maps, builder.Handler{}),
+			begin().For(maps).Watches(maps, builder.HandlerFuncs{}),
 		},
 		{"MatchEveryOwner is for Owns", begin().For(maps, builder.MatchEveryOwner)},
 		{"WatchesRawSource: the source is nil", begin().For(maps).WatchesRawSource(nil)},

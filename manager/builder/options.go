@@ -1,12 +1,15 @@
 package builder
 
-import "github.com/flyball-dev/flyball/informer"
+import (
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile/predicate"
+)
 
 // WatchOptions configures the watch of a kind. Several are merged; [WithPredicates], [OnlyMetadata] and
 // [MatchEveryOwner] are short forms. The zero value watches all objects, in full.
 type WatchOptions struct {
 	// Predicates must all accept an event for it to pass.
-	Predicates []Predicate
+	Predicates []PredicateFunc
 	// OnlyMetadata caches only the metadata of the objects. Events then hold *metav1.PartialObjectMetadata.
 	OnlyMetadata bool
 	// EveryOwner makes Owns enqueue every owner of the right kind, not only the controller owner.
@@ -30,7 +33,12 @@ var OnlyMetadata = WatchOptions{OnlyMetadata: true}
 var MatchEveryOwner = WatchOptions{EveryOwner: true}
 
 // WithPredicates restricts the events to those that all of ps accept.
-func WithPredicates(ps ...Predicate) WatchOptions { return WatchOptions{Predicates: ps} }
+func WithPredicates(ps ...Predicate) (o WatchOptions) {
+	for _, p := range ps {
+		o.Predicates = append(o.Predicates, predicate.Of(p))
+	}
+	return o
+}
 
 // Merge combines several options: later values override earlier ones, and lists are concatenated.
 func Merge(options ...WatchOptions) (all WatchOptions) {

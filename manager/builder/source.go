@@ -54,7 +54,7 @@ func (b *Builder) attach(p *parts) error {
 
 // sourceOf returns the source of one input, and a function that releases its cache. Full objects and metadata have
 // different caches.
-func sourceOf(m *manager.Manager, in input, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
+func sourceOf(m *manager.Manager, in input, h HandlerFuncs) (reconcile.Source[reconcile.Request], func(), error) {
 	example := in.object
 	if in.options.OnlyMetadata {
 		bare := &metav1.PartialObjectMetadata{}
@@ -74,7 +74,7 @@ func sourceOf(m *manager.Manager, in input, h Handler) (reconcile.Source[reconci
 }
 
 func sourceAs[T informer.Object](f *informer.Factory, o informer.InformerOptions,
-	h Handler,
+	h HandlerFuncs,
 ) (reconcile.Source[reconcile.Request], func(), error) {
 	inf, err := informer.ForOptions[T](f, o)
 	if err != nil {
@@ -84,7 +84,7 @@ func sourceAs[T informer.Object](f *informer.Factory, o informer.InformerOptions
 }
 
 // handlerOf converts a handler of any objects to a handler of T.
-func handlerOf[T informer.Object](h Handler) handler.EventHandler[T, reconcile.Request] {
+func handlerOf[T informer.Object](h HandlerFuncs) handler.EventHandler[T, reconcile.Request] {
 	var typed handler.EventHandler[T, reconcile.Request]
 	if h.OnAdd != nil {
 		typed.OnAdd = func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[reconcile.Request]) {

@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -25,12 +26,14 @@ import (
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/manager/ctrl/log"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// The types of packages manager, builder and reconcile that a controller needs.
+// The types of packages manager, builder and reconcile that a controller needs. Manager is a pointer, so that functions
+// take a ctrl.Manager as they do with controller-runtime.
 type (
-	Manager           = manager.Manager
+	Manager           = *manager.Manager
 	Options           = manager.Options
 	Builder           = builder.Builder
 	WebhookBuilder    = builder.WebhookBuilder
@@ -42,19 +45,27 @@ type (
 	ControllerOptions = reconcile.Options[reconcile.Request]
 )
 
+// Names for types of apimachinery.
+type (
+	GroupVersion  = schema.GroupVersion
+	GroupResource = schema.GroupResource
+	TypeMeta      = metav1.TypeMeta
+	ObjectMeta    = metav1.ObjectMeta
+)
+
 // NewManager is manager.New.
-func NewManager(config *rest.Config, o Options) (*Manager, error) { return manager.New(config, o) }
+func NewManager(config *rest.Config, o Options) (Manager, error) { return manager.New(config, o) }
 
 // NewControllerManagedBy is builder.ControllerManagedBy.
-func NewControllerManagedBy(m *Manager) *Builder { return builder.ControllerManagedBy(m) }
+func NewControllerManagedBy(m Manager) *Builder { return builder.ControllerManagedBy(m) }
 
 // NewWebhookManagedBy is builder.WebhookManagedBy.
-func NewWebhookManagedBy(m *Manager, object ...Object) *WebhookBuilder {
+func NewWebhookManagedBy(m Manager, object ...Object) *WebhookBuilder {
 	return builder.WebhookManagedBy(m, object...)
 }
 
 // SetControllerReference is controllerutil.SetControllerReference.
-func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme,
+func SetControllerReference(owner, obj metav1.Object, scheme *runtime.Scheme,
 	options ...func(*metav1.OwnerReference),
 ) error {
 	return controllerutil.SetControllerReference(owner, obj, scheme, options...)
@@ -65,6 +76,13 @@ func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object,
 	mutate func() error,
 ) (controllerutil.OperationResult, error) {
 	return controllerutil.CreateOrUpdate(ctx, c, obj, mutate)
+}
+
+// CreateOrPatch is controllerutil.CreateOrPatch.
+func CreateOrPatch(ctx context.Context, c client.Client, obj client.Object,
+	mutate func() error,
+) (controllerutil.OperationResult, error) {
+	return controllerutil.CreateOrPatch(ctx, c, obj, mutate)
 }
 
 // SetupSignalHandler returns a context that ends at the first SIGINT or SIGTERM; the second ends the process at once
@@ -93,9 +111,17 @@ func GetConfigOrDie() *rest.Config {
 	return config
 }
 
-// LoggerFrom is klog.FromContext. During a reconcile the logger carries the controller, the key and the number of the
+// Log and SetLogger are log.Log and log.SetLogger.
+var (
+	Log       = log.Log
+	SetLogger = log.SetLogger
+)
+
+// LoggerFrom is log.FromContext. During a reconcile the logger carries the controller, the key and the number of the
 // reconcile.
-func LoggerFrom(ctx context.Context) klog.Logger { return klog.FromContext(ctx) }
+func LoggerFrom(ctx context.Context, keysAndValues ...any) klog.Logger {
+	return log.FromContext(ctx, keysAndValues...)
+}
 
 // LoggerInto is klog.NewContext.
 func LoggerInto(ctx context.Context, logger klog.Logger) context.Context {

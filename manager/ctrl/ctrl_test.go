@@ -33,7 +33,7 @@ func (g *Greeter) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, e
 }
 
 // SetupWithManager adds the controller to the manager.
-func (g *Greeter) SetupWithManager(mgr *ctrl.Manager) error {
+func (g *Greeter) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(g)
 }
 

@@ -84,7 +84,7 @@ func New(name string) *Flags {
 
 // AddFlags adds the flags, with klog's -v and -vmodule.
 //
-// Source: kube-controller-manager v1.37.1, for the names of flags that it has. docs/divergence.md lists the defaults
+// Source: kube-controller-manager v1.37.2, for the names of flags that it has. docs/divergence.md lists the defaults
 // that differ.
 func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	f.set = fs

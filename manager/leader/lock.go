@@ -151,7 +151,6 @@ type leaseRecord struct {
 	PreferredHolder string
 }
 
-// recordOf returns the record in a Lease.
 func recordOf(s coordinationv1.LeaseSpec) leaseRecord {
 	return leaseRecord{
 		HolderIdentity:       ptr.Deref(s.HolderIdentity, ""),
@@ -233,7 +232,7 @@ func sameRecord(a, b leaseRecord) bool {
 
 // Identity returns a unique name for this candidate: the host name and a random suffix, for example "node-7_1b4e…".
 //
-// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app.
+// Source: kube-controller-manager v1.37.2 cmd/kube-controller-manager/app.
 func Identity() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {

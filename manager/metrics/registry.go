@@ -74,8 +74,14 @@ func New() *Registry {
 // ServeHTTP serves the metrics in the Prometheus format.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.handler.ServeHTTP(w, req) }
 
-// Registerer returns a registerer for the program's own metrics.
-func (r *Registry) Registerer() prometheus.Registerer { return r.prometheus }
+// Register adds metrics of the program, and MustRegister panics where Register fails.
+func (r *Registry) Register(c prometheus.Collector) error { return r.prometheus.Register(c) }
+
+// MustRegister is described at [Registry.Register].
+func (r *Registry) MustRegister(cs ...prometheus.Collector) { r.prometheus.MustRegister(cs...) }
+
+// Unregister removes metrics of the program. It reports whether they were there.
+func (r *Registry) Unregister(c prometheus.Collector) bool { return r.prometheus.Unregister(c) }
 
 // NewQueueMetrics implements [workqueue.MetricsProvider].
 func (r *Registry) NewQueueMetrics(name string, stats func() workqueue.Stats) workqueue.Metrics {

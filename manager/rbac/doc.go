@@ -15,4 +15,7 @@
 //   - Where the admission plugin OwnerReferencesPermissionEnforcement is on (as on OpenShift), a process that sets
 //     blockOwnerDeletion in an owner reference needs the verb update on the subresource finalizers of the owner
 //     ("deployments/finalizers").
+//
+// A process that sends requests on behalf of other users needs the verb impersonate on these users. The recorded roles
+// allow it for the users that were seen, by name.
 package rbac

@@ -31,25 +31,27 @@ type Call struct {
 //
 // Concurrency: all methods may be called from any goroutine.
 type Recorder struct {
-	mu    sync.Mutex
-	calls map[Call]struct{}
-	// leases holds the names of the leases by call; "" stands for a call without a name.
-	leases map[Call]map[string]struct{}
+	mu sync.Mutex
+	// calls holds, for the calls that a role restricts to names, the names; "" stands for a call without a name.
+	calls map[Call]map[string]struct{}
 }
 
 // NewRecorder returns an empty Recorder.
 func NewRecorder() *Recorder {
-	return &Recorder{calls: map[Call]struct{}{}, leases: map[Call]map[string]struct{}{}}
+	return &Recorder{calls: map[Call]map[string]struct{}{}}
 }
 
 // Wrap wraps a transport; pass it to rest.Config.Wrap.
+//
+// A request on behalf of another user (rest.Config.Impersonate) is recorded as the impersonation of that user. The
+// request itself must be allowed to that user, not to the process.
 //
 // An apply request creates or updates the object, depending on whether it exists, so it is recorded as both. So is a
 // PUT that was answered with "201 Created".
 func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		c, name, ok := parse(req)
-		if !ok || identifies(c, name) {
+		if user := r.noteImpersonation(req.Header); user || !ok || identifies(c, name) {
 			return next.RoundTrip(req)
 		}
 		r.note(c, name)
@@ -81,17 +83,15 @@ func isApply(req *http.Request) bool {
 func (r *Recorder) note(c Call, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls[c] = struct{}{}
-	if c.isLease() {
-		if r.leases[c] == nil {
-			r.leases[c] = map[string]struct{}{}
-		}
-		r.leases[c][name] = struct{}{}
+	if r.calls[c] == nil {
+		r.calls[c] = map[string]struct{}{}
+	}
+	if c.isLease() || c.impersonates() {
+		r.calls[c][name] = struct{}{}
 	}
 }
 
-// isLease reports whether the call is about a lease. Leases are the only resource for which a role can name the
-// objects, because a process knows their names.
+// isLease reports whether the call is about a lease. A role can name the leases, because a process knows their names.
 func (c Call) isLease() bool { return c.Group == coordinationv1.GroupName && c.Resource == "leases" }
 
 // grants reports whether the call can grant rights.
@@ -128,10 +128,7 @@ func parse(r *http.Request) (c Call, name string, ok bool) {
 func (r *Recorder) Calls() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	calls := make([]Call, 0, len(r.calls))
-	for c := range r.calls {
-		calls = append(calls, c)
-	}
+	calls := slices.Collect(maps.Keys(r.calls))
 	slices.SortFunc(calls, func(a, b Call) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
 			cmp.Compare(a.Subresource, b.Subresource),
@@ -147,8 +144,15 @@ func (r *Recorder) ClusterRole(name string, except ...string) *rbacv1.ClusterRol
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}
-	role.Rules = Rules(slices.DeleteFunc(r.Calls(), func(c Call) bool { return slices.Contains(except, c.Resource) }))
+	role.Rules = r.rules(func(c Call) bool { return !slices.Contains(except, c.Resource) })
 	return role
+}
+
+// rules returns the smallest rules for those of the recorded calls for which include returns true.
+func (r *Recorder) rules(include func(Call) bool) []rbacv1.PolicyRule {
+	calls := slices.DeleteFunc(r.Calls(), func(c Call) bool { return !include(c) })
+	rules := Rules(slices.DeleteFunc(slices.Clone(calls), Call.impersonates))
+	return append(rules, r.impersonations(calls)...)
 }
 
 // Rules returns the smallest rules that allow the calls in all namespaces: one for each group and set of verbs, without
@@ -186,7 +190,7 @@ func Rules(calls []Call) (rules []rbacv1.PolicyRule) {
 
 // Compare compares the rules of a role with calls, whatever their namespaces. missing are the calls that the rules do
 // not allow. unused is what the rules allow and no call needs, for example because no test makes the call. Rules with
-// resource names and rules for paths are ignored, because a Call has neither.
+// resource names, except those for impersonation, and rules for paths are ignored, because a Call has neither.
 func Compare(rules []rbacv1.PolicyRule, calls []Call) (missing []Call, unused []rbacv1.PolicyRule) {
 	allowed := permissions(rules)
 	for _, c := range calls {
@@ -203,7 +207,7 @@ func Compare(rules []rbacv1.PolicyRule, calls []Call) (missing []Call, unused []
 // "*".
 func permissions(rules []rbacv1.PolicyRule) (all []Call) {
 	for _, r := range rules {
-		if len(r.ResourceNames) > 0 {
+		if len(r.ResourceNames) > 0 && !slices.Contains(r.Verbs, impersonate) {
 			continue
 		}
 		for _, group := range r.APIGroups {
@@ -242,8 +246,8 @@ func (c Call) String() string {
 // Role returns the smallest Role that allows the recorded calls in a namespace, except for leases: see LeaseRole. It is
 // for processes that are restricted to some namespaces. Calls outside those namespaces are in no Role.
 func (r *Recorder) Role(name, namespace string) *rbacv1.Role {
-	calls := slices.DeleteFunc(r.Calls(), func(c Call) bool { return c.Namespace != namespace || c.isLease() })
-	return newRole(name, namespace, Rules(calls))
+	rules := r.rules(func(c Call) bool { return c.Namespace == namespace && !c.isLease() })
+	return newRole(name, namespace, rules)
 }
 
 // LeaseRole returns the smallest Role for the recorded leases of a namespace. Its rules name the leases, except for
@@ -275,7 +279,7 @@ func (r *Recorder) leaseVerbs(namespace string) map[string][]string {
 			continue
 		}
 		r.mu.Lock()
-		for lease := range r.leases[c] {
+		for lease := range r.calls[c] {
 			verbs[lease] = append(verbs[lease], c.Verb)
 		}
 		r.mu.Unlock()
@@ -293,15 +297,15 @@ func newRole(name, namespace string, rules []rbacv1.PolicyRule) *rbacv1.Role {
 
 // grantsNote precedes the manifests of a process that writes roles or bindings, because the rights that these grant
 // were not recorded.
-const grantsNote = `# The process writes roles or bindings. An API server lets nobody grant what they do not have: add the rules
-# that it grants, or the verbs "escalate" (to write any role) and "bind" (to bind a role), for resourceNames where possible.
-`
+const grantsNote = "# The process writes roles or bindings. An API server lets nobody grant what they do not have: " +
+	"add the rules\n# that it grants, or the verbs \"escalate\" (to write any role) and \"bind\" (to bind a role), " +
+	"for resourceNames where possible.\n"
 
 // signsNote precedes the manifests of a process that approves or signs certificate requests, because the signers were
 // not recorded.
-const signsNote = `# The process approves requests for certificates, or issues them. That needs the verbs "approve" (for the
-# subresource approval) and "sign" (for status) on signers.certificates.k8s.io: add them, with the signers as resourceNames.
-`
+const signsNote = "# The process approves requests for certificates, or issues them. That needs the verbs " +
+	"\"approve\" (for the\n# subresource approval) and \"sign\" (for status) on signers.certificates.k8s.io: " +
+	"add them, with the signers as resourceNames.\n"
 
 // Manifests returns, as YAML, a ClusterRole of that name for all recorded calls in any namespace, a Role for the leases
 // in namespace, and bindings of both to a service account there.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -167,6 +168,81 @@ func TestARoleIsEnough(t *testing.T) {
 	}
 	if err := run(server.RESTConfigFor(auth.User{Name: "x"}), "b"); err != nil {
 		t.Errorf("with the role that was recorded: %v", err)
+	}
+}
+
+// TestImpersonation: the role of a process that acts for others lets it act for them, and for nobody else. What they do
+// is allowed to them, not to the process.
+func TestImpersonation(t *testing.T) {
+	server, err := localapi.New(localapi.Options{RBAC: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	admin := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	bind := func(role *rbacv1.ClusterRole, subjects ...rbacv1.Subject) {
+		t.Helper()
+		if _, err := admin.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name},
+		}
+		if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding,
+			metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bind(&rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "readers"},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+		},
+	}, rbacv1.Subject{Kind: "Group", Name: "readers"})
+	list := func(config *rest.Config, as rest.ImpersonationConfig) error {
+		config = rest.CopyConfig(config)
+		config.Impersonate = as
+		_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+		return err
+	}
+	users := []rest.ImpersonationConfig{
+		{
+			UserName: "ann", Groups: []string{"readers", "writers"}, UID: "1",
+			Extra: map[string][]string{"example.com/Why": {"asked", "told"}},
+		},
+		{UserName: "system:serviceaccount:a:robot", Groups: []string{"readers"}},
+	}
+	recorder := rbac.NewRecorder()
+	recorded := rest.CopyConfig(server.RESTConfig())
+	recorded.Wrap(recorder.Wrap)
+	for _, user := range users {
+		if err := list(recorded, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	role := recorder.ClusterRole("x")
+	bind(role, rbacv1.Subject{Kind: "User", Name: "x"})
+	process := server.RESTConfigFor(auth.User{Name: "x"})
+	for _, user := range users {
+		if err := list(process, user); err != nil {
+			t.Errorf("with the role that was recorded, for %v: %v", user, err)
+		}
+	}
+	for _, user := range []rest.ImpersonationConfig{{}, {UserName: "bob", Groups: []string{"readers"}}} {
+		if err := list(process, user); err == nil {
+			t.Errorf("the role that was recorded allows too much for %+v: %v", user, role.Rules)
+		}
+	}
+	if missing, unused := rbac.Compare(role.Rules, recorder.Calls()); len(missing)+len(unused) > 0 {
+		t.Errorf("the role that was recorded lacks %v, and need not have %v", missing, unused)
+	}
+	robot := rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"},
+		ResourceNames: []string{"robot"},
+	}
+	if got := recorder.Role("x", "a").Rules; len(got) != 1 || !reflect.DeepEqual(got[0], robot) {
+		t.Errorf("the role of namespace a: %v", got)
 	}
 }
 

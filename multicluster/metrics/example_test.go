@@ -44,7 +44,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	registry.Registerer().MustRegister(metrics.New(fleet))
+	registry.MustRegister(metrics.New(fleet))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- local.Run(ctx) }()
@@ -76,7 +76,7 @@ func ExampleNewShard() {
 		return
 	}
 	registry := managermetrics.New()
-	registry.Registerer().MustRegister(metrics.NewShard(owner))
+	registry.MustRegister(metrics.NewShard(owner))
 
 	page := httptest.NewRecorder()
 	registry.ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))

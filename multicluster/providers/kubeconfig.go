@@ -195,7 +195,6 @@ func (p *kubeconfigs) read(ctx context.Context, path string, directory bool) {
 	p.roster.found(ctx, path, clusters, bad...)
 }
 
-// clusterOf returns the name of the cluster of a context.
 func (p *kubeconfigs) clusterOf(file, context string) string {
 	switch {
 	case p.o.Name != nil:
@@ -233,7 +232,6 @@ type kubeContext struct {
 	err error
 }
 
-// currentContext returns the current context.
 func (k *kubeconfigFile) currentContext() (kubeContext, error) {
 	i := slices.IndexFunc(k.contexts, func(c kubeContext) bool { return c.name == k.current })
 	if i < 0 {

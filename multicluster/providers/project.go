@@ -211,7 +211,6 @@ func newEndpoints(text string, config *rest.Config) (*endpoints, error) {
 	return e, err
 }
 
-// url returns the URL for an object.
 func (e *endpoints) url(o endpoint) (string, error) {
 	o.Base = e.base
 	var b strings.Builder

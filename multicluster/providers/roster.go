@@ -268,7 +268,6 @@ func (r *roster) healthOf(where string) error {
 	return errors.Join(wrong...)
 }
 
-// health returns the errors of all places.
 func (r *roster) health() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -217,7 +217,6 @@ func (o *Owner) Acquire(ctx context.Context, cluster multicluster.ClusterInfo,
 	return o.acquire(ctx, key{clusterLease, cluster.Name}, report)
 }
 
-// whyNotMemberLocked returns why this replica is not a member.
 func (o *Owner) whyNotMemberLocked() string {
 	if o.elector == nil {
 		return "Run was not called yet"
@@ -262,7 +261,6 @@ type Stats struct {
 	HandoverRequests, Conflicts, Errors, Expired uint64
 }
 
-// count increments one of the counters.
 func (o *Owner) count(counter *uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/event"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
@@ -25,6 +27,55 @@ type EventHandler[T any, K comparable] struct {
 	OnUpdate func(ctx context.Context, old, obj T, q reconcile.Enqueuer[K])
 	// OnDelete is called for a deleted object, with its last known state.
 	OnDelete func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[K])
+}
+
+// Create implements [event.Handler].
+func (h EventHandler[T, K]) Create(ctx context.Context, e event.TypedCreateEvent[T], q reconcile.Enqueuer[K]) {
+	if h.OnAdd != nil {
+		h.OnAdd(ctx, e.Object, e.IsInInitialList, q)
+	}
+}
+
+// Update implements [event.Handler].
+func (h EventHandler[T, K]) Update(ctx context.Context, e event.TypedUpdateEvent[T], q reconcile.Enqueuer[K]) {
+	if h.OnUpdate != nil {
+		h.OnUpdate(ctx, e.ObjectOld, e.ObjectNew, q)
+	}
+}
+
+// Delete implements [event.Handler].
+func (h EventHandler[T, K]) Delete(ctx context.Context, e event.TypedDeleteEvent[T], q reconcile.Enqueuer[K]) {
+	if h.OnDelete == nil {
+		return
+	}
+	gone := informer.Deleted[T]{Object: e.Object, Stale: e.DeleteStateUnknown}
+	if obj, ok := any(e.Object).(metav1.Object); ok {
+		gone.Key = informer.Key(obj)
+	}
+	h.OnDelete(ctx, gone, q)
+}
+
+// Generic implements [event.Handler]. An event that does not come from the cache counts as an Add.
+func (h EventHandler[T, K]) Generic(ctx context.Context, e event.TypedGenericEvent[T], q reconcile.Enqueuer[K]) {
+	h.Create(ctx, event.TypedCreateEvent[T]{Object: e.Object}, q)
+}
+
+// Of returns h as functions; none if h is nil.
+func Of[T any, K comparable](h event.Handler[T, K]) EventHandler[T, K] {
+	if own, ok := h.(EventHandler[T, K]); ok || misuse.IsNil(h) {
+		return own
+	}
+	return EventHandler[T, K]{
+		OnAdd: func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[K]) {
+			h.Create(ctx, event.TypedCreateEvent[T]{Object: obj, IsInInitialList: initial}, q)
+		},
+		OnUpdate: func(ctx context.Context, old, obj T, q reconcile.Enqueuer[K]) {
+			h.Update(ctx, event.TypedUpdateEvent[T]{ObjectOld: old, ObjectNew: obj}, q)
+		},
+		OnDelete: func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[K]) {
+			h.Delete(ctx, event.TypedDeleteEvent[T]{Object: gone.Object, DeleteStateUnknown: gone.Stale}, q)
+		},
+	}
 }
 
 // EnqueueObject returns a handler that queues the object itself. It expands to [EnqueueMapped] with
@@ -80,7 +131,8 @@ type OwnerOptions struct {
 func EnqueueOwner[T informer.Object](kind schema.GroupKind, o OwnerOptions) EventHandler[T, reconcile.Request] {
 	if kind.Kind == "" {
 		panic(
-			`handler: EnqueueOwner: the kind is empty; give one like schema.GroupKind{Group: "apps", Kind: "Deployment"}`,
+			"handler: EnqueueOwner: the kind is empty; give one like " +
+				`schema.GroupKind{Group: "apps", Kind: "Deployment"}`,
 		)
 	}
 	return EnqueueMapped(func(_ context.Context, obj T) []reconcile.Request { return OwnersOf(obj, kind, o) })
@@ -125,7 +177,7 @@ func Filter[T informer.Object, K comparable](h EventHandler[T, K], ps ...predica
 	}
 	if h.OnDelete != nil {
 		filtered.OnDelete = func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[K]) {
-			if pass(predicate.Event[T]{Type: predicate.Delete, Object: gone.Object}) {
+			if pass(predicate.Event[T]{Type: predicate.Delete, Object: gone.Object, Stale: gone.Stale}) {
 				h.OnDelete(ctx, gone, q)
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"maps"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
+	"github.com/flyball-dev/flyball/reconcile/event"
 )
 
 // EventType is the kind of an event.
@@ -26,11 +28,49 @@ type Event[T informer.Object] struct {
 	Old T
 	// Object is the current state; for a Delete the last known one.
 	Object T
+	// Stale reports whether the Object of a Delete may be older than the last state, because the deletion was missed.
+	Stale bool
 }
 
 // Predicate reports whether an event passes. It must not change the objects. It should be cheap, because it is called
 // for every event.
 type Predicate[T informer.Object] func(Event[T]) bool
+
+// Create implements [event.Predicate].
+func (p Predicate[T]) Create(e event.TypedCreateEvent[T]) bool {
+	return p(Event[T]{Type: Add, Initial: e.IsInInitialList, Object: e.Object})
+}
+
+// Update implements [event.Predicate].
+func (p Predicate[T]) Update(e event.TypedUpdateEvent[T]) bool {
+	return p(Event[T]{Type: Update, Old: e.ObjectOld, Object: e.ObjectNew})
+}
+
+// Delete implements [event.Predicate].
+func (p Predicate[T]) Delete(e event.TypedDeleteEvent[T]) bool {
+	return p(Event[T]{Type: Delete, Object: e.Object, Stale: e.DeleteStateUnknown})
+}
+
+// Generic implements [event.Predicate]. An event that does not come from the cache counts as an Add.
+func (p Predicate[T]) Generic(e event.TypedGenericEvent[T]) bool {
+	return p(Event[T]{Type: Add, Object: e.Object})
+}
+
+// Of returns p as a function; nil if p is nil.
+func Of[T informer.Object](p event.Predicate[T]) Predicate[T] {
+	if own, ok := p.(Predicate[T]); ok || misuse.IsNil(p) {
+		return own
+	}
+	return func(e Event[T]) bool {
+		switch e.Type {
+		case Add:
+			return p.Create(event.TypedCreateEvent[T]{Object: e.Object, IsInInitialList: e.Initial})
+		case Update:
+			return p.Update(event.TypedUpdateEvent[T]{ObjectOld: e.Old, ObjectNew: e.Object})
+		}
+		return p.Delete(event.TypedDeleteEvent[T]{Object: e.Object, DeleteStateUnknown: e.Stale})
+	}
+}
 
 // Matching passes events whose object matches. An update passes if the old or the new state matches, because a
 // controller also has to notice that an object no longer matches.

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Endpoints are deprecated, but the controllers tested here handle them.
+
 package simulated_test
 
 import (
@@ -13,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
+	"github.com/flyball-dev/flyball/controllers/endpointslicemirroring"
 	"github.com/flyball-dev/flyball/simtest"
 	"github.com/flyball-dev/flyball/simtest/simulated"
 )
@@ -104,5 +107,67 @@ func TestEndpointSlicesOfAService(t *testing.T) {
 		// When the change was seen that led to the last write.
 		Ignore: []string{"endpointslices default/web-<1>: metadata.annotations"},
 		Script: lifeOfAService,
+	})
+}
+
+// custom is default/web, written by hand, at these addresses.
+func custom(ips ...string) *corev1.Endpoints {
+	s := corev1.EndpointSubset{Ports: []corev1.EndpointPort{{Name: "http", Port: 8080}}}
+	for _, ip := range ips {
+		s.Addresses = append(s.Addresses, corev1.EndpointAddress{IP: ip})
+	}
+	return &corev1.Endpoints{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Subsets: []corev1.EndpointSubset{s},
+	}
+}
+
+// lifeOfCustomEndpoints is a script: Endpoints come before their Service, and change their addresses, families, ports
+// and labels. The Service gets a selector and loses it. Endpoints, and then the Service, take the name of others.
+func lifeOfCustomEndpoints(u *simtest.User) {
+	withoutSelector := service()
+	withoutSelector.Spec.Selector = nil
+	u.Create(custom("10.0.0.1"))
+	u.Create(withoutSelector)
+	u.Settle()
+	write := func(change func(*corev1.Endpoints)) { simtest.Update(u, custom(), change) }
+	write(func(e *corev1.Endpoints) { e.Subsets = custom("10.0.0.1", "10.0.0.2", "fd00::1").Subsets })
+	u.Settle()
+	write(func(e *corev1.Endpoints) {
+		e.Subsets = custom("10.0.0.2", "fd00::1").Subsets
+		e.Subsets[0].Ports[0].Port = 9090
+	})
+	label := func(key, value string) {
+		write(func(e *corev1.Endpoints) { e.Labels = map[string]string{key: value} })
+	}
+	label("team", "a")
+	u.Settle()
+	label("endpointslice.kubernetes.io/skip-mirror", "true")
+	u.Settle()
+	label("endpointslice.kubernetes.io/skip-mirror", "false")
+	simtest.Update(u, service(), func(s *corev1.Service) { s.Spec.Selector = app })
+	u.Settle()
+	simtest.Update(u, service(), func(s *corev1.Service) { s.Spec.Selector = nil })
+	u.Settle()
+	u.Delete(custom())
+	u.Create(custom("10.0.0.3"))
+	u.Settle()
+	u.Delete(withoutSelector)
+	u.Create(withoutSelector)
+	u.Settle()
+	u.Delete(custom())
+	u.Settle()
+}
+
+func TestMirroredSlicesOfEndpoints(t *testing.T) {
+	simtest.Check(t, simtest.Scenario{
+		Build: simulated.Controllers(endpointslicemirroring.Name),
+		Others: []func(*simtest.Env) (simtest.Program, error){
+			simulated.GarbageCollector(corev1.Resource("endpoints"), discoveryv1.Resource("endpointslices")),
+		},
+		Roles:  simulated.Roles(t, "../../deploy/role.yaml", "../../deploy/manager.yaml"),
+		Budget: 2 * time.Second,
+		// As in kube-controller-manager, a create whose answer was lost is repeated, and the surplus slice deleted.
+		Allow:  []simtest.Rule{simtest.RuleCreates},
+		Script: lifeOfCustomEndpoints,
 	})
 }

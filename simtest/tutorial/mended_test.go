@@ -33,7 +33,7 @@ func (m *mended) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 }
 
 // newMended returns a manager that runs mended.
-func newMended(config *rest.Config) (*ctrl.Manager, error) {
+func newMended(config *rest.Config) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{})
 	if err != nil {
 		return nil, err

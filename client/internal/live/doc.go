@@ -1,6 +1,6 @@
-// Package live sends requests to an API server and decodes its answers. No other package of the client sends requests,
-// so another HTTP client could replace client-go's here, without a change in the packages above.
+// Package live sends requests to an API server and decodes its answers. No other package of the client sends requests.
 //
-// Reading order: server.go, the connection; request.go, a request from its path to its answer; read.go, Get and List;
-// mapper.go, the resource of a kind, by discovery.
+// Reading order: server.go, the connection; request.go, a request and its path; send.go, a request from the caller to
+// the transport, and its answer on the way back; read.go, Get and List; mapper.go, the resource of a kind, by
+// discovery.
 package live

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer/listwatch"
@@ -19,8 +19,8 @@ import (
 
 // Mapper finds the resources of kinds and remembers them.
 type Mapper struct {
-	given  meta.RESTMapper // Nil means discovery.
-	client rest.Interface
+	given      meta.RESTMapper // Nil means discovery.
+	connection *connection
 
 	mu    sync.Mutex
 	known map[schema.GroupVersionKind]Resource
@@ -119,7 +119,9 @@ func (m *Mapper) discover(ctx context.Context, d *discovery, gv schema.GroupVers
 
 // resources asks the server for the resources of a group and version.
 func (m *Mapper) resources(ctx context.Context, gv schema.GroupVersion) (map[schema.GroupVersionKind]Resource, error) {
-	_, data, err := do(ctx, m.client.Get().AbsPath(apiPath(gv)))
+	_, data, err := m.connection.do(ctx, &Request{Verb: http.MethodGet, resource: Resource{
+		GroupVersionResource: gv.WithResource(""),
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +138,6 @@ func (m *Mapper) resources(ctx context.Context, gv schema.GroupVersion) (map[sch
 	return found, nil
 }
 
-// apiPath returns the path of a group and version.
 func apiPath(gv schema.GroupVersion) string {
 	if gv.Group == "" {
 		return "/api/" + gv.Version

@@ -1,12 +1,16 @@
 package live
 
 import (
+	"context"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
@@ -17,6 +21,7 @@ import (
 
 // Server sends requests to one API server as the user of one config.
 type Server struct {
+	// REST is for package writes, which asks the server about writes whose answers were lost.
 	REST   rest.Interface
 	Scheme *runtime.Scheme
 	Mapper *Mapper
@@ -24,6 +29,8 @@ type Server struct {
 	Record *writes.Record
 	// Protobuf reports whether built-in objects are sent and asked for as protobuf. All others are JSON.
 	Protobuf bool
+
+	connection *connection
 }
 
 // New returns the server of config. It uses the record that config carries. If that record is connected to other
@@ -31,27 +38,23 @@ type Server struct {
 func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 	informers *informer.Factory,
 ) (*Server, error) {
-	client, record, err := connect(config, nil, informers)
-	if err != nil {
+	s := &Server{Scheme: scheme}
+	if err := s.connect(config, informers); err != nil {
 		return nil, err
 	}
-	return &Server{
-		REST: client, Scheme: scheme, Record: record, Protobuf: wantsProtobuf(config),
-		Mapper: &Mapper{
-			given: mapper, client: client, known: map[schema.GroupVersionKind]Resource{},
-			requests: map[schema.GroupVersion]*discovery{},
-		},
-	}, nil
+	s.Mapper = &Mapper{
+		given: mapper, connection: s.connection, known: map[schema.GroupVersionKind]Resource{},
+		requests: map[schema.GroupVersion]*discovery{},
+	}
+	return s, nil
 }
 
 // Through returns a server that sends as the user of another config. It shares the record and the mapper of s.
 func (s *Server) Through(config *rest.Config) (*Server, error) {
-	client, _, err := connect(config, s.Record, nil)
-	if err != nil {
+	through := *s
+	if err := through.connect(config, nil); err != nil {
 		return nil, err
 	}
-	through := *s
-	through.REST, through.Protobuf = client, wantsProtobuf(config)
 	return &through, nil
 }
 
@@ -63,11 +66,10 @@ func wantsProtobuf(config *rest.Config) bool {
 	return config.ContentType == kinds.Protobuf || config.ContentType == "" && config.AcceptContentTypes == ""
 }
 
-// connect returns a client whose writes go into record. A nil record means the one that config carries, or a new one.
-// Requests without an Accept header ask for JSON, whatever content type config has.
-func connect(config *rest.Config, record *writes.Record,
-	informers *informer.Factory,
-) (rest.Interface, *writes.Record, error) {
+// connect connects s to the server of config. If s has no record of writes, it gets the one that config carries, or a
+// new one. Requests without an Accept header ask for JSON, whatever content type config has.
+func (s *Server) connect(config *rest.Config, informers *informer.Factory) error {
+	s.Protobuf = wantsProtobuf(config)
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = kinds.JSON, kinds.JSON
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
@@ -78,24 +80,69 @@ func connect(config *rest.Config, record *writes.Record,
 	config.Wrap(redirect.Refuse)
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	own := *shared
 	if own.Transport == nil {
 		own.Transport = http.DefaultTransport
 	}
 	carried := writes.Of(own.Transport)
-	if record == nil && carried != nil && (informers == nil || carried.Connect(informers, nil, 0)) {
-		record = carried
+	if s.Record == nil && carried != nil && (informers == nil || carried.Connect(informers, nil, 0)) {
+		s.Record = carried
 	}
-	if record == nil {
-		if record, err = writes.New(config); err != nil {
-			return nil, nil, err
+	if s.Record == nil {
+		if s.Record, err = writes.New(config); err != nil {
+			return err
 		}
 	}
-	if record != carried {
-		own.Transport = record.Wrap(own.Transport)
+	if s.Record != carried {
+		own.Transport = s.Record.Wrap(own.Transport)
 	}
 	client, err := rest.RESTClientForConfigAndClient(config, &own)
-	return client, record, err
+	if err != nil {
+		return err
+	}
+	s.REST = client
+	s.connection, err = newConnection(config, &own, client.GetRateLimiter())
+	return err
+}
+
+// connection sends requests to one API server. It does what client-go's rest.Request does, with the same errors,
+// but builds the URL and the headers of a request once rather than for each step (docs/decisions/0024-write-path.md).
+//
+// Source: k8s.io/client-go v0.37.2 rest/request.go.
+type connection struct {
+	// base is the address of the server. Its path has no slash at the end.
+	base url.URL
+	// client authenticates and has the wrappers and the timeout of the config.
+	client    *http.Client
+	limiter   flowcontrol.RateLimiter // Nil means no limit.
+	warnings  rest.WarningHandlerWithContext
+	userAgent string
+}
+
+func newConnection(config *rest.Config, client *http.Client, limiter flowcontrol.RateLimiter) (*connection, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{
+		base: url.URL{Scheme: base.Scheme, Host: base.Host, Path: strings.TrimSuffix(base.Path, "/")}, client: client,
+		limiter: limiter, warnings: config.WarningHandlerWithContext, userAgent: config.UserAgent,
+	}
+	if c.warnings == nil {
+		c.warnings = withoutContext{rest.WarningLogger{}}
+		if config.WarningHandler != nil {
+			c.warnings = withoutContext{config.WarningHandler}
+		}
+	}
+	return c, nil
+}
+
+// withoutContext is a warning handler that does not need the context.
+type withoutContext struct{ rest.WarningHandler }
+
+// HandleWarningHeaderWithContext implements [rest.WarningHandlerWithContext].
+func (w withoutContext) HandleWarningHeaderWithContext(_ context.Context, code int, agent, text string) {
+	w.HandleWarningHeader(code, agent, text)
 }

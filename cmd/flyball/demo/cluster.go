@@ -39,7 +39,7 @@ import (
 // controller, which the story does not mention, runs there too.
 type cluster struct {
 	server *localapi.Server
-	token  string // of the administrator, for clients that use the socket
+	known  *serve.Credentials // for clients that use the socket
 	nodes  *manager.Manager
 	// inspector is nil if the manager does not show itself, and tap if nothing is to be held up.
 	inspector *inspect.Inspector
@@ -83,9 +83,12 @@ type view struct {
 // newCluster builds a cluster without starting it. Its manager shows itself at the address page, unless that is empty.
 // With step, what the manager does can be held up.
 func newCluster(delay time.Duration, page string, step bool) (*cluster, error) {
-	token := serve.NewToken()
-	c := &cluster{token: token, changed: make(chan struct{}, 1)}
-	o := localapi.Options{Tokens: serve.Tokens(token), CEL: cel.New()}
+	known, err := serve.NewCredentials()
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{known: known, changed: make(chan struct{}, 1)}
+	o := localapi.Options{Tokens: serve.Tokens(known.Token), CEL: cel.New()}
 	if step {
 		c.tap = tap.New(tap.Options{Match: ofControllers, Crash: c.crash})
 		o.Gate = c.tap.Gate()

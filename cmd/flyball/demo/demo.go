@@ -183,7 +183,7 @@ func keep(ctx context.Context, c *cluster, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	socket, err := serve.Open(ctx, "127.0.0.1:0", c.token, nil)
+	socket, err := serve.Open(ctx, "127.0.0.1:0", c.known, nil)
 	if err != nil {
 		return fmt.Errorf("serve the API on loopback: %w", err)
 	}

@@ -176,7 +176,7 @@ func (s story) rollBack(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return fmt.Errorf("read the Deployment's selector: %w", err)
 	}
-	err = c.List(ctx, sets, client.InNamespace(s.namespace), client.MatchingLabelsSelector(selector))
+	err = c.List(ctx, sets, client.InNamespace(s.namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return fmt.Errorf("list the ReplicaSets: %w", err)
 	}

@@ -13,7 +13,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -36,7 +38,9 @@ type Options struct {
 	Dir string
 	// Output is a folder into which the pages are written, instead of being served. Empty means to serve.
 	Output string
-	Out    io.Writer
+	// Open opens the book in the browser of the desktop.
+	Open bool
+	Out  io.Writer
 }
 
 // Validate returns an error if an option is invalid.
@@ -103,6 +107,15 @@ func Run(ctx context.Context, o Options) error {
 		_ = h.Close()
 	}()
 	fmt.Fprintf(o.Out, "The documentation is at http://%s/ until Ctrl-C.\n", s.host)
+	var browser sync.WaitGroup
+	defer browser.Wait()
+	if o.Open {
+		browser.Go(func() {
+			if err := browse(ctx, "http://"+s.host+"/"); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(o.Out, "No browser could be opened: %v\n", err)
+			}
+		})
+	}
 	err = h.Serve(listener)
 	if ctx.Err() != nil {
 		<-stopped
@@ -110,6 +123,17 @@ func Run(ctx context.Context, o Options) error {
 	}
 	s.stopDemo()
 	return err
+}
+
+// browse opens a page in the browser of the desktop, and may return only when that ends.
+func browse(ctx context.Context, url string) error {
+	switch runtime.GOOS {
+	case "darwin":
+		return exec.CommandContext(ctx, "open", url).Run()
+	case "windows":
+		return exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", url).Run()
+	}
+	return exec.CommandContext(ctx, "xdg-open", url).Run()
 }
 
 // server answers requests for pages and for demos.

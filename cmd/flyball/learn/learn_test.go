@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -78,7 +79,7 @@ func TestServe(t *testing.T) {
 		code         int
 		kind, text   string
 	}{
-		{path: "/", code: 200, kind: "text/html; charset=utf-8", text: "docs/index.html"},
+		{path: "/", code: 200, kind: "text/html; charset=utf-8", text: "docs/book/index.html"},
 		{path: "/docs/book/index.html", code: 200, kind: "text/html; charset=utf-8", text: "The chapters"},
 		{path: "/docs/book/images/pipeline.svg", code: 200, kind: "image/svg+xml", text: "<svg"},
 		{path: "/assets/site.css", code: 200, kind: "text/css; charset=utf-8", text: "@media print"},
@@ -132,6 +133,37 @@ func TestWatch(t *testing.T) {
 	if answer, err := client.Get(first); err == nil {
 		answer.Body.Close()
 		t.Error("the first demo still runs")
+	}
+}
+
+// TestOpen: the browser is given the server's address, and Run says if there is no browser.
+func TestOpen(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the test has a browser for Linux only")
+	}
+	dir := t.TempDir()
+	browser := []byte("#!/bin/sh\necho $1 >$0.url\nexit 3\n")
+	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), browser, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	ctx, stop := context.WithCancel(t.Context())
+	told, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, Options{Address: "127.0.0.1:0", Open: true, Out: out}) }()
+	lines := bufio.NewScanner(told)
+	lines.Scan()
+	base := regexp.MustCompile(`http://[^/]*/`).FindString(lines.Text())
+	lines.Scan()
+	if want := "No browser could be opened: exit status 3"; lines.Text() != want {
+		t.Errorf("%q, want %q", lines.Text(), want)
+	}
+	if url, err := os.ReadFile(filepath.Join(dir, "xdg-open.url")); err != nil || string(url) != base+"\n" {
+		t.Errorf("the browser opened %q, %v, want %s", url, err, base)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

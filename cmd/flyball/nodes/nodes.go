@@ -3,6 +3,7 @@ package nodes
 import (
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/localapi/cluster"
@@ -15,12 +16,12 @@ const NotRun = "Nothing of this pod is run: a fake kubelet only reports that it 
 
 // Add adds a fake kubelet and the namespace controller to a manager.
 func Add(m *manager.Manager, o kubelet.Options) error {
-	return errors.Join(AddKubelet(m, o), cluster.AddNamespaces(m))
+	return errors.Join(AddKubelet(m, o), cluster.AddNamespaces(m, nil))
 }
 
 // AddKubelet adds a fake kubelet to a manager.
 func AddKubelet(m *manager.Manager, o kubelet.Options) error {
-	o.Message = NotRun
+	o.Message, o.Recorder = NotRun, m.GetEventRecorderFor(corev1.DefaultSchedulerName)
 	k, err := kubelet.New(m.GetClient(), m.Informers(), o)
 	if err != nil {
 		return err
@@ -31,7 +32,7 @@ func AddKubelet(m *manager.Manager, o kubelet.Options) error {
 // Quiet makes clients of config ignore the server's warnings. Some controllers must use deprecated types, so warning
 // the user about them is of no use.
 //
-// Source: k8s.io/kubernetes v1.37.1 cmd/kube-controller-manager/app/controllermanager.go PersistentPreRunE.
+// Source: k8s.io/kubernetes v1.37.2 cmd/kube-controller-manager/app/controllermanager.go PersistentPreRunE.
 func Quiet(config *rest.Config) *rest.Config {
 	config.WarningHandler, config.WarningHandlerWithContext = nil, rest.NoWarnings{}
 	return config

@@ -3,6 +3,7 @@ package scaffold
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -19,8 +20,17 @@ type APIOptions struct {
 	Dir string
 	// Group, Version and Kind name the kind. Group is without the domain.
 	Group, Version, Kind string
-	// Plural is the name of the resource. Empty means the English plural.
+	// Plural is the name of the resource. Empty means that of the kind's first version, or the English plural.
 	Plural string
+	// NoResource leaves out the type and its definition: the kind is one that the project has, one of Kubernetes, or
+	// one of ExternalPath. NoController leaves out the controller.
+	NoResource, NoController bool
+	// ClusterScoped makes a kind whose objects are in no namespace. A further version has the scope of the first.
+	ClusterScoped bool
+	// Storage makes this version the one that is stored, also if it exists already.
+	Storage bool
+	// ExternalPath is the package of the types of another project's kind, whose group ends in ExternalDomain.
+	ExternalPath, ExternalDomain string
 	// Force replaces files that exist.
 	Force bool
 	// FetchDeps runs go mod tidy at the end.
@@ -31,6 +41,14 @@ type APIOptions struct {
 
 // Validate checks what the user has named.
 func (o APIOptions) Validate() error {
+	switch {
+	case o.NoResource && o.NoController:
+		return errors.New("--resource=false and --controller=false leave nothing to create")
+	case o.NoResource && o.Storage:
+		return errors.New("--storage is about a resource: leave --resource=false out")
+	case o.ExternalPath != "" && !o.NoResource:
+		return errors.New("--external-api-path names types that exist: it needs --resource=false")
+	}
 	return checkKind(names{
 		shortGroup: o.Group, group: o.Group, version: o.Version, kind: o.Kind,
 		plural: cmp.Or(o.Plural, plural.Of(o.Kind)),
@@ -38,118 +56,199 @@ func (o APIOptions) Validate() error {
 }
 
 // CreateAPI adds a kind to a project: its type, its definition, a controller, tests, roles and a sample. A further
-// version of a kind begins as a copy of the first, which stays the one that is stored. Files that exist are kept.
-// Errors: no project; invalid names; a kind that exists. Nothing is written then.
+// version of a kind begins as a copy of the first, which stays the one that is stored unless Storage is set. Files that
+// exist are kept. Errors: no project; invalid names; a kind that exists. Nothing is written then.
 func CreateAPI(ctx context.Context, o APIOptions) error {
-	p, err := readOneGroup(o.Dir)
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	p, err := readProject(o.Dir)
 	if err != nil {
+		return err
+	}
+	if err := checkGo(ctx, o.Dir, o.FetchDeps); err != nil {
 		return err
 	}
 	n := p.names(o.Group, o.Version, o.Kind)
-	n.plural = cmp.Or(o.Plural, plural.Of(o.Kind))
-	if err := checkKind(n); err != nil {
-		return err
-	}
-	if err := checkNew(p, n, o.Force); err != nil {
-		return err
-	}
-	if o.FetchDeps {
-		if err := checkGo(ctx, o.Dir); err != nil {
-			return err
-		}
-	}
+	n.plural, n.cluster = o.Plural, o.ClusterScoped
 	c := &change{dir: o.Dir, force: o.Force}
-	next := fmt.Sprintf("Next: make test; then write your fields into api/%s/%s_types.go", n.version,
-		strings.ToLower(n.kind))
-	first := p.firstVersion(n)
-	r := p.record(n)
-	r["api"] = map[string]any{"crdVersion": "v1", "namespaced": true}
-	if first != "" {
-		next = fmt.Sprintf("Next: flyball create webhook --group %s --version %s --kind %s --conversion --spoke %s; "+
-			"then write your fields into api/%[4]s/%s_types.go", n.shortGroup, first, n.kind, n.version,
-			strings.ToLower(n.kind))
-		err = addVersion(c, n, first)
-	} else {
-		r["controller"] = true
-		err = addKind(c, n)
-	}
+	next, err := o.create(c, p, n)
 	if err != nil {
 		return err
 	}
-	if err := p.save(c); err != nil {
-		return err
-	}
-	return c.finish(ctx, o.FetchDeps, o.Out, next)
+	return c.finish(ctx, p, o.FetchDeps, o.Out, next)
 }
 
-// checkNew rejects a kind that exists in this version, and a group beside another one.
-func checkNew(p *project, n names, force bool) error {
+// create adds what is asked for. next is what the user does then.
+func (o APIOptions) create(c *change, p *project, n names) (next string, err error) {
+	first, r := p.firstVersion(n), p.find(n)
+	known := r != nil && r["api"] != nil
+	if o.NoResource && !known {
+		if n, err = p.foreign(n, o.ExternalPath, o.ExternalDomain); err != nil {
+			return "", err
+		}
+	} else if n, err = p.own(n); err != nil {
+		return "", err
+	}
+	if err := checkKind(n); err != nil && n.external == "" {
+		return "", err
+	}
+	types := n.target(typesPath)
+	switch {
+	case o.NoResource:
+	case known && o.Storage:
+		c.notes = append(c.notes, fmt.Sprintf("%s is stored in version %s. Objects that were written before keep the "+
+			"version in which they were, until they are written again", n.kind, n.version))
+		return "Next: make test", moveStorage(c, p, n)
+	default:
+		if err := p.checkNew(n, o.Force); err != nil {
+			return "", err
+		}
+		p.record(n)["api"] = map[string]any{"crdVersion": "v1", "namespaced": !n.cluster}
+		if first != "" {
+			return o.addVersion(c, p, n, first)
+		}
+		if err := addKind(c, n); err != nil {
+			return "", err
+		}
+	}
+	if o.NoController {
+		return "Next: make test; then write your fields into " + types, nil
+	}
+	r = p.record(n)
+	if exists, _ := r["controller"].(bool); exists && !o.Force {
+		return "", fmt.Errorf("the controller of %s exists already; --force writes its files anew", n.kind)
+	}
+	r["controller"] = true
+	next = "Next: make test; then write your fields into " + types
+	if o.NoResource {
+		next = "Next: make test; then write what it does into " +
+			n.in("internal/controller", strings.ToLower(n.kind)+"_controller.go")
+	}
+	return next, addController(c, n)
+}
+
+// addVersion adds a version to a kind that the project has in the version first.
+func (o APIOptions) addVersion(c *change, p *project, n names, first string) (next string, err error) {
+	if err := addVersion(c, n, first); err != nil {
+		return "", err
+	}
+	next = fmt.Sprintf("Next: flyball create webhook --group %s --version %s --kind %s --conversion --spoke %s; then "+
+		"write your fields into %s", n.shortGroup, first, n.kind, n.version, n.target(typesPath))
+	stored, err := p.stored(c, n)
+	if err != nil {
+		return "", err
+	}
+	kept := n
+	if kept.version = cmp.Or(stored, first); o.Storage {
+		kept.version = n.version
+	} else {
+		c.notes = append(c.notes, fmt.Sprintf("%s is stored in version %s as before. flyball create api --group %s "+
+			"--version %s --kind %[1]s --storage moves it to this one; do so when every cluster serves both", n.kind,
+			kept.version, n.shortGroup, n.version))
+	}
+	return next, moveStorage(c, p, kept)
+}
+
+// checkNew rejects a kind that exists in this version, and one whose files another kind has.
+func (p *project) checkNew(n names, force bool) error {
 	if r := p.find(n); r != nil && r["api"] != nil && !force {
 		return fmt.Errorf("%s %s %s exists already; --force writes its files anew", n.group, n.version, n.kind)
 	}
 	for _, r := range p.resources() {
 		group, _ := r["group"].(string)
-		if r["api"] != nil && group != n.shortGroup {
-			return fmt.Errorf("--group %q: the kinds of this project are in the group %s: begin another project, or "+
-				"use that group", n.shortGroup, group)
+		kind, _ := r["kind"].(string)
+		named, _ := r["plural"].(string)
+		if group == n.shortGroup && kind != n.kind &&
+			(strings.EqualFold(kind, n.kind) || cmp.Or(named, plural.Of(kind)) == n.plural) {
+			return fmt.Errorf("--kind %q: the kind %s of this group has the same files, or the same plural: choose "+
+				"another name", n.kind, kind)
 		}
 	}
 	return nil
 }
 
-// The files of a kind that every kind has of its own, and those that its project has once.
+// The files of a kind: those that each kind has of its own, and those with lines for every kind.
 var (
 	ofKind = []string{
-		typesPath, crdPath,
-		"config/rbac/gizmo_editor_role.yaml", "config/rbac/gizmo_viewer_role.yaml",
-		"config/samples/sample_v1alpha1_gizmo.yaml", "internal/controller/gizmo_controller.go",
-		"internal/controller/gizmo_controller_test.go",
+		typesPath, crdPath, "config/rbac/gizmo_editor_role.yaml", "config/rbac/gizmo_viewer_role.yaml",
+		"config/samples/sample_v1alpha1_gizmo.yaml",
 	}
-	ofKinds = []string{
-		"api/v1alpha1/doc.go", "api/v1alpha1/groupversion_info.go", "config/crd/kustomization.yaml",
-		"config/samples/kustomization.yaml", "internal/controller/doc.go", "internal/controller/run_test.go",
-	}
-	// withMarkers are files that have lines for every kind.
+	ofVersion   = []string{"api/v1alpha1/doc.go", "api/v1alpha1/groupversion_info.go"}
 	withMarkers = []string{
-		"cmd/main.go", "config/crd/kustomization.yaml", "config/default/kustomization.yaml",
-		"config/rbac/kustomization.yaml", "config/samples/kustomization.yaml", "internal/controller/run_test.go",
+		"config/crd/kustomization.yaml", "config/default/kustomization.yaml", "config/rbac/kustomization.yaml",
+		"config/samples/kustomization.yaml",
 	}
+	ofProject = []string{mainPath, harnessPath}
 )
 
-// addKind adds the files and lines of a kind.
+const (
+	mainPath    = "cmd/main.go"
+	harnessPath = "internal/harness/harness.go"
+)
+
+// addKind adds the files and lines of a kind, but for its controller.
 func addKind(c *change, n names) error {
-	for _, path := range ofKind {
-		text, err := render(path, n, partAPI)
+	if err := errors.Join(addAll(c, n, ofKind...), addAllOnce(c, n, withMarkers),
+		c.insertAll(n, partAPI, withMarkers...)); err != nil {
+		return err
+	}
+	text, err := render(deepCopyPath, n)
+	if err != nil {
+		return err
+	}
+	return errors.Join(addTypes(c, n), addFunctions(c, n, []byte(nameMeta(string(text), n.version))))
+}
+
+// addTypes adds what a version of a group has once, and makes the manager and the tests know its kinds.
+func addTypes(c *change, n names) error {
+	if n.core {
+		return c.mergeAll(n, ofProject) // client-go's scheme has them
+	}
+	if n.external != "" {
+		return c.mergeAll(n, ofProject, partTypes)
+	}
+	return errors.Join(addAllOnce(c, n, ofVersion), c.mergeAll(n, ofProject, partTypes))
+}
+
+// addAll adds files of a kind.
+func addAll(c *change, n names, paths ...string) error {
+	for _, path := range paths {
+		text, err := render(path, n)
 		if path == crdPath {
 			text, err = renderDefinition(n)
 		}
-		if err == nil {
-			err = c.create(n.replacer().Replace(path), text)
-		}
-		if err != nil {
+		if err = cmp.Or(err, c.create(n.target(path), text)); err != nil {
 			return err
 		}
 	}
-	for _, path := range ofKinds {
-		if err := addOnce(c, n, path, partAPI); err != nil {
-			return err
-		}
+	return nil
+}
+
+// addController adds the controller of a kind, with tests.
+func addController(c *change, n names) error {
+	of, parts := "internal/controller/", []string{partController}
+	if n.external != "" {
+		of = "internal/foreign/controller/"
 	}
-	for _, path := range withMarkers {
-		if err := c.insert(path, fragments(path, partAPI, n)); err != nil {
-			return err
-		}
+	if n.cluster {
+		parts = append(parts, partCluster)
 	}
-	return addGenerated(c, n)
+	once := []string{"internal/controller/doc.go", "internal/controller/main_test.go", "internal/harness/role_test.go"}
+	if err := errors.Join(addAll(c, n, of+"gizmo_controller.go", of+"gizmo_controller_test.go"),
+		addAllOnce(c, n, once), addTypes(c, n), c.merge(mainPath, n, parts...)); err != nil {
+		return err
+	}
+	return addRole(c, n, of+"gizmo_controller.go")
 }
 
 // addOnce adds a file unless the project has it.
-func addOnce(c *change, n names, path string, parts ...string) error {
-	to := n.replacer().Replace(path)
+func addOnce(c *change, n names, path string) error {
+	to := n.target(path)
 	if _, exists, err := c.read(to); exists || err != nil {
 		return err
 	}
-	text, err := render(path, n, parts...)
+	text, err := render(path, n)
 	if err != nil {
 		return err
 	}
@@ -157,38 +256,42 @@ func addOnce(c *change, n names, path string, parts ...string) error {
 	return nil
 }
 
-// addGenerated extends the files that controller-gen writes.
-func addGenerated(c *change, n names) error {
-	text, err := render(deepCopyPath, n)
-	if err != nil {
-		return err
+func addAllOnce(c *change, n names, paths []string) (err error) {
+	for _, p := range paths {
+		err = errors.Join(err, addOnce(c, n, p))
 	}
-	text = []byte(nameMeta(string(text), n.version))
-	to := n.replacer().Replace(deepCopyPath)
+	return err
+}
+
+// addFunctions adds generated functions to the package of a version, as controller-gen would.
+func addFunctions(c *change, n names, text []byte) error {
+	to := n.target(deepCopyPath)
 	old, exists, err := c.read(to)
-	switch {
-	case err != nil:
-		return err
-	case exists:
-		c.extend(to, old, mergeDeepCopy(old, text))
-	default:
-		c.put(to, text, "create")
-	}
-	rules, err := render(rolePath, n)
 	if err != nil {
 		return err
 	}
-	if old, exists, err = c.read(rolePath); err != nil {
-		return err
+	merged := mergeImports(text, nil)
+	if exists {
+		merged = mergeDeepCopy(mergeImports(old, text), text)
 	}
-	if !exists {
-		c.put(rolePath, rules, "create")
-		return nil
-	}
-	merged, err := mergeRole(old, rules)
+	c.write(to, old, merged)
+	return nil
+}
+
+// addRole adds the rules of a controller's markers to the role, as controller-gen would.
+func addRole(c *change, n names, controller string) error {
+	text, err := render(controller, n)
 	if err != nil {
 		return err
 	}
-	c.extend(rolePath, old, merged)
+	old, _, err := c.read(rolePath)
+	if err != nil {
+		return err
+	}
+	merged, err := mergeRole(old, rulesOf(string(text)))
+	if err != nil {
+		return err
+	}
+	c.write(rolePath, old, merged)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type change struct {
 	dir   string
 	force bool
 	fresh bool // the command has no flag --force
+	moves bool // no file declares more than before
 	files []file
 	notes []string
 }
@@ -72,11 +74,89 @@ func (c *change) create(path string, text []byte) error {
 	return nil
 }
 
-// extend writes a file that exists already, if it changes.
-func (c *change) extend(path string, old, text []byte) {
-	if string(old) != string(text) {
-		c.put(path, text, "extend")
+// write gives a file another text, or makes it. old is the text that it has; nil if there is no file.
+func (c *change) write(path string, old, text []byte) {
+	was := "extend"
+	if old == nil {
+		was = "create"
 	}
+	if string(old) != string(text) {
+		c.put(path, text, was)
+	}
+}
+
+// merge adds parts of a template to a file of Go, and makes the file if there is none. The user is told what cannot be
+// added.
+func (c *change) merge(path string, n names, parts ...string) error {
+	with, err := render(path, n, parts...)
+	if err != nil {
+		return err
+	}
+	to := n.target(path)
+	old, exists, err := c.read(to)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		c.put(to, with, "create")
+		return nil
+	}
+	without, err := render(path, n)
+	if err != nil {
+		return err
+	}
+	has, err := c.names(to)
+	if err != nil {
+		return err
+	}
+	text, left, err := mergeGo(to, old, with, without, has)
+	if err != nil {
+		return fmt.Errorf("%w: nothing was written; correct the file first", err)
+	}
+	if left != "" {
+		c.notes = append(c.notes, fmt.Sprintf("%s has lost the place for these lines: add them yourself:\n\n%s", to,
+			left))
+	}
+	finished, err := finish(to, text)
+	if err != nil {
+		return err
+	}
+	c.write(to, old, finished)
+	return nil
+}
+
+// names returns a function that reports whether the package of a file declares a name.
+func (c *change) names(file string) (has func(string) bool, err error) {
+	all, err := c.goFiles(path.Dir(file))
+	known, pkg := map[string]bool{}, ""
+	for _, f := range all {
+		if f.path == file {
+			pkg = f.Name.Name
+		}
+	}
+	for _, f := range all {
+		for _, d := range f.Decls {
+			for _, name := range namesOf(d) {
+				known[name] = known[name] || f.Name.Name == pkg
+			}
+		}
+	}
+	return func(name string) bool { return known[name] }, err
+}
+
+// mergeAll merges several files, and insertAll inserts the lines of a part into several manifests.
+func (c *change) mergeAll(n names, paths []string, parts ...string) (err error) {
+	for _, path := range paths {
+		err = errors.Join(err, c.merge(path, n, parts...))
+	}
+	return err
+}
+
+func (c *change) insertAll(n names, part string, paths ...string) (err error) {
+	for _, path := range paths {
+		err = errors.Join(err, c.insert(path, fragments(path, part, n)))
+	}
+	return err
 }
 
 // insert puts fragments of a template into the user's file. Without a marker in the file, or without the file, the user
@@ -96,14 +176,7 @@ func (c *change) insert(path string, all []fragment) error {
 		}
 		text = result
 	}
-	if text == string(old) {
-		return nil
-	}
-	finished, err := finish(path, text)
-	if err != nil {
-		return err
-	}
-	c.extend(path, old, finished)
+	c.write(path, old, []byte(text))
 	return nil
 }
 
@@ -192,8 +265,12 @@ func place(from, to string) (undo []func() error, err error) {
 
 // finish makes the changes, reports them, and runs go mod tidy if that is asked for. The last line of the report is
 // what the user does next.
-func (c *change) finish(ctx context.Context, fetch bool, out io.Writer, next string) error {
-	if err := ctx.Err(); err != nil {
+func (c *change) finish(ctx context.Context, p *project, fetch bool, out io.Writer, next string) error {
+	err := errors.Join(p.save(c), ctx.Err())
+	if !c.moves {
+		err = errors.Join(err, c.checkNames())
+	}
+	if err != nil {
 		return err
 	}
 	if err := c.commit(); err != nil {

@@ -56,7 +56,7 @@ func moveDeployment(c *change) error {
 		c.notes = append(c.notes, fmt.Sprintf("%s: %s is left as it is: it needs scheme: HTTPS where the manager "+
 			"serves metrics by TLS, as it then serves health by TLS too", deploymentPath, probe))
 	}
-	c.extend(deploymentPath, old, e.apply(old))
+	c.write(deploymentPath, old, e.apply(old))
 	return nil
 }
 

@@ -67,32 +67,69 @@ func TestWebhookAfterEdits(t *testing.T) {
 	}
 }
 
-// TestFurtherWebhook: a webhook that is added to another one keeps that.
+// TestFurtherWebhook: a webhook that is added to another one keeps that, and what the user has written.
 func TestFurtherWebhook(t *testing.T) {
-	const path = "internal/webhook/v1/guestbook_webhook.go"
-	has := func(text string) bool {
-		return strings.Contains(text, "WithDefaulter(") && strings.Contains(text, "WithValidator(")
+	const path, test = "internal/webhook/v1/guestbook_webhook.go", "internal/webhook/v1/guestbook_webhook_test.go"
+	const mine = "\nfunc mine(s string) string { return s + \"no spaces\" }\n"
+	for name, c := range map[string]struct {
+		defaulting bool
+		edits      map[string][]string
+		want       []string
+	}{
+		"as it was":        {defaulting: true},
+		"validation first": {},
+		"edited": {true, map[string][]string{
+			path: {"\"hello\"", "mine(\"hi\")", "\nfunc Setup", mine + "\nfunc Setup"},
+			test: {"func newGuestbook", "func another(message string) any { return message }\n\nfunc newGuestbook"},
+		}, []string{"mine(\"hi\")", mine}},
+		"other chain": {true, map[string][]string{
+			path: {
+				"	return ctrl.NewWebhookManagedBy(mgr).For(&webappv1.Guestbook{}).\n",
+				"	b := ctrl.NewWebhookManagedBy(mgr)\n	return b.For(&webappv1.Guestbook{}).\n",
+			},
+		}, []string{"b := ctrl"}},
+		"helper gone": {true, map[string][]string{
+			test: {"newGuestbook(", "other("},
+		}, nil},
+	} {
+		dir := newProjectDir(t, "v1/Guestbook")
+		createWebhook(t, dir, "v1/Guestbook", c.defaulting, !c.defaulting)
+		for file, pairs := range c.edits {
+			edit(t, dir, file, pairs...)
+		}
+		report := createWebhook(t, dir, "v1/Guestbook", !c.defaulting, c.defaulting)
+		got := filesOf(t, dir)
+		want := append(c.want, "WithDefaulter(&GuestbookDefaulter{}).\n", "WithValidator(&GuestbookValidator{}).\n",
+			") ValidateUpdate(", ") Default(", "var _ webhook.Validator[", "// +kubebuilder:webhook:path=/validate-")
+		for _, want := range want {
+			if strings.Count(got[path], want) != 1 {
+				t.Errorf("%s: %q is not in the file once:\n%s", name, want, got[path])
+			}
+		}
+		if strings.Count(got[test], "func TestValidateGuestbook(") != 1 ||
+			strings.Count(got[test], "func newGuestbook(") != 1 || strings.Contains(report, "yourself") {
+			t.Errorf("%s: %s\n%s", name, report, got[test])
+		}
+		if !strings.Contains(got["PROJECT"], "defaulting: true\n    validation: true\n") ||
+			strings.Count(got[manifestsPath], "\nkind: ") != 2 {
+			t.Errorf("%s: %s\n%s", name, got["PROJECT"], got[manifestsPath])
+		}
 	}
 	dir := newProjectDir(t, "v1/Guestbook")
-	createWebhook(t, dir, "v1/Guestbook", true, false)
-	createWebhook(t, dir, "v1/Guestbook", false, true)
-	got := filesOf(t, dir)
-	if !has(got[path]) || !strings.Contains(got["PROJECT"], "defaulting: true\n    validation: true\n") ||
-		strings.Count(got[manifestsPath], "\nkind: ") != 2 {
-		t.Errorf("%s\n%s\n%s", got[path], got["PROJECT"], got[manifestsPath])
-	}
-	dir = newProjectDir(t, "v1/Guestbook")
 	createWebhook(t, dir, "v1/Guestbook", false, true)
 	edit(t, dir, path, "it has spaces around it", "no spaces")
 	o := WebhookOptions{
-		Dir: dir, Group: "webapp", Version: "v1", Kind: "Guestbook", Defaulting: true, Out: &bytes.Buffer{},
+		Dir: dir, Group: "webapp", Version: "v1", Kind: "Guestbook", Defaulting: true, Force: true,
+		Out: &bytes.Buffer{},
 	}
-	if err := CreateWebhook(t.Context(), o); err == nil || !strings.Contains(err.Error(), path+" has been edited") {
-		t.Errorf("edited: %v", err)
-	}
-	o.Force = true
-	if err := CreateWebhook(t.Context(), o); err != nil || !has(filesOf(t, dir)[path]) {
+	if err := CreateWebhook(t.Context(), o); err != nil || strings.Contains(filesOf(t, dir)[path], "no spaces") {
 		t.Errorf("with --force: %v\n%s", err, filesOf(t, dir)[path])
+	}
+	o.Force, o.Kind = false, "Guestbook"
+	edit(t, dir, path, "package v1", "package v1 {")
+	edit(t, dir, "PROJECT", "    defaulting: true\n", "")
+	if err := CreateWebhook(t.Context(), o); err == nil || !strings.Contains(err.Error(), path+":1:12") {
+		t.Errorf("a file that is no Go: %v", err)
 	}
 }
 

@@ -27,6 +27,8 @@ type InitOptions struct {
 	Flyball string
 	// Source is a folder with the source of this module, which the project then uses. Empty means to use the version.
 	Source string
+	// Multigroup names the folders of all groups after them, also those of the first.
+	Multigroup bool
 	// FetchDeps runs go mod tidy at the end.
 	FetchDeps bool
 	// Out receives a report.
@@ -43,26 +45,25 @@ func Init(ctx context.Context, o InitOptions) error {
 	if err := checkEmpty(o.Dir); err != nil {
 		return err
 	}
-	if o.FetchDeps {
-		if err := checkGo(ctx, o.Dir); err != nil {
-			return err
-		}
+	if err := checkGo(ctx, o.Dir, o.FetchDeps); err != nil {
+		return err
 	}
 	c := &change{dir: o.Dir, fresh: true}
 	c.noteSource(o.Source)
 	if err := o.fill(c, n); err != nil {
 		return err
 	}
-	if err := newProject(n, domain).save(c); err != nil {
-		return err
+	p := newProject(n, domain)
+	if o.Multigroup {
+		p.fields["multigroup"] = true
 	}
-	return c.finish(ctx, o.FetchDeps, o.Out, "Next: flyball create api --group webapp --version v1 --kind Guestbook")
+	return c.finish(ctx, p, o.FetchDeps, o.Out, "Next: flyball create api --group webapp --version v1 --kind Guestbook")
 }
 
 // initial are the files of a project without kinds, but for go.mod and PROJECT.
 var initial = []string{
-	".dockerignore", ".github", ".gitignore", "Dockerfile", "Makefile", "README.md", "cmd", "config/default",
-	"config/manager", "config/prometheus", "config/rbac",
+	".dockerignore", ".github", ".gitignore", ".golangci.yml", "Dockerfile", "Makefile", "README.md", "cmd",
+	"config/default", "config/manager", "config/prometheus", "config/rbac", "test",
 }
 
 func (o InitOptions) fill(c *change, n names) error {
@@ -190,8 +191,11 @@ func checkEmpty(dir string) error {
 // oldestGo is the oldest Go that builds a project.
 const oldestGo = "go1.26"
 
-// checkGo returns an error unless there is a Go that is new enough.
-func checkGo(ctx context.Context, dir string) error {
+// checkGo returns an error unless there is a Go that is new enough, or none is needed.
+func checkGo(ctx context.Context, dir string, needed bool) error {
+	if !needed {
+		return nil
+	}
 	if _, err := exec.LookPath("go"); err != nil {
 		return errors.New("there is no go in the PATH: install Go from https://go.dev/dl, or leave go mod tidy out " +
 			"by --fetch-deps=false")

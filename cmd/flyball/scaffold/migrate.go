@@ -1,13 +1,17 @@
 package scaffold
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"go/version"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -42,7 +46,7 @@ func Migrate(ctx context.Context, o MigrateOptions) error {
 	if !strings.Contains(fmt.Sprint(p.fields["layout"]), "kubebuilder") {
 		return errors.New("PROJECT does not have the layout of kubebuilder: there is nothing to migrate")
 	}
-	if err := checkGo(ctx, o.Dir); err != nil {
+	if err := checkGo(ctx, o.Dir, true); err != nil {
 		return err
 	}
 	if !o.Force {
@@ -50,29 +54,14 @@ func Migrate(ctx context.Context, o MigrateOptions) error {
 			return err
 		}
 	}
-	c := &change{dir: o.Dir}
+	c := &change{dir: o.Dir, moves: true}
 	c.noteSource(source.Source)
-	if err := rewriteAll(c); err != nil {
-		return err
-	}
-	if err := moveDeployment(c); err != nil {
+	err = cmp.Or(rewriteAll(c), moveDeployment(c), moveFlags(c), c.moveGoMod(ctx, o.Flyball, source.Source))
+	if err != nil {
 		return err
 	}
 	p.fields["layout"] = []any{layout}
-	if err := p.save(c); err != nil {
-		return err
-	}
-	requirement := []string{"-require=github.com/flyball-dev/flyball@" + o.Flyball}
-	if source.Source != "" {
-		requirement = []string{
-			"-require=github.com/flyball-dev/flyball@v0.0.0",
-			"-replace=github.com/flyball-dev/flyball=" + source.Source,
-		}
-	}
-	if err := c.editGoMod(ctx, append(requirement, "-droprequire=sigs.k8s.io/controller-runtime")); err != nil {
-		return err
-	}
-	return c.finish(ctx, o.FetchDeps, o.Out, "Next: git diff, go vet ./... and make test")
+	return c.finish(ctx, p, o.FetchDeps, o.Out, "Next: git diff, go vet ./... and make test")
 }
 
 // checkCommitted returns an error if git tells of changes below dir that are not committed: the edits could not be told
@@ -102,7 +91,13 @@ func rewriteAll(c *change) error {
 		case d.IsDir() && path != "." && foreign(full):
 			return filepath.SkipDir
 		case strings.HasSuffix(path, ".go") && d.Type().IsRegular():
-			return c.rewrite(path, rewriteGo)
+			scheme := schemeRewrites(filepath.Dir(full))
+			return c.rewrite(path, func(text string) string {
+				if moved := scheme.apply(text); moved != text {
+					text = addImports(dropImports(moved))
+				}
+				return rewriteGo(text)
+			})
 		case path == "Makefile":
 			return c.rewrite(path, func(text string) string { return makefileRewrites.apply(text) })
 		}
@@ -131,7 +126,7 @@ func (c *change) rewrite(path string, edit func(string) string) error {
 			c.notes = append(c.notes, fmt.Sprintf("%v: the file is left as it was; edit it yourself", err))
 			return nil
 		}
-		c.extend(path, old, result)
+		c.write(path, old, result)
 		text = string(result)
 	}
 	if strings.HasSuffix(path, ".go") {
@@ -140,48 +135,117 @@ func (c *change) rewrite(path string, edit func(string) string) error {
 	return nil
 }
 
+// theirPackage is an import of controller-runtime, but for its tools.
+var theirPackage = regexp.MustCompile(theirs + `(?:/(pkg/[^"]*))?"`)
+
+// hints end a note on a package of controller-runtime that has no counterpart: what there is instead.
+var hints = map[string]string{
+	"pkg/certwatcher":        ": Serving.CertFile and Serving.KeyFile of ctrl.Options are read again when they change",
+	"pkg/client/fake":        ": `localapi.NewTest(t, objects...)`",
+	"pkg/client/interceptor": ": `Intercept` of `localapi.NewTest`",
+	"pkg/log/zap":            ": `ctrl.SetLogger` with a logger of your own, or nothing: klog writes to standard error",
+	"pkg/config":             ": nothing takes the place of SkipNameValidation: names are unique in a manager only",
+	"pkg/metrics/filters":    ": Serving.Review of ctrl.Options asks the API server who may read metrics",
+	"pkg/metrics/server":     ": `ctrl.Options{Metrics: metrics.Registry, MetricsAddr: addr}`",
+	"pkg/scheme":             ": `runtime.NewSchemeBuilder` of apimachinery",
+}
+
+// idioms are names that packages with a counterpart do not have: what is written in their place.
+var idioms = newRewrites(
+	`\bcache\.(?:Options|ByObject)\b`,
+	"`ctrl.Options{Caches: []client.CacheOf{{Object: &corev1.Pod{}, Informer: informer.InformerOptions{…}}}}`",
+	`\bcontroller\.New(?:Typed)?(?:Unmanaged)?\(`, "`ctrl.NewControllerManagedBy(mgr).Named(name)`",
+	`\bclient\.NewWithWatch\b`, "an informer: `informer.For` with `mgr.Informers()`",
+	`\bclient\.NewNamespacedClient\b`, "the namespace in the objects and in `client.InNamespace(namespace)`",
+	`\bclient\.NewDryRunClient\b`, "`client.Options{DryRun: true}`, or `client.DryRunAll` in a call",
+	`\bclient\.WithFieldOwner\b`, "`client.Options{FieldManager: owner}`, or `client.FieldOwner(owner)` in a call",
+	`\bhandler\.(?:Typed)?Funcs\b`,
+	"`builder.HandlerFuncs{OnAdd: …}`; the queue is a `reconcile.Enqueuer[ctrl.Request]`",
+	`\bmetrics\.Registry\.Gather\(`, "a request to the registry, which is an `http.Handler`",
+	`\bLeaderElectionID:`, "`ctrl.Options{LeaderElection: manager.LeaderElection{Enabled: true, Name: id}}`",
+	`\bHealthProbeBindAddress:`, "`ctrl.Options{HealthAddr: addr}`",
+	`\bWebhookServer:`, "`ctrl.Options{Webhook: options}`",
+	`\bDefaultNamespaces\b`, "`Informers.Namespaces`; other settings for one of them: `Caches`",
+	`\bExtraHandlers\b`, "`AddMetricsServerExtraHandler`",
+)
+
 // noteRest lists the lines that need what this framework does not have.
 func (c *change) noteRest(path, text string) {
+	noted := map[string]bool{}
 	for i, line := range strings.Split(text, "\n") {
-		switch line = strings.TrimSpace(line); {
+		line = strings.TrimSpace(line)
+		note := func(format string, args ...any) {
+			c.notes = append(c.notes, fmt.Sprintf("%s:%d: %s", path, i+1, fmt.Sprintf(format, args...)))
+		}
+		switch m := theirPackage.FindStringSubmatch(line); {
 		case strings.HasPrefix(line, "//"):
-		case strings.Contains(line, `"sigs.k8s.io/controller-runtime`):
-			c.notes = append(c.notes, fmt.Sprintf("%s:%d: what takes the place of %s is yours to decide", path, i+1,
-				line))
+		case m != nil:
+			note("what takes the place of %s is yours to decide%s", line, hints[m[1]])
 		case strings.Contains(line, "metricsServerOptions"):
-			c.notes = append(c.notes, fmt.Sprintf("%s:%d: %s is not what kubebuilder has written, and is left: "+
-				"the fields MetricsAddr and Serving of ctrl.Options take the place of metricsServerOptions", path,
-				i+1, line))
+			note("%s is not what kubebuilder has written, and is left: the fields MetricsAddr and Serving of "+
+				"ctrl.Options take the place of metricsServerOptions", line)
+		default:
+			for _, idiom := range idioms {
+				name := idiom.from.FindString(line)
+				if name == "" || noted[name] {
+					continue
+				}
+				pkg, _, ok := strings.Cut(name, ".")
+				if !ok {
+					pkg = "manager/ctrl"
+				}
+				if regexp.MustCompile(`flyball/(?:manager/ctrl/)?` + pkg + `"`).MatchString(text) {
+					noted[name] = true // once in a file
+					note("%s is yours to decide: write %s", line, idiom.to)
+				}
+			}
 		}
 	}
 }
 
-// editGoMod edits a copy of go.mod by go mod edit.
-func (c *change) editGoMod(ctx context.Context, flags []string) error {
-	old, err := os.ReadFile(filepath.Join(c.dir, "go.mod"))
+// theirVersion is the version of controller-runtime that goes with our versions of Kubernetes' modules.
+const theirVersion = "v0.25.2"
+
+// numbered is a requirement of controller-runtime, or of a module that is released with Kubernetes and has its number.
+var numbered = regexp.MustCompile(
+	`(?m)^\s*(?:require )?(k8s\.io/[\w-]+|sigs\.k8s\.io/controller-runtime) (v0\.[1-9]\S*)`)
+
+// moveGoMod requires this module. All modules of Kubernetes get one version, also those that this module does not need,
+// and controller-runtime the version that goes with it. go mod tidy drops controller-runtime where nothing imports it.
+func (c *change) moveGoMod(ctx context.Context, flyball, source string) error {
+	old, _, err := c.read("go.mod")
 	if err != nil {
 		return err
 	}
-	temp, err := os.MkdirTemp("", "flyball-")
+	const own = "github.com/flyball-dev/flyball"
+	args := []string{"mod", "edit", "-print"}
+	if source != "" {
+		flyball = "v0.0.0"
+		args = append(args, "-replace="+own+"="+source)
+	}
+	args = append(args, "-require="+own+"@"+flyball)
+	needed := numbered.FindStringSubmatch(template("go.mod.txt"))[2]
+	for _, module := range numbered.FindAllStringSubmatch(string(old), -1) {
+		at := needed
+		if strings.HasPrefix(module[1], "sigs.") {
+			at = theirVersion
+		}
+		if version.Compare(numberOf(module[2]), numberOf(at)) < 0 {
+			args = append(args, "-require="+module[1]+"@"+at)
+		}
+	}
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = c.dir
+	text, err := command.CombinedOutput()
 	if err != nil {
-		return err
+		return fmt.Errorf("go mod edit: %w\n%s", err, bytes.TrimSpace(text))
 	}
-	defer func() { _ = os.RemoveAll(temp) }()
-	edited := filepath.Join(temp, "go.mod")
-	if err := os.WriteFile(edited, old, 0o644); err != nil {
-		return err
-	}
-	command := exec.CommandContext(ctx, "go", append(append([]string{"mod", "edit"}, flags...), edited)...)
-	if text, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("go mod edit: %w\n%s", err, strings.TrimSpace(string(text)))
-	}
-	text, err := os.ReadFile(edited)
-	if err != nil {
-		return err
-	}
-	c.extend("go.mod", old, text)
+	c.write("go.mod", old, text)
 	return nil
 }
+
+// numberOf makes a version of Go of another one, to compare it.
+func numberOf(v string) string { return strings.Replace(v, "v0.", "go1.", 1) }
 
 // rewrite replaces what a regular expression matches, outside of comments.
 type rewrite struct {
@@ -227,39 +291,42 @@ const theirs = `"sigs\.k8s\.io/controller-runtime`
 
 // goRewrites are for Go files: imports first, then what has another form.
 var goRewrites = newRewrites(
-	`(?m)^(\s*)ctrl `+theirs+`"`, `$1"github.com/flyball-dev/flyball/manager/ctrl"`,
+	`(?m)^(\s*(?:import )?)ctrl `+theirs+`"`, `$1"github.com/flyball-dev/flyball/manager/ctrl"`,
+	`(?m)^(\s*(?:import )?\w+ )`+theirs+`"`, `$1"github.com/flyball-dev/flyball/manager/ctrl"`,
+	`(?m)^(\s*(?:import )?)`+theirs+`"`, `$1 controllerruntime "github.com/flyball-dev/flyball/manager/ctrl"`,
+	`(?m)^(\s*)`+theirs+`/pkg/(?:client/(config)|manager/(signals))"`,
+	`$1$2$3 "github.com/flyball-dev/flyball/manager/ctrl"`,
+	`(?m)^(\s*\w+ )`+theirs+`/pkg/(?:client/config|manager/signals)"`,
+	`$1"github.com/flyball-dev/flyball/manager/ctrl"`,
 	theirs+`/pkg/client"`, `"github.com/flyball-dev/flyball/client"`,
 	theirs+`/pkg/controller/controllerutil"`, `"github.com/flyball-dev/flyball/client/controllerutil"`,
-	theirs+`/pkg/reconcile"`, `"github.com/flyball-dev/flyball/reconcile"`,
-	theirs+`/pkg/(handler|predicate|source)"`, `"github.com/flyball-dev/flyball/reconcile/$1"`,
-	theirs+`/pkg/(builder|webhook|webhook/admission|webhook/conversion)"`, `"github.com/flyball-dev/flyball/manager/$1"`,
+	theirs+`/pkg/(reconcile|handler|predicate|source|controller|cache|healthz|log|manager|metrics)"`,
+	`"github.com/flyball-dev/flyball/manager/ctrl/$1"`,
+	theirs+`/pkg/client/apiutil"`, `"github.com/flyball-dev/flyball/manager/ctrl/apiutil"`,
+	theirs+`/pkg/event"`, `"github.com/flyball-dev/flyball/reconcile/event"`,
+	theirs+`/pkg/(builder|webhook|webhook/admission|webhook/conversion)"`,
+	`"github.com/flyball-dev/flyball/manager/$1"`,
 	theirs+`/pkg/conversion"`, `"github.com/flyball-dev/flyball/manager/webhook/conversion"`,
 	theirs+`/pkg/envtest"`, `"github.com/flyball-dev/flyball/localapi/envtest"`,
-	`(?m)^(\s*)(log|logf) `+theirs+`/pkg/log"`, `$1$2 "k8s.io/klog/v2"`,
-	`(?m)^(\s*)`+theirs+`/pkg/log"`, `${1}log "k8s.io/klog/v2"`,
 
-	`([( ])ctrl\.Manager\b`, `$1*ctrl.Manager`,
-	`\b(logf?)\.Log\b`, `$1.Background()`,
-	`\b(logf?)\.IntoContext\(`, `$1.NewContext(`,
-	`\bctrl\.Log\b`, `klog.Background()`,
-	`\bhandler\.EnqueueRequestsFromMapFunc\(`, `handler.EnqueueMapped(`,
-	`\bpredicate\.GenerationChangedPredicate\{\}`, `predicate.GenerationChanged()`,
-	`\breconcile\.TerminalError\(`, `reconcile.Terminal(`,
-
-	`(?m)^(\s*)logf\.SetLogger\(zap\.New\(zap\.WriteTo\(GinkgoWriter\).*\n`,
-	"${1}logf.LogToStderr(false)\n${1}logf.SetOutput(GinkgoWriter)\n",
-	`(?s)\topts := zap\.Options\{.*?\n\t\}\n`, "",
-	`opts\.BindFlags\(flag\.CommandLine\)`, `klog.InitFlags(nil)`,
-	`(?m)^\s*ctrl\.SetLogger\(zap\.New\(.*\)\)\n`, "",
-	`(?m)^\s*webhookServer := webhook\.NewServer\(webhookServerOptions\)\n\n?`, "",
+	`(?m)^(\t+)webhookServer := webhook\.NewServer\((webhook\.Options\{\n(?:\t.*\n)*?\t+\})\)\n`,
+	"${1}webhookServerOptions := $2\n",
+	`(?m)^[ \t]*webhookServer := webhook\.NewServer\(webhookServerOptions\)\n\n?`, "",
 	`(?m)\bWebhookServer:(\s+)webhookServer,`, `Webhook:$1 webhookServerOptions,`,
 	`(?s)\bWebhookServer:(\s+)webhook\.NewServer\((webhook\.Options\{.*?\n\t\t\})\),`, `Webhook:$1$2,`,
-	`(?m)^\s*Metrics:\s+metricsserver\.Options\{BindAddress: "0"\},\n`, "",
+	`(?m)^\s*Metrics:\s+\w+\.Options\{\s*BindAddress:\s*"0",?\s*\},\n`, "",
 	`\bHealthProbeBindAddress:`, `HealthAddr:`,
-	`\bLeaderElection:\s+(\w+),\s*LeaderElectionID:\s+("[^"]*"),`,
-	"LeaderElection: manager.LeaderElection{\nEnabled: $1, Name: $2, Namespace: os.Getenv(\"POD_NAMESPACE\"),\n},",
+	`\bPprofBindAddress:`, `DebugAddr:`,
 	`(?m)^\s*LeaderElection:\s+false,\n`, "",
-	`(?s)\tif err := mgr\.Add(?:Healthz|Readyz)Check\("\w+", healthz\.Ping\); err != nil \{.*?\n\t\}\n`, "",
+)
+
+// zapRewrites are for the logger. They are made together or not at all, so that a logger of the project's own stays.
+var zapRewrites = newRewrites(
+	`(?m)^(\s*)(?:ctrl|logf?)\.SetLogger\(zap\.New\(.*GinkgoWriter.*\n`,
+	"${1}klog.LogToStderr(false)\n${1}klog.SetOutput(GinkgoWriter)\n",
+	`(?m)^\topts := zap\.Options\{(?:\n(?:\t\t.*\n)*\t)?\}\n`, "",
+	`\bopts\.BindFlags\(flag\.CommandLine\)`, `klog.InitFlags(nil)`,
+	`(?m)^[ \t]*(?:ctrl|logf?)\.SetLogger\(zap\.New\(.*\)\)\n\n?`, "",
 )
 
 // metricsRewrites are for the options of the metrics server in cmd/main.go. They match the statements that kubebuilder
@@ -273,7 +340,8 @@ var metricsRewrites = newRewrites(
 		"\tserving := manager.Serving{\nInsecure: !secureMetrics, Review: secureMetrics,\n"+
 		"SelfSigned: secureMetrics && len(metricsCertPath) == 0,\n}\n",
 	`(?m)^\tif secureMetrics \{\n(?:\t\t//.*\n)*`+
-		`\t\tmetricsServerOptions\.FilterProvider = filters\.WithAuthenticationAndAuthorization\n\t\}\n\n?`, "",
+		`\t\tmetricsServerOptions\.FilterProvider = filters\.WithAuthenticationAndAuthorization\n`+
+		`(?:\n?(?:\t\t//.*\n)+)?\t\}\n\n?`, "",
 	`(?m)(?:^\t// If the certificate is not specified.*\n(?:\t//.*\n)*)?^(\tif len\(metricsCertPath\) > 0 \{\n)`+
 		`((?:\t\tsetupLog\.Info\("Initializing metrics certificate watcher[^\n]*\n(?:\t\t\t[^\n]*\n)*\n?)?)`+
 		`\t\tmetricsServerOptions\.CertDir = metricsCertPath\n`+
@@ -281,7 +349,8 @@ var metricsRewrites = newRewrites(
 		`\t\tmetricsServerOptions\.KeyName = metricsCertKey\n\t\}\n`,
 	"$1$2\t\tserving.CertFile = filepath.Join(metricsCertPath, metricsCertName)\n"+
 		"\t\tserving.KeyFile = filepath.Join(metricsCertPath, metricsCertKey)\n\t}\n",
-	`(?m)\bMetrics:(\s+)metricsServerOptions,`, "Metrics:$1 metrics.New(),\nMetricsAddr: metricsAddr,\nServing: serving,",
+	`(?m)\bMetrics:(\s+)metricsServerOptions,`, "Metrics:$1 metrics.Registry,\n"+
+		"MetricsAddr: metricsAddr,\nServing: serving,",
 )
 
 // rewriteGo rewrites a Go file that imports controller-runtime.
@@ -295,33 +364,80 @@ func rewriteGo(text string) string {
 			text = strings.Replace(text, " && len(metricsCertPath) == 0", "", 1)
 		}
 	}
-	return addImports(dropImports(goRewrites.apply(text)))
+	text = moveLeaderElection(goRewrites.apply(text))
+	if moved := zapRewrites.apply(text); !uses(moved, "zap") {
+		text = moved
+	}
+	return addImports(dropImports(text))
+}
+
+var (
+	leaderFields = regexp.MustCompile(`(?m)(?:^[ \t]*LeaderElection(?:ID|Namespace|ReleaseOnCancel)?:[ \t]+.+,\n)+`)
+	leaderField  = regexp.MustCompile(`LeaderElection(\w*):[ \t]+(.+),\n`)
+)
+
+// moveLeaderElection makes one field of those that stand together. The lease is always released at the end.
+func moveLeaderElection(text string) string {
+	return leaderFields.ReplaceAllStringFunc(text, func(lines string) string {
+		all := map[string]string{}
+		for _, field := range leaderField.FindAllStringSubmatch(lines, -1) {
+			all[field[1]] = field[2]
+		}
+		if all[""] == "" || all["ID"] == "" {
+			return lines
+		}
+		namespace := `os.Getenv("POD_NAMESPACE")`
+		if all["Namespace"] != "" { // which may be a flag that is empty by default
+			namespace = "cmp.Or(" + all["Namespace"] + ", " + namespace + ")"
+		}
+		return "LeaderElection: manager.LeaderElection{\nEnabled: " + all[""] + ", Name: " + all["ID"] +
+			",\nNamespace: " + namespace + ",\n},\n"
+	})
+}
+
+var (
+	ourImport   = regexp.MustCompile(`(?m)^\t(?:\w+ )?"github\.com/flyball-dev/.*\n`)
+	commentLine = regexp.MustCompile(`(?m)^\s*//.*$`)
+	movedPath   = regexp.MustCompile(`^(?:sigs\.k8s\.io/controller-runtime|go\.uber\.org|github\.com/flyball-dev)/`)
+)
+
+// uses reports whether a file uses a package that it imports by this name.
+func uses(text, name string) bool {
+	return regexp.MustCompile(`(?:^|[^.\w])` + name + `\.\w`).MatchString(commentLine.ReplaceAllString(text, ""))
 }
 
 // dropImports drops the imports that rewrites have made needless.
 func dropImports(text string) string {
-	for name, path := range map[string]string{
-		"healthz": "healthz", "zap": "log/zap", "filters": "metrics/filters", "metricsserver": "metrics/server",
-	} {
-		if regexp.MustCompile(`\b` + name + `\.\w`).MatchString(text) {
-			continue
+	return importLine.ReplaceAllStringFunc(text, func(line string) string {
+		m := importLine.FindStringSubmatch(line)
+		name := cmp.Or(m[1], path.Base(m[2]))
+		if !movedPath.MatchString(m[2]) || name == "_" || uses(text, name) {
+			return line
 		}
-		text = regexp.MustCompile(`(?m)^\s*(?:metricsserver )?`+theirs+`/pkg/`+path+`"\n`).ReplaceAllString(text, "")
-	}
-	return text
+		return ""
+	})
 }
 
 // addImports adds the imports that rewrites have made necessary.
 func addImports(text string) string {
-	for _, i := range []struct{ use, path string }{
-		{`klog.`, "k8s.io/klog/v2"},
-		{`metrics.New()`, "github.com/flyball-dev/flyball/manager/metrics"},
-		{`manager.Serving{`, "github.com/flyball-dev/flyball/manager"},
-		{`filepath.Join(metrics`, "path/filepath"},
+	for _, i := range []struct{ use, spec string }{
+		{`klog.`, `"k8s.io/klog/v2"`},
+		{`metrics.Registry`, `"github.com/flyball-dev/flyball/manager/ctrl/metrics"`},
+		{`manager.Serving{`, `"github.com/flyball-dev/flyball/manager"`},
+		{`manager.LeaderElection{`, `"github.com/flyball-dev/flyball/manager"`},
+		{`os.Getenv("POD_NAMESPACE")`, `"os"`},
+		{`cmp.Or(`, `"cmp"`},
+		{`filepath.Join(metrics`, `"path/filepath"`},
+		{`runtime.Scheme) error {`, `"k8s.io/apimachinery/pkg/runtime"`},
+		{`metav1.AddToGroupVersion(`, `metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"`},
 	} {
-		uses := regexp.MustCompile(`[^.\w]` + regexp.QuoteMeta(i.use)).MatchString(text)
-		if uses && !strings.Contains(text, "\t\""+i.path+"\"\n") {
-			text = strings.Replace(text, "import (\n", "import (\n\t\""+i.path+"\"\n", 1)
+		needed := regexp.MustCompile(`[^.\w]` + regexp.QuoteMeta(i.use)).MatchString(text)
+		if needed && !strings.Contains(text, "\t"+i.spec+"\n") {
+			before := "import (\n"
+			if ours := ourImport.FindString(text); strings.Contains(i.spec, ".") && ours != "" {
+				before = ours
+			}
+			text = strings.Replace(text, before, before+"\t"+i.spec+"\n", 1)
 		}
 	}
 	return text

@@ -73,6 +73,8 @@ func TestMigrateKeepsMain(t *testing.T) {
 func TestMigrateLeaves(t *testing.T) {
 	const odd = "package odd\n\nvar   x=1 // ctrl.Log and reconcile.TerminalError(nil)\n"
 	const broken = "package odd\n\nimport ctrl \"sigs.k8s.io/controller-runtime\"\n\nvar x = ctrl.Log(\n"
+	const onLinux = "//go:build linux\n\npackage onos\n\nimport (\n\tctrl \"sigs.k8s.io/controller-runtime\"\n)\n\n" +
+		"var log = ctrl.Log\n" // declared twice, but not in one program
 	before, after, report := moved(t, edits{
 		"internal/odd/odd.go":           {odd},
 		"internal/broken/broken.go":     {broken},
@@ -80,6 +82,8 @@ func TestMigrateLeaves(t *testing.T) {
 		".hidden/odd.go":                {broken},
 		"tools/go.mod":                  {"module tools\n"},
 		"tools/odd.go":                  {broken},
+		"internal/onos/one.go":          {onLinux},
+		"internal/onos/two.go":          {strings.Replace(onLinux, "linux", "!linux", 1)},
 		"internal/controller/remark.go": {"package controller\n\n// remark: see ctrl.Log.\nvar remark = 1\n"},
 		"internal/controller/cart_controller.go": {
 			"func (", "// see reconcile.TerminalError(err)\nfunc (",
@@ -185,5 +189,314 @@ func TestMigrateCommitted(t *testing.T) {
 	o.Force = true
 	if err := Migrate(t.Context(), o); err != nil {
 		t.Errorf("with --force: %v", err)
+	}
+}
+
+// TestMigrateSchemeBuilder: kinds are registered by apimachinery's scheme builder, so that controller-runtime leaves
+// the packages of kinds.
+func TestMigrateSchemeBuilder(t *testing.T) {
+	const builder = `package v2
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/scheme"
+)
+
+var (
+	// GroupVersion is group version used to register these objects.
+	GroupVersion = schema.GroupVersion{Group: "shop.example.com", Version: "v2"}
+
+	// SchemeBuilder is used to add go types to the GroupVersionKind scheme.
+	SchemeBuilder = &scheme.Builder{GroupVersion: GroupVersion}
+
+	// AddToScheme adds the types in this group-version to the given scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+`
+	const types = `package v2
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+type Till struct {
+	metav1.TypeMeta
+}
+
+type TillList struct {
+	metav1.TypeMeta
+}
+
+func init() {
+	SchemeBuilder.Register(&Till{}, &TillList{})
+}
+`
+	_, after, report := moved(t, edits{
+		"api/v2/groupversion_info.go": {builder}, "api/v2/till_types.go": {types},
+		"api/v2/more_types.go": {
+			"package v2\n\nfunc init() {\n\tSchemeBuilder.Register(\n\t\t&More{},\n\t\t&MoreList{},\n\t)\n}\n",
+		},
+		"pkg/other/other.go": {"package other\n\nfunc init() { SchemeBuilder.Register(&Other{}) }\n"},
+	})
+	want := map[string][]string{
+		"api/v2/groupversion_info.go": {
+			"\t\"k8s.io/apimachinery/pkg/runtime\"\n", "\tmetav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"\n",
+			"\tSchemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {\n" +
+				"\t\tmetav1.AddToGroupVersion(s, GroupVersion)\n",
+		},
+		"api/v2/till_types.go": {
+			"\t\"k8s.io/apimachinery/pkg/runtime\"\n", "\tSchemeBuilder.Register(func(s *runtime.Scheme) error {\n" +
+				"\t\ts.AddKnownTypes(GroupVersion, &Till{}, &TillList{})\n\t\treturn nil\n\t})\n",
+		},
+		"api/v2/more_types.go": {"s.AddKnownTypes(GroupVersion, &More{},"},
+		"pkg/other/other.go":   {"SchemeBuilder.Register(&Other{})"},
+	}
+	for path, texts := range want {
+		for _, text := range texts {
+			if !strings.Contains(after[path], text) {
+				t.Errorf("%s lacks %q:\n%s", path, text, after[path])
+			}
+		}
+		if strings.Contains(after[path], "controller-runtime") || strings.Contains(report, path+":") {
+			t.Errorf("%s:\n%s\nreport:\n%s", path, after[path], report)
+		}
+	}
+}
+
+// TestMigrateFlags: the manifests give the program no flag that it does not have.
+func TestMigrateFlags(t *testing.T) {
+	const patch = "config/default/manager_config_patch.yaml"
+	const before = `apiVersion: apps/v1
+kind: Deployment
+spec:
+  template:
+    spec:
+      containers:
+      - name: proxy
+        args:
+        - --upstream=x
+      - name: manager
+        args:
+        - "--zap-log-level=2"
+        - --zap-devel
+        - --zap-encoder=json # for the collector
+        - --health-probe-bind-address=:8081
+        - --feature-gates=A=true
+        - --kubeconfig=/mine
+`
+	_, after, report := moved(t, edits{
+		patch: {before},
+		"config/debug/level_patch.yaml": {
+			"- op: add\n  path: /x\n  value: --zap-devel=true\n- op: add\n  path: /x\n  value: --mine\n",
+		},
+	})
+	for path, want := range map[string]string{
+		patch: "        - \"--v=2\"\n        - --v=0 # for the collector\n" +
+			"        - --health-probe-bind-address=:8081\n        - --feature-gates=A=true\n" +
+			"        - --kubeconfig=/mine\n",
+		"config/debug/level_patch.yaml": "  value: --v=0\n- op: add\n  path: /x\n  value: --mine\n",
+	} {
+		if !strings.HasSuffix(after[path], want) {
+			t.Errorf("%s:\n%s", path, after[path])
+		}
+	}
+	for _, want := range []string{
+		patch + ": the program has no flag --feature-gates", "patch.yaml: the program has no flag --mine",
+		"remove it, and set KUBECONFIG in the environment",
+	} {
+		if !strings.Contains(report, want) {
+			t.Errorf("%q is not in the report:\n%s", want, report)
+		}
+	}
+	if n := strings.Count(report, "the program has no flag"); n != 3 {
+		t.Errorf("%d flags are listed, want 3:\n%s", n, report)
+	}
+}
+
+// TestMigrateForms: statements of projects that differ from those of kubebuilder's templates. What uses a package that
+// is left stays whole.
+func TestMigrateForms(t *testing.T) {
+	const setLogger = "\tctrl.SetLogger(zap.New(zap.UseFlagOptions(&opts)))\n"
+	const logger = "\tlogger := zap.New(zap.UseFlagOptions(&opts))\n\tctrl.SetLogger(logger)\n" +
+		"\tif enableLeaderElection {\n\t\tlogger.Info(\"one of several\")\n\t}\n"
+	const options = "\topts := zap.Options{\n\t\tDevelopment: true,\n\t}\n"
+	const id = "\t\tLeaderElectionID:       \"80807133.example.com\",\n"
+	for name, c := range map[string]struct {
+		edit       []string
+		want, gone []string
+	}{
+		"a logger of its own": {
+			[]string{options, "\topts := zap.Options{}\n", setLogger, logger},
+			[]string{
+				"\topts := zap.Options{}\n\topts.BindFlags(flag.CommandLine)\n\tflag.Parse()\n", logger, "log/zap\"",
+			},
+			[]string{"klog"},
+		},
+		"options of zap": {
+			[]string{
+				options, "\topts := zap.Options{\n\t\tLevel: zapcore.InfoLevel,\n\t}\n",
+				"\t\"k8s.io/apimachinery/pkg/runtime\"\n",
+				"\t\"go.uber.org/zap/zapcore\"\n\t\"k8s.io/apimachinery/pkg/runtime\"\n",
+			},
+			[]string{"klog.InitFlags(nil)"},
+			[]string{"zap"},
+		},
+		"options of the webhooks in the call": {
+			[]string{
+				"webhookServerOptions := webhook.Options{", "webhookServer := webhook.NewServer(webhook.Options{",
+				"CertDir: webhookCertPath,\n\t}\n\twebhookServer := webhook.NewServer(webhookServerOptions)\n",
+				"CertDir: webhookCertPath,\n\t})\n",
+			},
+			[]string{
+				"\twebhookServerOptions := webhook.Options{\n\t\tTLSOpts: tlsOpts,\n" +
+					"\t\tCertDir: webhookCertPath,\n\t}\n",
+			},
+			[]string{"NewServer"},
+		},
+		"a remark on the filter": {
+			[]string{
+				"filters.WithAuthenticationAndAuthorization\n",
+				"filters.WithAuthenticationAndAuthorization\n\n\t\t// A certificate is made at the start.\n",
+			},
+			nil,
+			[]string{"FilterProvider"},
+		},
+		"the namespace of the lease": {
+			[]string{id, id + "\t\tLeaderElectionNamespace: probeAddr,\n\t\tPprofBindAddress: probeAddr,\n"},
+			[]string{
+				`Namespace: cmp.Or(probeAddr, os.Getenv("POD_NAMESPACE")),`, "\t\"cmp\"\n", "DebugAddr: ",
+			},
+			[]string{"LeaderElectionNamespace", "LeaderElectionID"},
+		},
+		"a lease without metrics": {
+			[]string{"\t\tMetrics:                metricsServerOptions,\n", "", "metricsServerOptions", "more"},
+			[]string{"\t\"github.com/flyball-dev/flyball/manager\"\n"},
+			nil,
+		},
+		"other names of packages": {
+			[]string{
+				"\tctrl \"sigs.k8s.io/controller-runtime\"\n",
+				"\tcr \"sigs.k8s.io/controller-runtime\"\n" +
+					"\t\"sigs.k8s.io/controller-runtime/pkg/client/config\"\n" +
+					"\t\"sigs.k8s.io/controller-runtime/pkg/manager/signals\"\n",
+				"ctrl.GetConfigOrDie()", "config.GetConfigOrDie()", "ctrl.SetupSignal", "signals.SetupSignal",
+				"ctrl.", "cr.",
+			},
+			[]string{
+				"\tcr \"github.com/flyball-dev/flyball/manager/ctrl\"\n", "\tconfig \"github.com/flyball-dev/flyball/",
+				"\tsignals \"github.com/flyball-dev/flyball/manager/ctrl\"\n",
+			},
+			nil,
+		},
+	} {
+		before, after, report := moved(t, edits{"cmd/main.go": c.edit})
+		main := after["cmd/main.go"]
+		for _, want := range c.want {
+			if !strings.Contains(main, want) {
+				t.Errorf("%s: there is no %q", name, want)
+			}
+		}
+		for _, gone := range c.gone {
+			if strings.Contains(main, gone) {
+				t.Errorf("%s: %s is left", name, gone)
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("%s: before:\n%s\nafter:\n%s\nreport:\n%s", name, before["cmd/main.go"], main, report)
+		}
+	}
+	const path, suite = "internal/controller/suite_test.go", `package controller
+
+import (
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+func begin() {
+	logf.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(GinkgoWriter)))
+	start(ctrl.Options{
+		Metrics: server.Options{
+			BindAddress: "0",
+		},
+	})
+}
+`
+	_, after, _ := moved(t, edits{path: {suite}})
+	if text := after[path]; strings.Contains(text, "controller-runtime") || strings.Contains(text, "server.Options") ||
+		!strings.Contains(text, "\tklog.SetOutput(GinkgoWriter)\n") {
+		t.Errorf("%s:\n%s", path, text)
+	}
+}
+
+// TestMigrateGoMod: all modules of Kubernetes have one version, and what is left of controller-runtime goes with it.
+func TestMigrateGoMod(t *testing.T) {
+	_, after, _ := moved(t, edits{"go.mod": {
+		"k8s.io/api v0.37.2\n", "k8s.io/api v0.99.1\n\tk8s.io/kubectl v0.36.1\n" +
+			"\tk8s.io/utils v0.0.0-20260707023825-cf1189d6abe3\n",
+		"controller-runtime v0.25.2", "controller-runtime v0.24.1",
+	}})
+	for _, want := range []string{
+		"k8s.io/api v0.99.1", "k8s.io/kubectl v0.37.2", "k8s.io/utils v0.0.0-2026",
+		"sigs.k8s.io/controller-runtime " + theirVersion, "github.com/flyball-dev/flyball v0.0.0",
+	} {
+		if !strings.Contains(after["go.mod"], want) {
+			t.Errorf("there is no %s in\n%s", want, after["go.mod"])
+		}
+	}
+	text, err := os.ReadFile("../../../interop/controllerruntime/go.mod")
+	if err != nil || !strings.Contains(string(text), "sigs.k8s.io/controller-runtime "+theirVersion+"\n") {
+		t.Errorf("interop/controllerruntime does not require controller-runtime %s: %v", theirVersion, err)
+	}
+}
+
+// TestMigrateHints: the report says what there is in the place of a name, as the documentation does.
+func TestMigrateHints(t *testing.T) {
+	const file = "internal/controller/rest.go"
+	const rest = `package controller
+
+import (
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+var p = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+
+var h = handler.Funcs{}
+
+func serve(o *ctrl.Options) { o.Metrics.ExtraHandlers = nil }
+
+var more = []any{handler.Funcs{}, controller.New("mine"), fake.NewClientBuilder(), metrics.Registry}
+`
+	_, after, report := moved(t, edits{file: {rest}})
+	for _, want := range []string{
+		file + `:8: what takes the place of "sigs.k8s.io/controller-runtime/pkg/client/fake" is yours to decide: ` +
+			"`localapi.NewTest",
+		file + ":13: var h = handler.Funcs{} is yours to decide: write `builder.HandlerFuncs{",
+		"= nil } is yours to decide: write `AddMetricsServerExtraHandler`",
+	} {
+		if !strings.Contains(report, want) {
+			t.Errorf("%q is not in the report:\n%s", want, report)
+		}
+	}
+	if n := strings.Count(report, file+":"); n != 3 {
+		t.Errorf("%d notes on %s, want 3:\n%s", n, file, report)
+	}
+	_, code, _ := strings.Cut(rest, ")\n\n")
+	if !strings.HasSuffix(after[file], code) ||
+		!strings.Contains(after[file], `"github.com/flyball-dev/flyball/manager/ctrl/metrics"`) {
+		t.Errorf("%s:\n%s", file, after[file])
+	}
+	page, err := os.ReadFile("../../../docs/coming-from-controller-runtime.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, idiom := range idioms {
+		if !strings.Contains(string(page), " | "+idiom.to) {
+			t.Errorf("the table of idioms does not have %s", idiom.to)
+		}
 	}
 }

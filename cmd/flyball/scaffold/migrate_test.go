@@ -57,7 +57,7 @@ func TestMigrate(t *testing.T) {
 	if err := Migrate(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if want := `cmd/main.go:17: what takes the place of "sigs.k8s.io/controller-runtime/pkg/certwatcher" is yours to ` +
+	if want := `cmd/main.go:18: what takes the place of "sigs.k8s.io/controller-runtime/pkg/certwatcher" is yours to ` +
 		"decide"; strings.Count(out.String(), "yours to decide") != 1 || !strings.Contains(out.String(), want) {
 		t.Errorf("report:\n%s", &out)
 	}

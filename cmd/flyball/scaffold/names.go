@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -15,33 +16,100 @@ import (
 // names are what a user gives a name to. The names of the operator in the folder project are those that replacer
 // replaces.
 type names struct {
-	module, project      string
-	group, version, kind string // group is the full one, with the domain
-	shortGroup, plural   string
-	spoke                string // another version, which is converted to version and from it; may be empty
+	module, project, domain string
+	group, version, kind    string // group is the full one, with the domain
+	shortGroup, plural      string
+	spoke                   string // another version, which is converted to version and from it; may be empty
+	nested                  bool   // the folders of the group are named after it
+	cluster                 bool   // the objects are in no namespace
+	external                string // the package of the types, of a kind that is not the project's own
+	core                    bool   // external is Kubernetes' own
 }
 
-// replacer replaces the names of the operator in the folder project. Longer names come first.
+const ownPath = "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project"
+
+// in returns a folder of a kind: that of its group, where groups have their own.
+func (n names) in(folder string, elements ...string) string {
+	if n.nested {
+		folder = path.Join(folder, n.shortGroup)
+	}
+	return path.Join(append([]string{folder}, elements...)...)
+}
+
+// replacer replaces the names of the operator in the folder project. Of those that begin in one place, the first one
+// counts.
 func (n names) replacer() *strings.Replacer {
-	lower := strings.ToLower(n.kind)
-	replaced := []string{
-		"github.com/flyball-dev/flyball/cmd/flyball/scaffold/project", n.module,
+	lower, alias := strings.ToLower(n.kind), n.alias()
+	replaced := []string{ownPath + "/api/v1alpha1", cmp.Or(n.external, n.module+"/"+n.in("api", n.version))}
+	if n.external != "" {
+		replaced = append(replaced, `{"spec": {"message": "required"}}`, n.sample())
+	}
+	if n.nested {
+		controllers, controller := n.in("internal/controller"), aliasOf(n.shortGroup, "controller")
+		replaced = append(replaced,
+			`"`+ownPath+`/internal/controller"`, controller+` "`+n.module+"/"+controllers+`"`,
+			"controller.Gizmo", controller+"."+n.kind,
+			"internal/controller/", controllers+"/",
+			"webhookv1alpha1", "webhook"+alias,
+			"gizmo_editor", n.shortGroup+"_"+lower+"_editor", "gizmo_viewer", n.shortGroup+"_"+lower+"_viewer",
+			"gizmo-editor", n.shortGroup+"-"+lower+"-editor", "gizmo-viewer", n.shortGroup+"-"+lower+"-viewer",
+			"webhook_in_gizmos", "webhook_in_"+n.shortGroup+"_"+n.plural,
+			`Named("gizmo")`, `Named("`+n.shortGroup+"-"+lower+`")`,
+		)
+	}
+	if n.spoke != "" {
+		replaced = append(replaced,
+			"api/v1beta7", n.in("api", n.spoke),
+			"samplev1beta7", aliasOf(n.shortGroup, n.spoke),
+			"v1beta7", n.spoke, "V1beta7", "V"+n.spoke[1:])
+	}
+	replaced = append(replaced,
+		ownPath, n.module,
+		"api/v1alpha1", n.in("api", n.version),
+		"internal/webhook/v1alpha1", n.in("internal/webhook", n.version),
 		"sample-operator", n.project,
-		"sample_v1alpha1_gizmo", n.shortGroup + "_" + n.version + "_" + lower,
+		"sample_v1alpha1_gizmo", n.shortGroup+"_"+n.version+"_"+lower,
 		"sample-flyball-example", strings.ReplaceAll(n.group, ".", "-"),
 		"sample.flyball.example", n.group,
-		"samplev1alpha1", aliasOf(n.shortGroup, n.version),
+		"annotation.flyball.example", n.domain,
+		"samplev1alpha1", alias,
 		"v1alpha1", n.version,
 		"Gizmos", n.kinds(),
 		"Gizmo", n.kind,
 		"gizmos", n.plural,
 		"gizmo", lower,
-	}
-	if n.spoke != "" {
-		replaced = append(replaced, "samplev1beta7", aliasOf(n.shortGroup, n.spoke), "v1beta7", n.spoke,
-			"V1beta7", "V"+n.spoke[1:])
-	}
+	)
 	return strings.NewReplacer(replaced...)
+}
+
+// alias is the name under which the package of the kind's types is imported.
+func (n names) alias() string {
+	if n.core && n.group == "" {
+		return "core" + n.version // the templates import it by this name, too
+	}
+	return aliasOf(n.shortGroup, n.version)
+}
+
+// forCluster replaces clusterPairs.
+var forCluster = strings.NewReplacer(clusterPairs...)
+
+// clusterPairs make the templates those of a kind whose objects are in no namespace: what its controller writes is in
+// the namespace of the operator.
+var clusterPairs = []string{
+	"+kubebuilder:resource:path=gizmos", "+kubebuilder:resource:path=gizmos,scope=Cluster",
+	"scope: Namespaced", "scope: Cluster",
+	`Namespace: "default", Name: "first"`, `Name: "first"`,
+	`Namespace: "default", Name: "empty"`, `Name: "empty"`,
+	`Namespace: "default", Name: "second"`, `Name: "second"`,
+	`Namespace: "default", Name: "first-gizmo"`, `Namespace: "sample-operator-system", Name: "first-gizmo"`,
+	"Namespace: obj.Namespace, Name:", "Namespace: r.Namespace, Name:",
+	"Namespace: obj.Namespace, GenerateName:", `Namespace: "sample-operator-system", GenerateName:`,
+	"Namespace: key.Namespace,", `Namespace: "sample-operator-system",`,
+	`others.Namespace, others.Name = "default",`, `others.Namespace, others.Name = "sample-operator-system",`,
+	"	Recorder events.Recorder\n",
+	"	Recorder events.Recorder\n	// Namespace is that of the ConfigMaps.\n	Namespace string\n",
+	"(&controller.GizmoReconciler{\n", "(&controller.GizmoReconciler{\n		Namespace: operatorNamespace(),\n",
+	"(&GizmoReconciler{\n", "(&GizmoReconciler{\n		Namespace: \"sample-operator-system\",\n",
 }
 
 // aliasOf is the name under which the package of the types of a group in a version is imported.
@@ -157,10 +225,6 @@ func checkKind(n names) error {
 		return fmt.Errorf("--kind %q: it has more than 63 characters", n.kind)
 	case strings.HasSuffix(n.kind, "List"):
 		return fmt.Errorf("--kind %q: a kind that ends in List is a list of others", n.kind)
-	case n.kind == "Main":
-		return fmt.Errorf("--kind %q: its test would be TestMain, which means something else to Go", n.kind)
-	case slices.Contains([]string{"GroupVersion", "SchemeBuilder", "AddToScheme"}, n.kind):
-		return fmt.Errorf("--kind %q: a package of types has something else by this name", n.kind)
 	}
 	if wrong := validation.IsDNS1035Label(n.plural); len(wrong) > 0 {
 		return fmt.Errorf("--plural %q: %s", n.plural, wrong[0])

@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,6 +88,10 @@ func TestInitKeeps(t *testing.T) {
 
 func TestCreateAPIRefuses(t *testing.T) {
 	dir := newProjectDir(t, "v1/Guestbook")
+	mine := []byte("package v1\n\ntype Mine int\n")
+	if err := os.WriteFile(filepath.Join(dir, "api/v1/mine.go"), mine, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	before := filesOf(t, dir)
 	for _, c := range []struct{ group, version, kind, plural, want string }{
 		{"", "v1", "Book", "", "are needed"},
@@ -96,18 +101,23 @@ func TestCreateAPIRefuses(t *testing.T) {
 		{"web_app", "v1", "Book", "", `--group "web_app"`},
 		{"webhook", "v1", "Book", "", `--group "webhook"`},
 		{"web-hook", "v1", "Book", "", `--group "web-hook"`},
-		{"webapp", "v1", "Main", "", `--kind "Main"`},
 		{"webapp", "1", "Book", "", `--version "1"`},
 		{"webapp", "v0", "Book", "", `--version "v0"`},
 		{"webapp", "v1gamma1", "Book", "", `--version "v1gamma1"`},
 		{"webapp", "v1", "book", "", `--kind "book"`},
 		{"webapp", "v1", "Guest-Book", "", `--kind "Guest-Book"`},
 		{"webapp", "v1", "BookList", "", "a list of others"},
-		{"webapp", "v1", "GroupVersion", "", "something else"},
+		{"webapp", "v1", "GroupVersion", "", "GroupVersion would be declared in api/v1/groupversion_info.go and in"},
+		{"webapp", "v1", "Main", "", "TestMain would be declared in internal/controller/main_controller_test.go"},
+		{"webapp", "v1", "GuestbookSpec", "", "GuestbookSpec would be declared in api/v1/guestbook_types.go and in"},
+		{"webapp", "v1", "GuestbookStatus", "", "GuestbookStatus would be declared in"},
+		{"webapp", "v1", "InvalidGuestbook", "", "TestInvalidGuestbook would be declared in"},
+		{"webapp", "v1", "GuestBook", "", "the kind Guestbook of this group has the same files"},
+		{"webapp", "v1", "Book", "guestbooks", "the kind Guestbook of this group has the same files"},
+		{"webapp", "v1", "Mine", "", "Mine would be declared in api/v1/mine.go and in api/v1/mine_types.go"},
 		{"webapp", "v1", strings.Repeat("B", 64), "", "more than 63"},
 		{"webapp", "v1", "Book", "Books", `--plural "Books"`},
 		{"webapp", "v1", "Guestbook", "", "exists already"},
-		{"shop", "v1", "Book", "", "are in the group webapp"},
 	} {
 		err := CreateAPI(t.Context(), APIOptions{
 			Dir: dir, Group: c.group, Version: c.version, Kind: c.kind, Plural: c.plural, Out: &bytes.Buffer{},
@@ -116,11 +126,17 @@ func TestCreateAPIRefuses(t *testing.T) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
-	if after := filesOf(t, dir); len(after) != len(before) {
+	if after := filesOf(t, dir); !maps.Equal(after, before) {
 		t.Errorf("it wrote %d files", len(after)-len(before))
 	}
+	// The type TestReconciler of the one, and the test of that name of the other.
+	createAPI(t, dir, "v1/Reconciler")
+	o := APIOptions{Dir: dir, Group: "webapp", Version: "v1", Kind: "Test", Out: &bytes.Buffer{}}
+	if err := CreateAPI(t.Context(), o); err == nil || !strings.Contains(err.Error(), "TestReconciler would be") {
+		t.Errorf("Reconciler and Test: %v", err)
+	}
 	empty := t.TempDir()
-	o := APIOptions{Dir: empty, Group: "webapp", Version: "v1", Kind: "Book", Out: &bytes.Buffer{}}
+	o = APIOptions{Dir: empty, Group: "webapp", Version: "v1", Kind: "Book", Out: &bytes.Buffer{}}
 	if err := CreateAPI(t.Context(), o); err == nil || !strings.Contains(err.Error(), "has no go.mod") {
 		t.Errorf("outside of a project: %v", err)
 	}
@@ -162,7 +178,7 @@ func TestCreateWebhookRefuses(t *testing.T) {
 		{"v1", "", true, "are needed"},
 		{"v1", "Page", true, "the project has no kind Page in webapp.example.com v1"},
 		{"v2", "Book", true, "the project has no kind Book in webapp.example.com v2"},
-		{"v1", "Book", true, "the webhook of Book for defaulting exists already"},
+		{"v1", "Book", true, "these webhooks of Book exist already"},
 	} {
 		err := CreateWebhook(t.Context(), WebhookOptions{
 			Dir: dir, Group: "webapp", Version: c.version, Kind: c.kind, Defaulting: c.defaulting, Out: &bytes.Buffer{},

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,19 +58,6 @@ func readProject(dir string) (*project, error) {
 	return p, nil
 }
 
-// readOneGroup reads the file of the project in dir. Errors: those of readProject; a layout for several groups, whose
-// folders are others.
-func readOneGroup(dir string) (*project, error) {
-	p, err := readProject(dir)
-	if err != nil {
-		return nil, err
-	}
-	if several, _ := p.fields["multigroup"].(bool); several {
-		return nil, fmt.Errorf("%s: multigroup is not supported: flyball creates kinds of one group only", projectFile)
-	}
-	return p, nil
-}
-
 func (p *project) text(field string) string {
 	text, _ := p.fields[field].(string)
 	return text
@@ -86,20 +74,65 @@ func (p *project) resources() (all []map[string]any) {
 	return all
 }
 
-// names returns the project's names, with those of a kind.
+// names returns the project's names, with those of a kind. The first group of a project has folders without its name;
+// those of any further one, and all groups of a project with multigroup from its beginning, are named after it.
 func (p *project) names(group, version, kind string) names {
-	n := names{module: p.text("repo"), project: p.text("projectName"), shortGroup: group, version: version, kind: kind}
+	n := names{
+		module: p.text("repo"), project: p.text("projectName"), domain: p.text("domain"),
+		shortGroup: group, version: version, kind: kind,
+	}
 	if n.project == "" {
 		n.project = projectName(n.module)
 	}
-	n.group = strings.Trim(group+"."+p.text("domain"), ".")
+	n.group = strings.Trim(group+"."+n.domain, ".")
+	n.nested = p.multigroup()
+	mine := false
+	for _, r := range p.resources() {
+		at, _ := r["path"].(string)
+		switch {
+		case r["api"] == nil:
+		case r["group"] == group:
+			mine, n.nested = true, strings.HasPrefix(at, n.module+"/api/"+group+"/")
+		case !mine:
+			n.nested = true
+		}
+	}
 	return n
 }
 
+// multigroup reports whether the folders of all groups are named after them.
+func (p *project) multigroup() bool {
+	all, _ := p.fields["multigroup"].(bool)
+	return all
+}
+
+// own completes the names of a kind that the project has: the plural and the scope are those of its first version, if
+// nothing else was said.
+func (p *project) own(n names) (names, error) {
+	first := p.find(n)
+	if first == nil || first["api"] == nil {
+		first = p.version(n, p.firstVersion(n))
+	}
+	inherited, _ := first["plural"].(string)
+	if first != nil && n.plural != "" && n.plural != cmp.Or(inherited, plural.Of(n.kind)) {
+		return n, fmt.Errorf("--plural %q: %s is %s in its other version: all versions have the same plural", n.plural,
+			n.kind, cmp.Or(inherited, plural.Of(n.kind)))
+	}
+	n.plural = cmp.Or(n.plural, inherited, plural.Of(n.kind))
+	if api, _ := first["api"].(map[string]any); api != nil {
+		namespaced, _ := api["namespaced"].(bool)
+		n.cluster = !namespaced
+	}
+	return n, nil
+}
+
 // find returns the record of a kind, or nil.
-func (p *project) find(n names) map[string]any {
+func (p *project) find(n names) map[string]any { return p.version(n, n.version) }
+
+// version returns the record of another version of a kind, or nil.
+func (p *project) version(n names, version string) map[string]any {
 	for _, r := range p.resources() {
-		if r["group"] == n.shortGroup && r["version"] == n.version && r["kind"] == n.kind {
+		if r["group"] == n.shortGroup && r["version"] == version && r["kind"] == n.kind {
 			return r
 		}
 	}
@@ -108,13 +141,23 @@ func (p *project) find(n names) map[string]any {
 
 // firstVersion returns the version in which a kind was created first, if that is another one, or "".
 func (p *project) firstVersion(n names) string {
-	for _, r := range p.resources() {
-		if r["api"] != nil && r["group"] == n.shortGroup && r["kind"] == n.kind && r["version"] != n.version {
-			version, _ := r["version"].(string)
-			return version
+	for _, other := range p.versions(n) {
+		if other.version != n.version {
+			return other.version
 		}
 	}
 	return ""
+}
+
+// versions returns the names of a kind in all its versions.
+func (p *project) versions(n names) (all []names) {
+	for _, r := range p.resources() {
+		if r["api"] != nil && r["group"] == n.shortGroup && r["kind"] == n.kind {
+			n.version, _ = r["version"].(string)
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // record returns the record of a kind, a new one if there is none.
@@ -123,10 +166,17 @@ func (p *project) record(n names) map[string]any {
 		return r
 	}
 	r := map[string]any{
-		"group": n.shortGroup, "version": n.version, "kind": n.kind, "path": n.module + "/api/" + n.version,
+		"group": n.shortGroup, "version": n.version, "kind": n.kind,
+		"path": cmp.Or(n.external, n.module+"/"+n.in("api", n.version)),
 	}
-	if domain := p.text("domain"); domain != "" {
+	switch domain := strings.TrimPrefix(strings.TrimPrefix(n.group, n.shortGroup), "."); {
+	case n.core:
+		r["core"] = true
+	case domain != "":
 		r["domain"] = domain
+	}
+	if n.external != "" && !n.core {
+		r["external"] = true
 	}
 	if n.plural != plural.Of(n.kind) {
 		r["plural"] = n.plural
@@ -136,25 +186,13 @@ func (p *project) record(n names) map[string]any {
 	return r
 }
 
-func (p *project) marshal() ([]byte, error) {
-	text, err := yaml.Marshal(p.fields)
-	return append([]byte(projectHead), text...), err
-}
-
 // save adds the file to a change.
 func (p *project) save(c *change) error {
-	old, exists, err := c.read(projectFile)
+	old, _, err := c.read(projectFile)
 	if err != nil {
 		return err
 	}
-	text, err := p.marshal()
-	if err != nil {
-		return err
-	}
-	if !exists {
-		c.put(projectFile, text, "create")
-		return nil
-	}
-	c.extend(projectFile, old, text)
-	return nil
+	text, err := yaml.Marshal(p.fields)
+	c.write(projectFile, old, append([]byte(projectHead), text...))
+	return err
 }

@@ -85,17 +85,50 @@ func createWebhook(t *testing.T, dir, kind string, defaulting, validation bool) 
 	return out.String()
 }
 
-// TestProject makes a project with three kinds and their webhooks, vets it and runs its tests. The names of the
-// operator that the templates are made of are nowhere in it.
+// TestProject makes a project with all there is: kinds of two groups, one of them in no namespace, webhooks and
+// controllers of kinds of Kubernetes and of another project, and files that the user edits between. It vets it and runs
+// its tests. The names of the operator that the templates are made of are nowhere in it.
 func TestProject(t *testing.T) {
 	dir := newProjectDir(t, "v1/Guestbook", "v1/Category", "v1beta1/Box")
-	createWebhook(t, dir, "v1/Guestbook", true, true)
+	createWebhook(t, dir, "v1/Guestbook", false, true)
+	addQuota(t, dir)
+	createWebhook(t, dir, "v1/Guestbook", true, false)
 	createWebhook(t, dir, "v1/Category", false, true)
 	createWebhook(t, dir, "v1beta1/Box", true, false)
-	addRules(t, dir)
+	addUserRules(t, dir)
+	const multus = "github.com/flyball-dev/flyball/examples/operators/ipam/multus"
+	for _, o := range []APIOptions{
+		{Group: "stock", Version: "v1", Kind: "Shelf", ClusterScoped: true},
+		{Group: "stock", Version: "v1", Kind: "Guestbook"}, // the kind's name of the other group
+		{Group: "apps", Version: "v1", Kind: "Deployment", NoResource: true},
+		{Group: "core", Version: "v1", Kind: "Node", NoResource: true},
+		{
+			Group: "k8s", Version: "v1", Kind: "NetworkAttachmentDefinition", NoResource: true, ExternalPath: multus,
+			ExternalDomain: "cni.cncf.io", Plural: "network-attachment-definitions",
+		},
+	} {
+		o.Dir, o.Out = dir, &bytes.Buffer{}
+		if err := CreateAPI(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range []WebhookOptions{
+		{Group: "stock", Version: "v1", Kind: "Shelf", Defaulting: true, Validation: true},
+		{Group: "core", Version: "v1", Kind: "Pod", Defaulting: true, Validation: true},
+		{Group: "k8s", Version: "v1", Kind: "NetworkAttachmentDefinition", Validation: true},
+	} {
+		o.Dir, o.Out = dir, &bytes.Buffer{}
+		if err := CreateWebhook(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	definitions := filepath.Join(root, "examples/operators/ipam/manifests/multus")
+	if err := os.CopyFS(filepath.Join(dir, "config/crd/external"), os.DirFS(definitions)); err != nil {
+		t.Fatal(err)
+	}
 	for line, want := range map[string]int{
-		"options.Webhook.Certificates = ": 1, "WebhookWithManager(mgr)": 3, "SetupWithManager(mgr)": 3,
-		"AddToScheme(scheme)": 3, // the kinds have two versions, and client-go has its own
+		"options.Webhook.Certificates = ": 1, "WebhookWithManager(mgr)": 6, ").SetupWithManager(mgr)": 8,
+		"AddToScheme(scheme)": 5, "Namespace: operatorNamespace()": 2, "func operatorNamespace()": 1,
 	} {
 		if got := strings.Count(filesOf(t, dir)["cmd/main.go"], line); got != want {
 			t.Errorf("cmd/main.go has %q %d times, want %d", line, got, want)
@@ -111,11 +144,59 @@ func TestProject(t *testing.T) {
 	}
 	kit.Guard(t)
 	testProject(t, dir)
+	checkGenerated(t, dir, "webapp.example.com_guestbooks.yaml")
 }
 
-// addRules adds what a user would: a rule in CEL with tests that it is evaluated, and a Role in front of the
+// addQuota makes the validator of Guestbooks one that reads what there is, with a test.
+func addQuota(t *testing.T, dir string) {
+	t.Helper()
+	edit(t, dir, "internal/webhook/v1/guestbook_webhook.go",
+		"	\"strings\"\n", "	\"errors\"\n	\"strings\"\n",
+		"	\"github.com/flyball-dev/flyball/manager/ctrl\"\n",
+		"	\"github.com/flyball-dev/flyball/client\"\n	\"github.com/flyball-dev/flyball/manager/ctrl\"\n",
+		"&GuestbookValidator{}", "&GuestbookValidator{mgr.GetClient()}",
+		"type GuestbookValidator struct{}", "type GuestbookValidator struct{ client.Reader }",
+		"func (*GuestbookValidator) ValidateCreate(_ context.Context, obj *webappv1.Guestbook) (",
+		"func (v *GuestbookValidator) ValidateCreate(ctx context.Context, obj *webappv1.Guestbook) (",
+		"	return nil, validateGuestbook(obj)\n}\n\n// ValidateUpdate",
+		"	var all webappv1.GuestbookList\n	if err := v.List(ctx, &all); err != nil || len(all.Items) > 1 {\n"+
+			"		return nil, errors.Join(err, errors.New(\"two are enough\"))\n	}\n"+
+			"	return nil, validateGuestbook(obj)\n}\n\n// ValidateUpdate")
+	const test = `package v1_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flyball-dev/flyball/client"
+
+	"example.com/shops/guestbook/internal/harness"
+)
+
+func TestQuota(t *testing.T) {
+	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
+		for _, name := range []string{"a", "b", "c"} {
+			obj := newGuestbook("hello")
+			obj.Name = name
+			err := c.Create(ctx, obj)
+			if refused := err != nil && strings.Contains(err.Error(), "two are enough"); refused != (name == "c") {
+				t.Errorf("%s: %v", name, err)
+			}
+			time.Sleep(time.Second) // of virtual time, in which the cache gets to know it
+		}
+	})
+}
+`
+	if err := os.WriteFile(filepath.Join(dir, "internal/webhook/v1/quota_test.go"), []byte(test), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addUserRules adds what a user would: a rule in CEL with tests that it is evaluated, and a Role in front of the
 // ClusterRole.
-func addRules(t *testing.T, dir string) {
+func addUserRules(t *testing.T, dir string) {
 	t.Helper()
 	edit(t, dir, "config/crd/bases/webapp.example.com_guestbooks.yaml", "                maxLength: 1000\n",
 		"                maxLength: 1000\n                x-kubernetes-validations:\n"+
@@ -131,11 +212,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webappv1 "example.com/shops/guestbook/api/v1"
+	"example.com/shops/guestbook/internal/harness"
 	"github.com/flyball-dev/flyball/client"
 )
 
 func TestRule(t *testing.T) {
-	run(t, SETUP, func(ctx context.Context, c client.Client) {
+	harness.CALL, func(ctx context.Context, c client.Client) {
 		obj := &webappv1.Guestbook{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
 			Spec:       webappv1.GuestbookSpec{Message: "forbidden"},
@@ -146,10 +228,11 @@ func TestRule(t *testing.T) {
 	})
 }
 `
-	for path, setup := range map[string]string{
-		"internal/webhook/v1": "SetupGuestbookWebhookWithManager", "internal/controller": "setupGuestbook",
+	for path, call := range map[string]string{
+		"internal/webhook/v1": "Webhooks(t", "internal/controller": "Run(t, setupGuestbook",
 	} {
-		text := "package " + filepath.Base(path) + "\n" + strings.Replace(test, "SETUP", setup, 1)
+		pkg := strings.Replace(filepath.Base(path), "v1", "v1_test", 1)
+		text := "package " + pkg + "\n" + strings.Replace(test, "CALL", call, 1)
 		if err := os.WriteFile(filepath.Join(dir, path, "rule_test.go"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -192,27 +275,38 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestMarkersAreGone: what cannot be inserted is printed, and everything else is done.
+// TestMarkersAreGone: without its markers, cmd/main.go gets the same lines, beside those that stand there. What has no
+// place is printed, and everything else is done.
 func TestMarkersAreGone(t *testing.T) {
-	dir := newProjectDir(t)
-	main := filepath.Join(dir, "cmd/main.go")
-	text, err := os.ReadFile(main)
-	if err != nil {
-		t.Fatal(err)
+	var mains, reports []string
+	for _, edits := range [][]string{
+		{"", ""},
+		{"	// +kubebuilder:scaffold:", "	// ", "Failed to create the manager", "No manager"},
+		{"	// +kubebuilder:scaffold:", "	// ", "func main() {", "func main() { run() }\n\nfunc run() {"},
+	} {
+		dir := newProjectDir(t)
+		main := filepath.Join(dir, "cmd/main.go")
+		text := strings.NewReplacer(edits...).Replace(filesOf(t, dir)["cmd/main.go"])
+		if err := os.WriteFile(main, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		reports = append(reports, createAPI(t, dir, "v1/Guestbook")+createWebhook(t, dir, "v1/Guestbook", true, true))
+		mains = append(mains, filesOf(t, dir)["cmd/main.go"])
 	}
-	const builder = "	// +kubebuilder:scaffold:builder\n"
-	if err := os.WriteFile(main, bytes.Replace(text, []byte(builder), nil, 1), 0o644); err != nil {
-		t.Fatal(err)
+	for _, line := range strings.Split(mains[0], "\n") {
+		line = strings.Replace(line, "Failed to create the manager", "No manager", 1)
+		if !strings.Contains(line, "scaffold:") && !strings.Contains(mains[1], line) {
+			t.Errorf("without markers, main.go does not have %q:\n%s", line, mains[1])
+			break
+		}
 	}
-	report := createAPI(t, dir, "v1/Guestbook")
-	if want := "cmd/main.go has no marker +kubebuilder:scaffold:builder: add these lines yourself:\n\n" +
-		"	if err := (&controller.GuestbookReconciler{\n"; !strings.Contains(report, want) {
-		t.Errorf("report:\n%s", report)
+	if strings.Contains(reports[0]+reports[1], "add them yourself") {
+		t.Errorf("reports:\n%s\n%s", reports[0], reports[1])
 	}
-	text, err = os.ReadFile(main)
-	if err != nil || !strings.Contains(string(text), "webappv1.AddToScheme(scheme)") ||
-		strings.Contains(string(text), "Reconciler") {
-		t.Errorf("%v, main.go:\n%s", err, text)
+	want := "cmd/main.go has lost the place for these lines: add them yourself:\n\n" +
+		"if err := (&controller.GuestbookReconciler{\n"
+	if !strings.Contains(reports[2], want) || !strings.Contains(mains[2], "webappv1.AddToScheme(scheme)") {
+		t.Errorf("without main: %s\n%s", reports[2], mains[2])
 	}
 }
 

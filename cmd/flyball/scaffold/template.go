@@ -24,7 +24,10 @@ var source embed.FS
 // A part of the project. Lines between "flyball:part" and "flyball:end" in a file belong to that part only; the files
 // themselves belong to a part by their paths.
 const (
-	partAPI        = "api"
+	partAPI        = "api"        // of manifests: a kind of the project
+	partTypes      = "types"      // of Go files: the types of a kind
+	partController = "controller" // likewise, its controller
+	partCluster    = "cluster"    // likewise, a controller of a kind whose objects are in no namespace
 	partWebhook    = "webhook"
 	partDefaulting = "defaulting" // of the file of webhooks
 	partValidation = "validation" // likewise
@@ -63,9 +66,19 @@ func template(path string) string {
 	return string(text)
 }
 
+// target returns where a file of the project goes. Controllers and webhooks of kinds of others have templates of their
+// own.
+func (n names) target(path string) string {
+	return n.replacer().Replace(strings.Replace(path, "internal/foreign/", "internal/", 1))
+}
+
 // render returns the text of a file with the user's names and the lines of the given parts.
 func render(path string, n names, parts ...string) ([]byte, error) {
-	text := fence.ReplaceAllStringFunc(template(path), func(block string) string {
+	text := strings.ReplaceAll(template(path), ",\n//   ", ",") // long markers, which controller-gen wants in one line
+	if n.cluster {
+		text = forCluster.Replace(text)
+	}
+	text = fence.ReplaceAllStringFunc(text, func(block string) string {
 		m := fence.FindStringSubmatch(block)
 		for _, part := range parts {
 			if m[1] == part {
@@ -144,12 +157,9 @@ func (f fragment) insert(text string) (result, missing string, ok bool) {
 	return text, missing, false
 }
 
-// units returns the parts of the lines that are inserted as a whole: a statement of several lines, an entry of a list,
-// or one line. A file has a unit if it has its first line, outside of comments.
+// units returns the parts of the lines that are inserted as a whole: an entry of a list, or one line. A file has a unit
+// if it has its first line, outside of comments.
 func (f fragment) units() (all []string) {
-	if strings.Contains(f.lines, "{\n") {
-		return []string{f.lines}
-	}
 	for line := range strings.Lines(f.lines) {
 		switch {
 		case strings.TrimSpace(line) == "":
@@ -244,13 +254,37 @@ func splitFunctions(text string) (head string, functions map[[2]string]string) {
 // documents is what separates the documents of a file of YAML.
 var documents = regexp.MustCompile(`(?m)^---[ \t]*\n`)
 
-// mergeRole adds the rules of more to the ClusterRole of old: a resource to the rule of its group that has the same
-// verbs, if there is one. Other documents stay as they are.
-func mergeRole(old, more []byte) ([]byte, error) {
-	var added rbacv1.ClusterRole
-	if err := yaml.Unmarshal(more, &added); err != nil {
-		return nil, err
+// markerFields returns the fields of the markers of one name in a text.
+func markerFields(text, name string) (all []map[string]string) {
+	for line := range strings.Lines(text) {
+		marked, found := strings.CutPrefix(strings.TrimSpace(line), "// +kubebuilder:"+name+":")
+		if !found {
+			continue
+		}
+		fields := map[string]string{}
+		for field := range strings.SplitSeq(marked, ",") {
+			key, value, _ := strings.Cut(field, "=")
+			fields[key] = strings.Trim(value, `"`)
+		}
+		all = append(all, fields)
 	}
+	return all
+}
+
+// rulesOf returns the rules of the markers in a file.
+func rulesOf(text string) (rules []rbacv1.PolicyRule) {
+	for _, f := range markerFields(text, "rbac") {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: strings.Split(f["groups"], ";"), Resources: strings.Split(f["resources"], ";"),
+			Verbs: slices.Sorted(slices.Values(strings.Split(f["verbs"], ";"))),
+		})
+	}
+	return rules
+}
+
+// mergeRole adds rules to the ClusterRole of old: a resource to the rule of its group that has the same verbs, if there
+// is one. Other documents stay as they are.
+func mergeRole(old []byte, rules []rbacv1.PolicyRule) ([]byte, error) {
 	var result []byte
 	merged := false
 	for _, document := range documents.Split(string(old), -1) {
@@ -263,17 +297,18 @@ func mergeRole(old, more []byte) ([]byte, error) {
 		case merged || role.Kind != "ClusterRole":
 			result = append(result, "---\n"+document...)
 		default:
-			text, err := extendRole(&role, added.Rules)
+			text, err := extendRole(&role, rules)
 			if err != nil {
 				return nil, err
 			}
 			result, merged = append(result, text...), true
 		}
 	}
-	if !merged {
-		return append(slices.Clone(more), result...), nil
+	if merged {
+		return result, nil
 	}
-	return result, nil
+	text, err := extendRole(emptyRole(), rules)
+	return append(text, result...), err
 }
 
 // extendRole adds rules to a role, and returns its text.

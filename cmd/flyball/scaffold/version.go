@@ -2,7 +2,10 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,36 +21,52 @@ const (
 )
 
 // addVersion adds a version to a kind that the project has in the version first. It begins as a copy of that: its type,
-// its functions to copy objects, and its part of the definition. The kind is stored in the version in which it was,
-// and has the controller that it has.
+// its functions to copy objects, and its part of the definition. The kind has the controller that it has.
 func addVersion(c *change, n names, first string) error {
 	was := n
 	was.version = first
-	if err := copyTypes(c, was, n); err != nil {
-		return err
-	}
-	for _, path := range []string{"api/v1alpha1/doc.go", "api/v1alpha1/groupversion_info.go"} {
-		if err := addOnce(c, n, path); err != nil {
-			return err
+	return cmp.Or(copyTypes(c, was, n), copyDefinition(c, was, n), addTypes(c, n))
+}
+
+// stored returns the version in which a kind is marked to be stored, or "".
+func (p *project) stored(c *change, n names) (version string, err error) {
+	for _, other := range p.versions(n) {
+		text, _, err := c.read(other.target(typesPath))
+		if err != nil {
+			return "", err
+		}
+		if bytes.Equal(text, markStored(text, n.kind, true)) && len(text) > 0 {
+			version = other.version
 		}
 	}
-	if err := copyDefinition(c, was, n); err != nil {
-		return err
-	}
-	for _, path := range []string{"cmd/main.go", "internal/controller/run_test.go"} {
-		of := slices.DeleteFunc(fragments(path, partAPI, n), func(f fragment) bool {
-			return f.marker != "imports" && f.marker != "scheme"
-		})
-		if err := c.insert(path, of); err != nil {
+	return version, nil
+}
+
+// moveStorage makes the version of n the one that is stored.
+func moveStorage(c *change, p *project, n names) error {
+	for _, other := range p.versions(n) {
+		path := other.target(typesPath)
+		text, _, err := c.read(path)
+		if err != nil {
 			return err
 		}
+		marked := markStored(text, n.kind, other.version == n.version)
+		if marked == nil {
+			c.notes = append(c.notes, fmt.Sprintf("%s has no type %s with the comment +kubebuilder:object:root=true: "+
+				"mark the version that is stored by +kubebuilder:storageversion yourself", path, n.kind))
+			continue
+		}
+		c.write(path, text, marked)
 	}
-	return nil
+	return editDefinition(c, n, func(versions []map[string]any) []map[string]any {
+		for _, v := range versions {
+			v["storage"] = v["name"] == n.version
+		}
+		return versions
+	})
 }
 
 var (
-	// declared matches the declaration of a type. Its group is the name.
-	declared = regexp.MustCompile(`(?m)^type ([A-Za-z0-9_]+) `)
 	// packageClause matches the package clause of a file.
 	packageClause = regexp.MustCompile(`(?m)^package .*$`)
 	// rooted matches the marker of a kind's type, down to the declaration. Its groups are the marker and the kind.
@@ -56,9 +75,9 @@ var (
 
 const storageMarker = "// +kubebuilder:storageversion\n"
 
-// copyTypes copies the type of a kind from one version to another, and marks the former as the one that is stored.
+// copyTypes copies the type of a kind from one version to another.
 func copyTypes(c *change, from, to names) error {
-	path := from.replacer().Replace(typesPath)
+	path := from.target(typesPath)
 	text, exists, err := c.read(path)
 	if err != nil {
 		return err
@@ -68,62 +87,48 @@ func copyTypes(c *change, from, to names) error {
 	}
 	clause := []byte("package " + to.version)
 	types := packageClause.ReplaceAll(bytes.ReplaceAll(text, []byte(storageMarker), nil), clause)
-	if err := c.create(to.replacer().Replace(typesPath), types); err != nil {
+	if err := c.create(to.target(typesPath), types); err != nil {
 		return err
-	}
-	if marked := markStored(text, from.kind); marked == nil {
-		c.notes = append(c.notes, fmt.Sprintf("%s: the type %s has no comment with +kubebuilder:object:root=true: "+
-			"mark the version that is stored by +kubebuilder:storageversion yourself", path, from.kind))
-	} else {
-		c.extend(path, text, marked)
 	}
 	return copyFunctions(c, from, to, types)
 }
 
-// markStored marks a kind's version as the one that is stored, unless it is. It returns nil if it cannot.
-func markStored(text []byte, kind string) []byte {
+// markStored marks a kind's version as the one that is stored, or as another one. It returns nil if it cannot.
+func markStored(text []byte, kind string, stored bool) []byte {
 	for _, at := range rooted.FindAllSubmatchIndex(text, -1) {
-		switch {
-		case string(text[at[4]:at[5]]) != kind:
-		case bytes.Contains(text[at[0]:at[1]], []byte(storageMarker)):
-			return text
-		default:
-			return slices.Concat(text[:at[3]], []byte(storageMarker), text[at[3]:])
+		if string(text[at[4]:at[5]]) != kind {
+			continue
 		}
+		head := bytes.ReplaceAll(text[at[3]:at[1]], []byte(storageMarker), nil)
+		if stored {
+			head = slices.Concat([]byte(storageMarker), head)
+		}
+		return slices.Concat(text[:at[3]], head, text[at[1]:])
 	}
 	return nil
 }
 
 // copyFunctions copies the generated functions of types to the package of another version.
 func copyFunctions(c *change, from, to names, types []byte) error {
-	all, _, err := c.read(from.replacer().Replace(deepCopyPath))
+	all, _, err := c.read(from.target(deepCopyPath))
 	if err != nil {
 		return err
 	}
-	path := to.replacer().Replace(deepCopyPath)
-	old, exists, err := c.read(path)
+	parsed, err := parseGo(to.target(typesPath), string(types))
 	if err != nil {
 		return err
 	}
 	head, functions := splitFunctions(string(all))
-	var names []string
-	for _, m := range declared.FindAllStringSubmatch(string(types), -1) {
-		names = append(names, m[1])
-	}
 	body := ""
-	for key, text := range functions {
-		if slices.Contains(names, key[0]) {
-			body += "\n\n" + text
+	for _, d := range parsed.Decls {
+		for key, text := range functions {
+			if slices.Contains(namesOf(d), key[0]) {
+				body += "\n\n" + text
+			}
 		}
 	}
 	head = packageClause.ReplaceAllString(head, "package "+to.version)
-	text := mergeDeepCopy([]byte(nameMeta(head+body, to.version)), nil)
-	if exists {
-		c.extend(path, old, mergeDeepCopy(mergeImports(old, text), text))
-		return nil
-	}
-	c.put(path, mergeImports(text, nil), "create")
-	return nil
+	return addFunctions(c, to, mergeDeepCopy([]byte(nameMeta(head+body, to.version)), nil))
 }
 
 // nameMeta makes a generated file import the package of the metadata as controller-gen does: as v1, unless that is the
@@ -143,14 +148,14 @@ var importLine = regexp.MustCompile(`(?m)^\t(?:([a-z0-9A-Z_]+) )?"([^"]+)"\n`)
 
 // mergeImports returns a generated file with its imports and those of more, without those that neither needs.
 func mergeImports(text, more []byte) []byte {
-	lines := map[string]bool{}
+	lines, both := map[string]bool{}, slices.Concat(text, more)
+	_, body, _ := bytes.Cut(both, []byte("\n)\n"))
 	var all []string
-	for _, m := range importLine.FindAllSubmatch(slices.Concat(text, more), -1) {
+	for _, m := range importLine.FindAllSubmatch(both, -1) {
 		name := string(m[1])
 		if name == "" {
 			name = string(m[2][bytes.LastIndexByte(m[2], '/')+1:])
 		}
-		_, body, _ := bytes.Cut(slices.Concat(text, more), []byte("\n)\n"))
 		used := regexp.MustCompile(`\b` + name + `\.[A-Z]`).Match(body)
 		if line := string(m[0]); used && !lines[line] {
 			lines[line], all = true, append(all, line)
@@ -166,7 +171,21 @@ func mergeImports(text, more []byte) []byte {
 
 // copyDefinition copies a version in the definition of a kind to another one, which is served but not stored.
 func copyDefinition(c *change, from, to names) error {
-	path := to.replacer().Replace(crdPath)
+	return editDefinition(c, to, func(versions []map[string]any) []map[string]any {
+		for _, v := range versions {
+			if v["name"] == from.version {
+				added := maps.Clone(v)
+				added["name"], added["storage"] = to.version, false
+				versions = append(versions, added)
+			}
+		}
+		return versions
+	})
+}
+
+// editDefinition changes the versions of a kind in its definition.
+func editDefinition(c *change, n names, edit func([]map[string]any) []map[string]any) error {
+	path := n.target(crdPath)
 	old, exists, err := c.read(path)
 	if err != nil {
 		return err
@@ -175,23 +194,11 @@ func copyDefinition(c *change, from, to names) error {
 		c.notes = append(c.notes, path+" does not exist: make manifests writes it")
 		return nil
 	}
-	text, err := editVersions(old, func(versions []map[string]any) []map[string]any {
-		for _, v := range versions {
-			if v["name"] == from.version {
-				added := map[string]any{}
-				for key, value := range v {
-					added[key] = value
-				}
-				added["name"], added["storage"] = to.version, false
-				versions = append(versions, added)
-			}
-		}
-		return versions
-	})
+	text, err := editVersions(old, edit)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	c.extend(path, old, text)
+	c.write(path, old, text)
 	return nil
 }
 
@@ -226,6 +233,9 @@ func renderDefinition(n names) ([]byte, error) {
 	text, err := editVersions([]byte(template(crdPath)), func(all []map[string]any) []map[string]any {
 		return slices.DeleteFunc(all, func(v map[string]any) bool { return v["name"] != "v1alpha1" })
 	})
+	if n.cluster {
+		text = []byte(forCluster.Replace(string(text)))
+	}
 	return []byte(n.replacer().Replace(string(text))), err
 }
 
@@ -269,22 +279,10 @@ func (o WebhookOptions) recordSpokes(p *project, n names) error {
 
 // addConversion adds the files and lines of the conversion of a kind between the version of n and n.spoke.
 func addConversion(c *change, n names) error {
-	for _, path := range []string{
+	return errors.Join(addAllOnce(c, n, []string{
 		"api/v1alpha1/gizmo_conversion.go", "api/v1beta7/gizmo_conversion.go",
 		"internal/webhook/v1alpha1/gizmo_v1beta7_test.go", "config/crd/patches/webhook_in_gizmos.yaml",
 		"config/crd/kustomizeconfig.yaml",
-	} {
-		if err := addOnce(c, n, path); err != nil {
-			return err
-		}
-	}
-	for _, path := range []string{
-		"cmd/main.go", "config/crd/kustomization.yaml", "config/rbac/webhook_certificate_role.yaml",
-		"internal/webhook/v1alpha1/run_test.go",
-	} {
-		if err := c.insert(n.replacer().Replace(path), fragments(path, partConversion, n)); err != nil {
-			return err
-		}
-	}
-	return nil
+	}), c.mergeAll(n, ofProject, partConversion), c.insertAll(n, partConversion, "config/crd/kustomization.yaml",
+		"config/rbac/webhook_certificate_role.yaml"))
 }

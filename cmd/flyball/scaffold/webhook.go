@@ -1,7 +1,6 @@
 package scaffold
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,8 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
-
-	"github.com/flyball-dev/flyball/internal/plural"
 )
 
 // WebhookOptions configures [CreateWebhook].
@@ -27,6 +24,10 @@ type WebhookOptions struct {
 	// Conversion creates the webhook that converts between Version, the hub, and each of Spokes.
 	Conversion bool
 	Spokes     []string
+	// Plural is the name of the resource, of a kind that is not the project's own. Empty means the English plural.
+	Plural string
+	// ExternalPath is the package of the types of another project's kind, whose group ends in ExternalDomain.
+	ExternalPath, ExternalDomain string
 	// Force replaces files that exist.
 	Force bool
 	// FetchDeps runs go mod tidy at the end.
@@ -58,42 +59,29 @@ func (o WebhookOptions) Validate() error {
 	return APIOptions{Group: o.Group, Version: o.Version, Kind: o.Kind}.Validate()
 }
 
-// CreateWebhook adds webhooks of a kind to a project, with tests and manifests. Files that exist are kept. Errors: no
-// project; a kind that the project does not have, or whose webhooks exist. Nothing is written then.
+// CreateWebhook adds webhooks of a kind to a project, with tests and manifests. Files that exist are extended. Errors:
+// no project; a kind that neither the project nor Kubernetes has; webhooks that exist. Nothing is written then.
 func CreateWebhook(ctx context.Context, o WebhookOptions) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	p, err := readOneGroup(o.Dir)
+	p, err := readProject(o.Dir)
 	if err != nil {
 		return err
 	}
-	n := p.names(o.Group, o.Version, o.Kind)
-	r := p.find(n)
-	switch {
-	case r == nil || r["api"] == nil:
-		return fmt.Errorf("the project has no kind %s in %s %s: create it by flyball create api", n.kind, n.group,
-			n.version)
-	}
-	if err := o.checkSpokes(p, n); err != nil {
+	if err := checkGo(ctx, o.Dir, o.FetchDeps); err != nil {
 		return err
 	}
-	recorded, err := o.merge(r)
-	if err == nil {
-		err = o.recordSpokes(p, n)
-	}
+	n, err := o.names(p)
 	if err != nil {
 		return err
 	}
-	named, _ := r["plural"].(string)
-	n.plural = cmp.Or(named, plural.Of(n.kind))
-	if o.FetchDeps {
-		if err := checkGo(ctx, o.Dir); err != nil {
-			return err
-		}
+	r := p.record(n)
+	if err := cmp.Or(o.checkSpokes(p, n), o.merge(r), o.recordSpokes(p, n)); err != nil {
+		return err
 	}
 	c := &change{dir: o.Dir, force: o.Force}
-	if err := addWebhooks(c, n, recorded, o.parts()); err != nil {
+	if err := o.addWebhooks(c, n); err != nil {
 		return err
 	}
 	for _, n.spoke = range o.Spokes {
@@ -101,119 +89,103 @@ func CreateWebhook(ctx context.Context, o WebhookOptions) error {
 			return err
 		}
 	}
-	if err := p.save(c); err != nil {
-		return err
-	}
-	file := fmt.Sprintf("internal/webhook/%s/%s_webhook.go", n.version, strings.ToLower(n.kind))
+	file := n.target(webhookPath)
 	if n.spoke != "" {
-		file = fmt.Sprintf("api/%s/%s_conversion.go", n.spoke, strings.ToLower(n.kind))
+		file = n.replacer().Replace("api/v1beta7/gizmo_conversion.go")
 	}
-	return c.finish(ctx, o.FetchDeps, o.Out, "Next: make test; then write your rules into "+file)
+	return c.finish(ctx, p, o.FetchDeps, o.Out, "Next: make test; then write your rules into "+file)
 }
 
-// merge adds the webhooks to the record of a kind. It sets those of o to all that the kind has then, and returns the
-// parts that it had.
-func (o *WebhookOptions) merge(r map[string]any) (recorded []string, err error) {
+// names returns the names of the kind.
+func (o WebhookOptions) names(p *project) (names, error) {
+	n := p.names(o.Group, o.Version, o.Kind)
+	n.plural = o.Plural
+	if r := p.find(n); r != nil && r["api"] != nil {
+		return p.own(n)
+	}
+	if o.Conversion {
+		return n, fmt.Errorf("the project has no kind %s in %s %s, whose versions it could convert", n.kind, n.group,
+			n.version)
+	}
+	return p.foreign(n, o.ExternalPath, o.ExternalDomain)
+}
+
+// merge adds the webhooks to the record of a kind. With Force, it sets those of o to all that the kind has then.
+// Errors: there is nothing to add.
+func (o *WebhookOptions) merge(r map[string]any) error {
 	record, _ := r["webhooks"].(map[string]any)
 	if record == nil {
 		record = map[string]any{"webhookVersion": "v1"}
 	}
+	added := o.Conversion
 	for part, wanted := range map[string]*bool{partDefaulting: &o.Defaulting, partValidation: &o.Validation} {
-		if has, _ := record[part].(bool); has {
-			if *wanted && !o.Force {
-				return nil, fmt.Errorf("the webhook of %v for %s exists already; --force writes its files anew",
-					r["kind"], part)
-			}
-			recorded = append(recorded, part)
-			*wanted = true
-		}
+		has, _ := record[part].(bool)
+		added = added || *wanted && !has
+		*wanted = *wanted && !has || has && o.Force
 		if *wanted {
 			record[part] = true
 		}
 	}
-	slices.Sort(recorded)
+	if !added && !o.Force {
+		return fmt.Errorf("these webhooks of %v exist already; --force writes their files anew", r["kind"])
+	}
 	r["webhooks"] = record
-	return recorded, nil
+	return nil
 }
 
-// renderWebhooks returns the text of a file of webhooks.
-func renderWebhooks(path string, n names, parts []string) ([]byte, error) {
+const (
+	manifestsPath = "config/webhook/manifests.yaml"
+	webhookPath   = "internal/webhook/v1alpha1/gizmo_webhook.go"
+)
+
+// addWebhooks adds the files and lines of webhooks.
+func (o WebhookOptions) addWebhooks(c *change, n names) error {
+	file, parts := webhookPath, o.parts()
+	if n.external != "" {
+		file = "internal/foreign/webhook/v1alpha1/gizmo_webhook.go"
+	}
+	files := []string{file}
 	if len(parts) > 0 {
-		parts = append(slices.Clone(parts), partAdmission)
+		parts = append(parts, partAdmission)
+		files = append(files, strings.Replace(file, ".go", "_test.go", 1))
 	}
-	return render(path, n, parts...)
-}
-
-const manifestsPath = "config/webhook/manifests.yaml"
-
-// addWebhooks adds the files and lines of webhooks. A file that is as it was written for the recorded parts is
-// extended. Errors: the file of the recorded webhooks has been edited, so that the others cannot be added to it.
-func addWebhooks(c *change, n names, recorded, parts []string) error {
-	for _, path := range []string{
-		"internal/webhook/v1alpha1/gizmo_webhook.go", "internal/webhook/v1alpha1/gizmo_webhook_test.go",
-	} {
-		if len(parts) == 0 && strings.HasSuffix(path, "_test.go") {
-			continue // a conversion has a test of its own
-		}
-		text, err := renderWebhooks(path, n, parts)
-		if err != nil {
-			return err
-		}
-		to := n.replacer().Replace(path)
-		old, _, err := c.read(to)
-		if err != nil {
-			return err
-		}
-		written, err := renderWebhooks(path, n, recorded)
-		switch {
-		case err != nil:
-			return err
-		case len(old)+len(recorded) > 0 && bytes.Equal(text, written) && !c.force: // it has what it is to have
-		case len(old) > 0 && bytes.Equal(old, written):
-			c.extend(to, old, text)
-		case len(recorded) > 0 && len(old) > 0 && !c.force && !strings.HasSuffix(to, "_test.go"):
-			return fmt.Errorf("%s has been edited: --force writes it anew with all webhooks of %s, and git shows "+
-				"what was yours", to, n.kind)
-		default:
-			err = c.create(to, text)
+	for _, path := range files {
+		err := c.merge(path, n, parts...)
+		if c.force && len(parts) > 0 && err == nil {
+			var text []byte
+			text, err = render(path, n, parts...)
+			c.put(n.target(path), text, "replace")
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for _, path := range []string{
+	err := addAllOnce(c, n, []string{
 		"config/default/manager_webhook_patch.yaml", "config/rbac/webhook_certificate_role.yaml",
 		"config/rbac/webhook_certificate_role_binding.yaml", "config/webhook/kustomization.yaml",
-		"config/webhook/service.yaml", "internal/webhook/v1alpha1/doc.go", "internal/webhook/v1alpha1/run_test.go",
-	} {
-		if err := addOnce(c, n, path); err != nil {
-			return err
-		}
+		"config/webhook/service.yaml", "internal/webhook/v1alpha1/doc.go", "internal/webhook/v1alpha1/main_test.go",
+	})
+	if n.external != "" {
+		err = errors.Join(err, addTypes(c, n))
 	}
-	for _, path := range []string{
-		"cmd/main.go", "config/default/kustomization.yaml", "config/rbac/kustomization.yaml",
-	} {
-		if err := c.insert(path, fragments(path, partWebhook, n)); err != nil {
-			return err
-		}
-	}
-	if len(parts) == 0 {
-		return nil // only a conversion
-	}
-	const resources = "config/webhook/kustomization.yaml"
-	if err := c.insert(resources, fragments(resources, partAdmission, n)); err != nil {
+	err = errors.Join(err, c.mergeAll(n, ofProject, partWebhook),
+		c.insertAll(n, partWebhook, "config/default/kustomization.yaml", "config/rbac/kustomization.yaml"))
+	if err != nil || len(parts) == 0 { // only a conversion
 		return err
 	}
-	return addConfigurations(c, n, parts)
-}
-
-// addConfigurations extends the webhook configurations, as controller-gen would.
-func addConfigurations(c *change, n names, parts []string) error {
-	text, err := render(manifestsPath, n)
+	if err := c.insertAll(n, partAdmission, "config/webhook/kustomization.yaml"); err != nil {
+		return err
+	}
+	text, err := render(file, n, parts...)
 	if err != nil {
 		return err
 	}
-	old, exists, err := c.read(manifestsPath)
+	return addConfigurations(c, markerFields(string(text), "webhook"))
+}
+
+// addConfigurations extends the webhook configurations by the webhooks of markers, as controller-gen would.
+func addConfigurations(c *change, markers []map[string]string) error {
+	old, _, err := c.read(manifestsPath)
 	if err != nil {
 		return err
 	}
@@ -221,16 +193,8 @@ func addConfigurations(c *change, n names, parts []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestsPath, err)
 	}
-	added, err := configurations(text)
-	if err != nil {
-		return err
-	}
-	kinds := map[string]string{
-		partDefaulting: "MutatingWebhookConfiguration", partValidation: "ValidatingWebhookConfiguration",
-	}
-	for _, part := range parts {
-		i := slices.IndexFunc(added, func(u unstructured.Unstructured) bool { return u.GetKind() == kinds[part] })
-		all = addConfiguration(all, added[i])
+	for _, m := range markers {
+		all = addConfiguration(all, m)
 	}
 	slices.SortFunc(all, func(a, b unstructured.Unstructured) int { return cmp.Compare(a.GetKind(), b.GetKind()) })
 	var merged strings.Builder
@@ -241,17 +205,13 @@ func addConfigurations(c *change, n names, parts []string) error {
 		}
 		merged.WriteString("---\n" + string(text))
 	}
-	if !exists {
-		c.put(manifestsPath, []byte(merged.String()), "create")
-		return nil
-	}
-	c.extend(manifestsPath, old, []byte(merged.String()))
+	c.write(manifestsPath, old, []byte(merged.String()))
 	return nil
 }
 
 // configurations reads the documents of a file.
 func configurations(text []byte) (all []unstructured.Unstructured, err error) {
-	for document := range strings.SplitSeq(string(text), "---\n") {
+	for _, document := range documents.Split(string(text), -1) {
 		u := unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
 			return nil, err
@@ -263,24 +223,48 @@ func configurations(text []byte) (all []unstructured.Unstructured, err error) {
 	return all, nil
 }
 
-// addConfiguration adds the webhooks of one configuration to that of the same kind, sorted by path.
-func addConfiguration(all []unstructured.Unstructured, added unstructured.Unstructured) []unstructured.Unstructured {
-	i := slices.IndexFunc(all, func(u unstructured.Unstructured) bool { return u.GetKind() == added.GetKind() })
-	if i < 0 {
-		return append(all, added)
+// addConfiguration adds the webhook of a marker to the configuration of its kind, sorted by name.
+func addConfiguration(all []unstructured.Unstructured, m map[string]string) []unstructured.Unstructured {
+	kind := "ValidatingWebhookConfiguration"
+	if m["mutating"] == "true" {
+		kind = "MutatingWebhookConfiguration"
 	}
-	path := func(hook any) string {
+	i := slices.IndexFunc(all, func(u unstructured.Unstructured) bool { return u.GetKind() == kind })
+	if i < 0 {
+		u := unstructured.Unstructured{Object: map[string]any{}}
+		u.SetAPIVersion("admissionregistration.k8s.io/v1")
+		u.SetKind(kind)
+		u.SetName(strings.ToLower(strings.TrimSuffix(kind, "WebhookConfiguration")) + "-webhook-configuration")
+		i, all = len(all), append(all, u)
+	}
+	name := func(hook any) string {
 		m, _ := hook.(map[string]any)
-		text, _, _ := unstructured.NestedString(m, "clientConfig", "service", "path")
+		text, _ := m["name"].(string)
 		return text
 	}
 	hooks, _ := all[i].Object["webhooks"].([]any)
-	more, _ := added.Object["webhooks"].([]any)
-	for _, hook := range more {
-		hooks = slices.DeleteFunc(hooks, func(h any) bool { return path(h) == path(hook) })
-	}
-	hooks = append(hooks, more...)
-	slices.SortStableFunc(hooks, func(a, b any) int { return cmp.Compare(path(a), path(b)) })
+	hooks = slices.DeleteFunc(hooks, func(h any) bool { return name(h) == m["name"] })
+	hooks = append(hooks, map[string]any{
+		"admissionReviewVersions": list(m["admissionReviewVersions"]), "name": m["name"],
+		"clientConfig": map[string]any{"service": map[string]any{
+			"name": "webhook-service", "namespace": "system", "path": m["path"],
+		}},
+		"failurePolicy": strings.ToUpper(m["failurePolicy"][:1]) + m["failurePolicy"][1:],
+		"rules": []any{map[string]any{
+			"apiGroups": list(m["groups"]), "apiVersions": list(m["versions"]),
+			"operations": list(strings.ToUpper(m["verbs"])), "resources": list(m["resources"]),
+		}},
+		"sideEffects": m["sideEffects"],
+	})
+	slices.SortStableFunc(hooks, func(a, b any) int { return cmp.Compare(name(a), name(b)) })
 	all[i].Object["webhooks"] = hooks
+	return all
+}
+
+// list returns the elements of a field of a marker.
+func list(field string) (all []any) {
+	for element := range strings.SplitSeq(field, ";") {
+		all = append(all, element)
+	}
 	return all
 }

@@ -10,29 +10,41 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// prepareKubeconfig writes the kubeconfig to path, or to a temporary file if path is empty. remove removes the
-// temporary file. written is absolute, because users set it in other folders too.
-func prepareKubeconfig(path string, s *Socket) (written string, remove func(), err error) {
-	if path != "" {
-		if err = mayOverwrite(path); err != nil {
+// prepareKubeconfig writes the kubeconfig to the file of o, and to the directory of the store. Without both, it writes
+// a temporary file, which remove removes. written is absolute, because users set it in other folders too.
+func prepareKubeconfig(o Options, s *Socket) (written string, remove func(), err error) {
+	remove = func() {}
+	var paths []string
+	if o.Kubeconfig != "" {
+		if err := mayOverwrite(o.Kubeconfig); err != nil {
 			return "", nil, err
 		}
-		if path, err = filepath.Abs(path); err != nil {
-			return "", nil, err
-		}
-		return path, func() {}, s.WriteKubeconfig(path)
+		paths = append(paths, o.Kubeconfig)
 	}
-	dir, err := os.MkdirTemp("", "flyball-")
+	if o.Store.Dir != "" {
+		if err := s.known.store(o.Store); err != nil {
+			return "", nil, err
+		}
+		paths = append(paths, storedKubeconfig(o.Store))
+	}
+	if len(paths) == 0 {
+		dir, err := os.MkdirTemp("", "flyball-")
+		if err != nil {
+			return "", nil, err
+		}
+		remove = func() { _ = os.RemoveAll(dir) }
+		paths = append(paths, filepath.Join(dir, "kubeconfig"))
+	}
+	for _, path := range paths {
+		err = errors.Join(err, s.WriteKubeconfig(path))
+	}
+	if err == nil {
+		written, err = filepath.Abs(paths[0])
+	}
 	if err != nil {
-		return "", nil, err
-	}
-	remove = func() { _ = os.RemoveAll(dir) }
-	path = filepath.Join(dir, "kubeconfig")
-	if err := s.WriteKubeconfig(path); err != nil {
 		remove()
-		return "", nil, err
 	}
-	return path, remove, nil
+	return written, remove, err
 }
 
 // kubeconfig returns a kubeconfig for the server, with its certificate and the clients' token.
@@ -52,6 +64,20 @@ users:
 `, server, base64.StdEncoding.EncodeToString(authority), token)
 }
 
+// parse is the inverse of kubeconfig. ours is false for a text that it has not written.
+func parse(text []byte) (server string, authority []byte, token string, ours bool) {
+	config, err := clientcmd.Load(text)
+	if err != nil {
+		return "", nil, "", false
+	}
+	cluster, user := config.Clusters["flyball"], config.AuthInfos["flyball"]
+	if cluster == nil || user == nil {
+		return "", nil, "", false
+	}
+	server, authority, token = cluster.Server, cluster.CertificateAuthorityData, user.Token
+	return server, authority, token, string(text) == kubeconfig(server, authority, token)
+}
+
 // mayOverwrite returns an error if the file exists, unless it is empty or was written by [Socket.WriteKubeconfig]. Any
 // other kubeconfig may be the only one with the credentials of the user's clusters.
 func mayOverwrite(path string) error {
@@ -62,12 +88,8 @@ func mayOverwrite(path string) error {
 	if err != nil || len(text) == 0 {
 		return nil // the write will report the problem
 	}
-	if config, err := clientcmd.Load(text); err == nil {
-		cluster, user := config.Clusters["flyball"], config.AuthInfos["flyball"]
-		if cluster != nil && user != nil &&
-			string(text) == kubeconfig(cluster.Server, cluster.CertificateAuthorityData, user.Token) {
-			return nil
-		}
+	if _, _, _, ours := parse(text); ours {
+		return nil
 	}
 	return fmt.Errorf(
 		"--kubeconfig %s: it would be overwritten, and was not written by flyball: name another file, or remove it",
@@ -84,14 +106,17 @@ func checkRegular(path string) error {
 	return nil
 }
 
-// WriteKubeconfig writes a kubeconfig for the API that only its owner may read. It is written beside the file and takes
-// its place, so nobody who has opened the file before can read the token.
-func (s *Socket) WriteKubeconfig(path string) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write the kubeconfig: %w", err)
-		}
-	}()
+// WriteKubeconfig writes a kubeconfig for the API that only its owner may read.
+func (s *Socket) WriteKubeconfig(path string) error {
+	if err := writePrivate(path, kubeconfig("https://"+s.Addr(), s.known.authority.PEM(), s.known.Token)); err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// writePrivate writes a file that only its owner may read. The text is written beside the file and takes its place, so
+// nobody who has opened the file before can read it.
+func writePrivate(path, text string) error {
 	if err := checkRegular(path); err != nil {
 		return err
 	}
@@ -102,7 +127,7 @@ func (s *Socket) WriteKubeconfig(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(kubeconfig("https://"+s.Addr(), s.authority, s.token))
+	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}

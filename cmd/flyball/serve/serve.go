@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
-	"github.com/flyball-dev/flyball/internal/certs"
 	"github.com/flyball-dev/flyball/internal/loopback"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/auth"
@@ -36,13 +34,17 @@ type Options struct {
 	Addr string
 	// AllowedHosts are further host names that clients may use; see [localapi.Options].
 	AllowedHosts []string
-	// Kubeconfig is the file to which a kubeconfig is written, with the token that every client needs. Empty means a
-	// temporary file, which is removed at the end.
+	// Kubeconfig is the file to which a kubeconfig is written, with the token that every client needs. Empty means one
+	// in the directory of the store or, without that, a temporary file, which is removed at the end.
 	Kubeconfig string
 	// Controllers are the controllers to run, in the form of kube-controller-manager's flag; empty means none.
 	Controllers []string
 	// Kubelet is whether a fake kubelet reports that pods run; without it they stay Pending.
 	Kubelet bool
+	// Scheduler is whether the fake kubelet also places pods on its nodes.
+	Scheduler bool
+	// Namespaces is whether new namespaces get what they need, and deleted ones are emptied.
+	Namespaces bool
 	// RBAC authorizes users by their roles. The user of the kubeconfig may do everything.
 	RBAC bool
 	// WebhookServices are addresses of webhooks; see [localapi.Options].
@@ -65,6 +67,9 @@ const (
 	podStop  = 1500 * time.Millisecond
 )
 
+// historyAge is how old the history gets, as in a kube-apiserver.
+const historyAge = 5 * time.Minute
+
 // Run serves until ctx is done, and returns when everything has stopped. Errors: the store cannot be opened; the
 // address cannot be listened on; the kubeconfig cannot be written; a controller does not exist; a part failed.
 func Run(ctx context.Context, o Options) (err error) {
@@ -74,11 +79,15 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
 	defer tellOfFailure(ctx, objects)()
-	token, shown := NewToken(), newPage(o)
+	shown := newPage(o)
+	known, err := credentialsOf(o.Store)
+	if err != nil {
+		return err
+	}
 	api := localapi.Options{
-		Storage: objects, Tenant: o.Store.Tenant, Tokens: Tokens(token), RBAC: o.RBAC, AllowedHosts: o.AllowedHosts,
-		WebhookServices: o.WebhookServices,
-		CEL:             cel.New(),
+		Storage: objects, Tenant: o.Store.Tenant, Tokens: Tokens(known.Token), RBAC: o.RBAC,
+		AllowedHosts: o.AllowedHosts, WebhookServices: o.WebhookServices, HistoryAge: historyAge,
+		CEL: cel.New(), ClusterObjects: true, ServiceAccounts: true,
 	}
 	if o.Step {
 		api.Gate = shown.tap.Gate()
@@ -88,15 +97,15 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	managers, err := build(server, o, shown)
+	socket, err := Open(ctx, o.Addr, known, o.AllowedHosts)
 	if err != nil {
 		return err
 	}
-	socket, err := Open(ctx, o.Addr, token, o.AllowedHosts)
+	managers, err := build(server, o, known.authority.PEM(), shown)
 	if err != nil {
-		return err
+		return errors.Join(err, socket.Close())
 	}
-	kubeconfig, remove, err := prepareKubeconfig(o.Kubeconfig, socket)
+	kubeconfig, remove, err := prepareKubeconfig(o, socket)
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
@@ -133,21 +142,23 @@ func (o Options) fate() string {
 }
 
 // build returns the managers that run beside the API: one for the nodes and one for the controllers, because on a real
-// cluster these are two processes. The second one shows the page.
-func build(server *localapi.Server, o Options, shown *page) ([]*manager.Manager, error) {
+// cluster these are two processes. The second one shows the page. rootCA verifies the API's certificate.
+func build(server *localapi.Server, o Options, rootCA []byte, shown *page) ([]*manager.Manager, error) {
 	config := nodes.Quiet(server.RESTConfig())
 	config.UserAgent = nodesAgent()
 	m, err := manager.New(config, manager.Options{})
 	if err != nil {
 		return nil, err
 	}
-	add := cluster.AddNamespaces
 	if o.Kubelet {
-		add = func(m *manager.Manager) error {
-			return nodes.Add(m, kubelet.Options{Delay: podDelay, Spread: podDelay / 2, Stop: podStop})
-		}
+		err = nodes.AddKubelet(m, kubelet.Options{
+			Delay: podDelay, Spread: podDelay / 2, Stop: podStop, NoScheduler: !o.Scheduler,
+		})
 	}
-	if err := add(m); err != nil {
+	if o.Namespaces {
+		err = errors.Join(err, cluster.AddNamespaces(m, rootCA))
+	}
+	if err != nil {
 		return nil, err
 	}
 	if len(o.Controllers) == 0 && shown == nil {
@@ -203,9 +214,6 @@ func run(ctx context.Context, managers []*manager.Manager, shown *page, serve fu
 	return errors.Join(append(errs, err)...)
 }
 
-// NewToken returns a new random bearer token.
-func NewToken() string { return rand.Text() }
-
 // Tokens returns the users of a server: the administrator, who has the token.
 func Tokens(token string) map[string]auth.User { return map[string]auth.User{token: auth.Admin()} }
 
@@ -249,27 +257,33 @@ func CheckWebhookServices(services map[string]string) error {
 // send the token of a kubeconfig only over TLS.
 type Socket struct {
 	listener    net.Listener
-	token       string
+	known       *Credentials
 	certificate tls.Certificate
-	authority   []byte // for clients, in PEM
 }
 
-// Open opens the port. Clients may use its address, localhost and names. The caller must call Serve or Close.
-func Open(ctx context.Context, addr, token string, names []string) (*Socket, error) {
-	l, err := localapi.Listen(ctx, addr)
+// Open opens the port: the one that the clients know, if addr has port 0 and it is free. Clients may use its address,
+// localhost and names. The caller must call Serve or Close.
+func Open(ctx context.Context, addr string, known *Credentials, names []string) (*Socket, error) {
+	l, err := listen(ctx, addr, known.port)
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{listener: l, token: token}
-	authority, err := certs.NewAuthority(365)
-	if err == nil {
-		s.authority = authority.PEM()
-		s.certificate, err = authority.Server(l.Addr().(*net.TCPAddr).IP, names...)
-	}
+	s := &Socket{listener: l, known: known}
+	s.certificate, err = known.authority.Server(l.Addr().(*net.TCPAddr).IP, names...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make a certificate: %w", err), l.Close())
 	}
 	return s, nil
+}
+
+// listen listens on addr, with the given port in place of port 0 if that is possible.
+func listen(ctx context.Context, addr, port string) (net.Listener, error) {
+	if host, any, err := net.SplitHostPort(addr); err == nil && any == "0" && port != "" {
+		if l, err := localapi.Listen(ctx, net.JoinHostPort(host, port)); err == nil {
+			return l, nil
+		}
+	}
+	return localapi.Listen(ctx, addr)
 }
 
 // Addr returns the address on which the socket listens.

@@ -1,11 +1,14 @@
 package site
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"go/scanner"
 	"go/token"
 	"html"
+	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 
@@ -28,18 +31,72 @@ func block(b util.BufWriter, source []byte, n ast.Node, entering bool) (ast.Walk
 	}
 	code := n.(*ast.FencedCodeBlock)
 	language := string(code.Language(source))
-	text := string(code.Lines().Value(source))
-	switch language {
-	case "go":
-		text = colourGo(text)
-	case "yaml":
-		text = colourYAML(text)
-	default:
-		text = html.EscapeString(text)
+	if caption, _ := code.AttributeString("caption"); caption != "" {
+		fmt.Fprintf(b, "<p class=\"caption\">%s</p>\n", caption)
 	}
 	_, err := fmt.Fprintf(b, "<pre tabindex=\"0\"><code data-language=\"%s\">%s</code></pre>\n",
-		html.EscapeString(language), text)
+		html.EscapeString(language), colour(language, string(code.Lines().Value(source))))
 	return ast.WalkContinue, err
+}
+
+// colour returns text in a language as HTML.
+func colour(language, text string) string {
+	switch language {
+	case "go":
+		return colourGo(text)
+	case "yaml":
+		return colourYAML(text)
+	}
+	return html.EscapeString(text)
+}
+
+// excerpt matches the comment before a block of code that is an excerpt from a file.
+var excerpt = regexp.MustCompile(`^<!-- snippet: (\S+) -->`)
+
+// caption returns the name of the file that a block of code is from, if it is an excerpt. The name is a link to the
+// line where the excerpt begins, if the file system has the file.
+func (p *page) caption(code *ast.FencedCodeBlock, e *edition) string {
+	comment, is := code.PreviousSibling().(*ast.HTMLBlock)
+	if !is {
+		return ""
+	}
+	m := excerpt.FindSubmatch(comment.Lines().Value(p.source))
+	if m == nil {
+		return ""
+	}
+	name := string(m[1])
+	text := e.source(name)
+	if text == nil {
+		return html.EscapeString(name)
+	}
+	before, _, _ := bytes.Cut(text, code.Lines().Value(p.source))
+	return fmt.Sprintf(`<a href="%s#L%d">%s</a>`, html.EscapeString(relative(p.name, sourcePage(name))),
+		bytes.Count(before, []byte("\n"))+1, html.EscapeString(name))
+}
+
+// sourcePage is the page that shows a source file.
+func sourcePage(name string) string { return "source/" + name + ".html" }
+
+// source returns a file of the repository and adds a page that shows it, with an anchor such as L1 at each line. It
+// returns nil if the file system does not have the file.
+func (e *edition) source(name string) []byte {
+	text, err := fs.ReadFile(e.docs, name)
+	if err != nil {
+		return nil
+	}
+	at := sourcePage(name)
+	if e.files[at] != nil {
+		return text
+	}
+	coloured := colour(strings.TrimPrefix(path.Ext(name), "."), string(text))
+	lines := strings.Split(strings.TrimSuffix(coloured, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = fmt.Sprintf(`<i id="L%d"></i>%s`, i+1, line)
+	}
+	body := fmt.Sprintf("<h1>%s</h1>\n<pre tabindex=\"0\" class=\"source\"><code>%s</code></pre>",
+		html.EscapeString(name), strings.Join(lines, "\n"))
+	e.files[at] = e.page(at, name, "", body, "", "")
+	return text
 }
 
 // coloured returns text as HTML, in the colour of a class unless that is empty.

@@ -2,6 +2,7 @@ package site
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -9,15 +10,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"github.com/flyball-dev/flyball/internal/docblock"
 )
 
 // markdown reads what forges read. The pages are our own, so that their HTML, such as details, is let through.
@@ -66,7 +69,7 @@ func parse(name string, source []byte) *page {
 		if h.Level == 1 && len(p.headings) == 0 {
 			p.title = words
 		}
-		id := anchor(words)
+		id := docblock.Anchor(words)
 		n := taken[id]
 		if taken[id]++; n > 0 {
 			id = fmt.Sprintf("%s-%d", id, n)
@@ -75,19 +78,6 @@ func parse(name string, source []byte) *page {
 		p.headings = append(p.headings, heading{id, words, h})
 	}
 	return p
-}
-
-// anchor returns the name that forges give to a heading: in small letters, with hyphens for spaces, and without signs.
-func anchor(heading string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, heading)
 }
 
 // descendants yields the nodes below a node, parents first.
@@ -114,7 +104,7 @@ func plain(node ast.Node, source []byte) string {
 			}
 		case *ast.String:
 			b.Write(n.Value)
-		case *ast.Paragraph, *ast.TextBlock:
+		case *ast.Paragraph, *ast.TextBlock, *extast.TableCell:
 			b.WriteByte(' ')
 		case *ast.FencedCodeBlock:
 			b.WriteByte(' ')
@@ -124,7 +114,22 @@ func plain(node ast.Node, source []byte) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// sections returns the parts of the page for the search.
+// contents returns the page's table of contents, or nothing if that would be short.
+func (p *page) contents() string {
+	var b strings.Builder
+	for _, h := range p.headings {
+		if h.node.Level == 2 {
+			fmt.Fprintf(&b, "<li><a href=\"#%s\">%s</a></li>\n", h.id, util.EscapeHTML([]byte(h.text)))
+		}
+	}
+	if strings.Count(b.String(), "\n") < 3 {
+		return ""
+	}
+	return "<nav class=\"contents\" aria-label=\"This page\">\n<details class=\"fold\">\n" +
+		"<summary>On this page</summary>\n<ul>\n" + b.String() + "</ul>\n</details>\n</nav>"
+}
+
+// sections returns the parts of the page for the search. Each term of the glossary is one.
 func (p *page) sections() []section {
 	all := []section{}
 	var words []string
@@ -145,15 +150,30 @@ func (p *page) sections() []section {
 		all = append(all, section{Address: target(p.name) + "#" + h.id, Page: p.title, Heading: h.text})
 	}
 	end()
+	if p.name != glossary {
+		return all
+	}
+	for n := range descendants(p.tree) {
+		if row, is := n.(*extast.TableRow); is {
+			term := plain(row.FirstChild(), p.source)
+			all = append(all, section{
+				Address: target(p.name) + "#" + termID(term), Page: p.title, Heading: term,
+				Text: plain(row.FirstChild().NextSibling(), p.source),
+			})
+		}
+	}
 	return all
 }
 
-// linked returns the pages that this page has links to, in the order of the last link to each.
+// linked returns the pages that this page has links to, in the order of the first link to each in a list, or else the
+// last link.
 func (p *page) linked(pages map[string]*page) (names []string) {
+	listed := map[string]bool{}
 	for n := range descendants(p.tree) {
 		if l, is := n.(*ast.Link); is {
 			name := path.Join(path.Dir(p.name), string(l.Destination))
-			if pages[name] != nil && name != p.name {
+			if pages[name] != nil && name != p.name && !listed[name] {
+				listed[name] = n.Parent().Parent().Kind() == ast.KindListItem
 				names = append(slices.DeleteFunc(names, func(n string) bool { return n == name }), name)
 			}
 		}
@@ -161,18 +181,65 @@ func (p *page) linked(pages map[string]*page) (names []string) {
 	return names
 }
 
-// html renders the page. Links to pages lead to what they become, and links to other files of the repository to the
-// forge.
-func (p *page) html(pages map[string]*page, files map[string][]byte, o Options) ([]byte, error) {
-	var errs []error
+// terms gives the rows of the page's tables names, and returns these by the first cell of the row.
+func (p *page) terms() map[string]string {
+	ids := map[string]string{}
 	for n := range descendants(p.tree) {
+		if row, is := n.(*extast.TableRow); is {
+			term := plain(row.FirstChild(), p.source)
+			ids[strings.ToLower(term)] = termID(term)
+			row.FirstChild().SetAttributeString("id", []byte(termID(term)))
+		}
+	}
+	return ids
+}
+
+// termID is the name of a term's row.
+func termID(term string) string { return "term-" + docblock.Anchor(term) }
+
+// linkTerms links the terms that the page sets in italics, one or several of a term, to their rows in the glossary.
+func (p *page) linkTerms(terms map[string]string) {
+	var found []*ast.Emphasis
+	for n := range descendants(p.tree) {
+		if e, is := n.(*ast.Emphasis); is && e.Level == 1 {
+			found = append(found, e)
+		}
+	}
+	for _, e := range found {
+		term := strings.ToLower(plain(e, p.source))
+		id := cmp.Or(terms[term], terms[strings.TrimSuffix(term, "s")])
+		if id == "" {
+			continue
+		}
+		enclose(e, relative(p.name, target(glossary))+"#"+id)
+	}
+}
+
+// enclose makes a node the text of a link.
+func enclose(n ast.Node, destination string) {
+	link := ast.NewLink()
+	link.Destination = []byte(destination)
+	n.Parent().ReplaceChild(n.Parent(), n, link)
+	link.AppendChild(link, n)
+}
+
+// html renders the page. Links to pages and to other files of the repository lead to what these become in the site, or
+// to the forge if the file system does not have the file.
+func (p *page) html(e *edition) ([]byte, error) {
+	var errs []error
+	for _, n := range slices.Collect(descendants(p.tree)) {
 		var err error
 		switch n := n.(type) {
 		case *ast.Link:
-			n.Destination, err = p.address(string(n.Destination), pages, files)
+			n.Destination, err = p.address(string(n.Destination), e)
+		case *ast.FencedCodeBlock:
+			n.SetAttributeString("caption", p.caption(n, e))
 		case *ast.Image:
-			if name := path.Join(path.Dir(p.name), string(n.Destination)); files[name] == nil {
+			if name := path.Join(path.Dir(p.name), string(n.Destination)); e.files[name] == nil {
 				err = fmt.Errorf("there is no picture %s", name)
+			}
+			if n.Parent().Kind() != ast.KindLink {
+				enclose(n, string(n.Destination)) // a reader can enlarge the picture where it stands alone
 			}
 		}
 		errs = append(errs, err)
@@ -180,15 +247,18 @@ func (p *page) html(pages map[string]*page, files map[string][]byte, o Options) 
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	if inside("docs/book")(p.name) && p.name != glossary {
+		p.linkTerms(e.terms)
+	}
 	var b bytes.Buffer
-	if err := markdown(o).Renderer().Render(&b, p.source, p.tree); err != nil {
+	if err := markdown(e.Options).Renderer().Render(&b, p.source, p.tree); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
 }
 
 // address is where a link of the page leads.
-func (p *page) address(link string, pages map[string]*page, files map[string][]byte) ([]byte, error) {
+func (p *page) address(link string, e *edition) ([]byte, error) {
 	u, err := url.Parse(link)
 	if err != nil {
 		return nil, err
@@ -204,7 +274,7 @@ func (p *page) address(link string, pages map[string]*page, files map[string][]b
 	if u.Fragment != "" {
 		fragment = "#" + u.Fragment
 	}
-	switch to := pages[name]; {
+	switch to := e.pages[name]; {
 	case to != nil:
 		if fragment != "" && !slices.ContainsFunc(to.headings, func(h heading) bool { return h.id == u.Fragment }) {
 			return nil, fmt.Errorf("%s has no heading %s", name, fragment)
@@ -213,10 +283,12 @@ func (p *page) address(link string, pages map[string]*page, files map[string][]b
 			return []byte(fragment), nil
 		}
 		return []byte(relative(p.name, target(name)) + fragment), nil
-	case files[name] != nil:
+	case e.files[name] != nil:
 		return []byte(relative(p.name, name)), nil
 	case strings.HasPrefix(name, "docs/") && path.Ext(name) == ".md":
 		return nil, fmt.Errorf("there is no page %s", name)
+	case path.Ext(name) != ".md" && e.source(name) != nil:
+		return []byte(relative(p.name, sourcePage(name)) + fragment), nil
 	}
 	return []byte(forge + name + fragment), nil
 }

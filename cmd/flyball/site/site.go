@@ -7,27 +7,31 @@ import (
 	"fmt"
 	"html"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 const (
-	// start is the page that the site begins with, and book has the table of contents of the book.
+	// start has the list of the guides. book has the table of contents of the book, and the site begins with it.
 	start = "docs/README.md"
 	book  = "docs/book/README.md"
+	// glossary has a row for each term of the book. Chapters link a term there where they explain it.
+	glossary = "docs/book/glossary.md"
 )
 
 // Index is the path of the page that a reader sees first.
 const Index = "index.html"
 
-// forge is where files of the repository are that the site does not have.
+// forge is where files of the repository are that the file system does not have.
 const forge = "https://github.com/flyball-dev/flyball/blob/main/"
 
-// leftOut are the endings of the files that a site leaves out: the programs beside the pages of the book. Pages link
-// them at the forge.
+// leftOut are the endings of the files that a site leaves out unless a page has a link to them: the programs beside the
+// pages of the book.
 var leftOut = []string{".go", ".conf"}
 
 // Options configures a site.
@@ -40,7 +44,17 @@ type Options struct {
 // Site is a rendered documentation. It does not change.
 type Site struct {
 	files map[string][]byte // by path, without a slash at the beginning
-	pages []string          // the Markdown files
+}
+
+// edition is what the pages share while they are rendered. In the book, terms have the names of the rows of the
+// glossary.
+type edition struct {
+	Options
+	docs             fs.FS
+	files            map[string][]byte
+	pages            map[string]*page
+	chapters, guides []string // the pages in the lists beside each page
+	terms            map[string]string
 }
 
 //go:embed assets
@@ -51,12 +65,12 @@ var assets embed.FS
 //go:embed page.html
 var pageText string
 
-// New renders README.md and the folder docs of the file system.
+// New renders README.md and the folder docs of the file system. If that has the source files which the pages show and
+// name, the site has them, too.
 //
 // Errors: a file that cannot be read; a link to a page that is not there, or to a heading that its page does not have.
 func New(docs fs.FS, o Options) (*Site, error) {
-	s := &Site{files: map[string][]byte{}}
-	pages := map[string]*page{}
+	e := &edition{Options: o, docs: docs, files: map[string][]byte{}, pages: map[string]*page{}}
 	for _, dir := range []string{"README.md", "docs"} {
 		err := fs.WalkDir(docs, dir, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
@@ -70,58 +84,107 @@ func New(docs fs.FS, o Options) (*Site, error) {
 				return err
 			}
 			if path.Ext(name) == ".md" {
-				pages[name] = parse(name, text)
-				s.pages = append(s.pages, name)
+				e.pages[name] = parse(name, text)
 				return nil
 			}
-			s.files[name] = text
+			e.files[name] = text
 			return nil
 		})
 		if err != nil {
 			return nil, fmt.Errorf("read the documentation: %w", err)
 		}
 	}
-	if pages[start] == nil || pages[book] == nil {
+	if e.pages[start] == nil || e.pages[book] == nil {
 		return nil, fmt.Errorf("this is no documentation of Flyball: %s and %s are missing", start, book)
 	}
-	slices.Sort(s.pages)
-	return s, s.render(pages, o)
+	return &Site{e.files}, e.render()
 }
 
 // render writes the pages and what they refer to.
-func (s *Site) render(pages map[string]*page, o Options) error {
-	chapters := pages[book].linked(pages)
-	chapters = append([]string{book}, slices.DeleteFunc(chapters, outside("docs/book"))...)
-	guides := slices.DeleteFunc(pages[start].linked(pages), inside("docs/book"))
+func (e *edition) render() error {
+	linked := e.pages[book].linked(e.pages)
+	e.chapters = append([]string{book}, slices.DeleteFunc(linked, outside("docs/book"))...)
+	e.guides = append([]string{start}, slices.DeleteFunc(e.pages[start].linked(e.pages), inside("docs/book"))...)
+	if e.pages[glossary] != nil {
+		e.terms = e.pages[glossary].terms()
+	}
 	var errs []error
 	var sections []section
-	for _, name := range s.pages {
-		p := pages[name]
-		body, err := p.html(pages, s.files, o)
+	bodies := map[string][]byte{}
+	for _, name := range slices.Sorted(maps.Keys(e.pages)) {
+		p := e.pages[name]
+		body, err := p.html(e)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			continue
 		}
 		sections = append(sections, p.sections()...)
+		bodies[name] = body
 		before, after := "", ""
-		if at := slices.Index(chapters, name); at >= 0 {
+		if at := slices.Index(e.chapters, name); at >= 0 {
 			if at > 0 {
-				before = neighbour(name, pages[chapters[at-1]], "prev", "← %s")
+				before = neighbour(name, e.pages[e.chapters[at-1]], "prev", "← %s")
 			}
-			if at+1 < len(chapters) {
-				after = neighbour(name, pages[chapters[at+1]], "next", "%s →")
+			if at+1 < len(e.chapters) {
+				after = neighbour(name, e.pages[e.chapters[at+1]], "next", "%s →")
 			}
 		}
-		s.files[target(name)] = []byte(strings.NewReplacer(
-			"{{title}}", html.EscapeString(p.title), "{{root}}", strings.Repeat("../", strings.Count(name, "/")),
-			"{{book}}", list(name, chapters, pages), "{{guides}}", list(name, guides, pages),
-			"{{body}}", string(body), "{{before}}", before, "{{after}}", after,
-		).Replace(pageText))
+		e.files[target(name)] = e.page(name, p.title, p.contents(), string(body), before, after)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return s.addAssets(sections)
+	e.files[whole] = e.page(whole, "The book on one page", "", e.onePage(bodies), "", "")
+	return e.addAssets(sections)
+}
+
+// whole is the page with the whole book, to be printed.
+const whole = "docs/book/whole.html"
+
+var (
+	anchors      = regexp.MustCompile(`( id="| href="#)`)
+	chapterLinks = regexp.MustCompile(` href="../../(docs/book/[^"/]+)\.html(?:#([^"]*))?"`)
+)
+
+// onePage joins the chapters. The links between them become links in the page, where each anchor begins with the name
+// of its chapter.
+func (e *edition) onePage(bodies map[string][]byte) string {
+	chapters := e.chapters
+	if at := slices.Index(chapters, glossary); at >= 0 {
+		chapters = chapters[:at+1] // what follows is for teachers and authors
+	}
+	ids := map[string]string{}
+	for _, name := range chapters {
+		at := strings.TrimSuffix(target(name), ".html")
+		ids[at] = path.Base(at)
+	}
+	var b strings.Builder
+	for _, name := range chapters {
+		id := ids[strings.TrimSuffix(target(name), ".html")]
+		text := anchors.ReplaceAllString(string(bodies[name]), "${1}"+id+"--")
+		text = chapterLinks.ReplaceAllStringFunc(text, func(link string) string {
+			m := chapterLinks.FindStringSubmatch(link)
+			switch to := ids[m[1]]; {
+			case to == "":
+				return link
+			case m[2] == "":
+				return ` href="#` + to + `"`
+			default:
+				return ` href="#` + to + "--" + m[2] + `"`
+			}
+		})
+		fmt.Fprintf(&b, "<article id=\"%s\">\n%s</article>\n", id, text)
+	}
+	return b.String()
+}
+
+// page returns a page of the site with a body. The last two are links to its neighbours, or empty.
+func (e *edition) page(name, title, contents, body, before, after string) []byte {
+	return []byte(strings.NewReplacer(
+		"{{title}}", html.EscapeString(title), "{{root}}", relative(name, ""),
+		"{{book}}", list(name, e.chapters, e.pages), "{{guides}}", list(name, e.guides, e.pages),
+		"{{contents}}", contents, "{{body}}", body, "{{before}}", before, "{{after}}", after,
+	).Replace(pageText))
 }
 
 func inside(dir string) func(string) bool {
@@ -133,28 +196,27 @@ func outside(dir string) func(string) bool {
 }
 
 // addAssets adds the style, the program of the search, and what it searches.
-func (s *Site) addAssets(sections []section) error {
+func (e *edition) addAssets(sections []section) error {
 	entries, err := fs.ReadDir(assets, "assets")
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		text, err := fs.ReadFile(assets, "assets/"+e.Name())
-		if err != nil {
+	for _, entry := range entries {
+		name := "assets/" + entry.Name()
+		if e.files[name], err = fs.ReadFile(assets, name); err != nil {
 			return err
 		}
-		s.files["assets/"+e.Name()] = text
 	}
-	s.files[Index] = fmt.Appendf(nil, `<!doctype html>
+	e.files[Index] = fmt.Appendf(nil, `<!doctype html>
 <meta http-equiv="refresh" content="0; url=%s">
 <a href="%[1]s">Flyball</a>
-`, target(start))
+`, target(book))
 	found, err := json.Marshal(sections)
 	if err != nil {
 		return err
 	}
 	// A page that is opened as a file may not fetch another file, but it may run a script.
-	s.files["assets/sections.js"] = fmt.Appendf(nil, "globalThis.flyballSections = %s;\n", found)
+	e.files["assets/sections.js"] = fmt.Appendf(nil, "globalThis.flyballSections = %s;\n", found)
 	return nil
 }
 
@@ -166,12 +228,7 @@ func (s *Site) File(name string) ([]byte, bool) {
 
 // Names returns the paths of all files, sorted.
 func (s *Site) Names() []string {
-	var names []string
-	for name := range s.files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(s.files))
 }
 
 // WriteTo writes the site into a folder, which it makes if it is not there. It deletes nothing.

@@ -24,7 +24,7 @@ import (
 //
 // Concurrency: Claim may be called by several goroutines if CanAdopt and Patch may.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_ref_manager.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_ref_manager.go
 type Claimer[T metav1.Object] struct {
 	// Owner is the object that wants to own. Only its name, namespace, UID and deletion timestamp are read.
 	Owner metav1.Object
@@ -188,7 +188,7 @@ func once(ctx context.Context, check func(context.Context) error) func() error {
 // if the owner is gone, was replaced by another object of its name, or is being deleted. A cache may not know that yet:
 // an owner that was deleted with its objects orphaned would adopt them again.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp
 func LiveCheck(owner metav1.Object, get func(ctx context.Context) (metav1.Object, error)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		fresh, err := get(ctx)
@@ -258,7 +258,7 @@ const controllerIndex = "controller"
 // IndexByController is an index function. Its value for an object is the UID of its controller; for an object that has
 // no controller it is the namespace, with a prefix that no UID has.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, AddPodControllerIndexer
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, AddPodControllerIndexer
 func IndexByController[T metav1.Object](obj T) ([]string, error) {
 	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
 		return []string{string(ref.UID)}, nil

@@ -95,7 +95,7 @@ func names(pods []*corev1.Pod) (out []string) {
 	return out
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_ref_manager.go, ClaimObject
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_ref_manager.go, ClaimObject
 func TestClaimDecidesPerObject(t *testing.T) {
 	otherRef := func(p *corev1.Pod) { // an owner, but not the controller
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "c"}}
@@ -157,7 +157,7 @@ func TestClaimDecidesPerObject(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_ref_manager.go, ClaimPods and ReleasePod
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_ref_manager.go, ClaimPods and ReleasePod
 func TestClaimPatchErrors(t *testing.T) {
 	notFound := apierrors.NewNotFound(podsGR, "p1")
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p1", nil)
@@ -211,7 +211,7 @@ func TestClaimGoesOnAfterAnError(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_ref_manager.go, CanAdopt
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_ref_manager.go, CanAdopt
 func TestCanAdoptIsAskedOnceAndOnlyWhenNeeded(t *testing.T) {
 	t.Run("not at all without an adoption", func(t *testing.T) {
 		r := recorder{adoptErr: errors.New("must not matter")}
@@ -258,7 +258,7 @@ func TestCanAdoptIsAskedOnceAndOnlyWhenNeeded(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp, and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp, and
 // pkg/controller/replicaset/replica_set.go, claimPods
 func TestLiveCheck(t *testing.T) {
 	replaced := owner()
@@ -292,7 +292,7 @@ func TestLiveCheck(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, AddPodControllerIndexer
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, AddPodControllerIndexer
 func TestIndexByController(t *testing.T) {
 	notControlling := pod(ownedBy("owner-uid"))
 	notControlling.OwnerReferences[0].Controller = nil

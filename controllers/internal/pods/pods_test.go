@@ -10,7 +10,7 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, IsPodActive and IsPodTerminating
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, IsPodActive and IsPodTerminating
 func TestLifecycle(t *testing.T) {
 	tests := []struct {
 		phase                         corev1.PodPhase
@@ -81,7 +81,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/pod/util.go, IsPodAvailable
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/v1/pod/util.go, IsPodAvailable
 func TestAvailable(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -113,7 +113,7 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, nextPodAvailabilityCheck
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, nextPodAvailabilityCheck
 func TestAvailableAt(t *testing.T) {
 	if at, ok := AvailableAt(readySince(epoch), 10); !ok || !at.Equal(epoch.Add(10*time.Second)) {
 		t.Errorf("got %v, %v", at, ok)

@@ -19,14 +19,14 @@ func Terminal(pod *corev1.Pod) bool {
 
 // Active reports whether the pod counts as a replica: neither terminal nor being deleted.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, IsPodActive
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, IsPodActive
 func Active(pod *corev1.Pod) bool {
 	return !Terminal(pod) && pod.DeletionTimestamp == nil
 }
 
 // Terminating reports whether the pod is being deleted and may still run.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, IsPodTerminating
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, IsPodTerminating
 func Terminating(pod *corev1.Pod) bool {
 	return !Terminal(pod) && pod.DeletionTimestamp != nil
 }
@@ -50,7 +50,7 @@ func Ready(pod *corev1.Pod) bool {
 // Available reports whether the pod has been ready for at least minReadySeconds at the time now. A ready pod whose
 // condition has no transition time is available only if minReadySeconds is 0.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/pod/util.go, IsPodAvailable
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/v1/pod/util.go, IsPodAvailable
 func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) bool {
 	c := ReadyCondition(pod)
 	if c == nil || c.Status != corev1.ConditionTrue {

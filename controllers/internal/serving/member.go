@@ -39,7 +39,7 @@ func Hostname(svc *corev1.Service, pod *corev1.Pod) string {
 // HasClusterIP reports whether the Service has an address of its own. A headless Service has none, nor has one to which
 // none was assigned yet.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/helper/helpers.go, IsServiceIPSet
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/helper/helpers.go, IsServiceIPSet
 func HasClusterIP(svc *corev1.Service) bool {
 	return svc.Spec.ClusterIP != corev1.ClusterIPNone && svc.Spec.ClusterIP != ""
 }
@@ -48,6 +48,15 @@ func HasClusterIP(svc *corev1.Service) bool {
 // names an outside host, the controllers leave alone what others publish under its name.
 func HasSelector(svc *corev1.Service) bool {
 	return svc.Spec.Type != corev1.ServiceTypeExternalName && svc.Spec.Selector != nil
+}
+
+// ElectsLeader reports whether Endpoints with these annotations are a lock for electing a leader. Such Endpoints belong
+// to no Service.
+//
+// Source: k8s.io/client-go v0.37.2 tools/leaderelection/resourcelock/interface.go, LeaderElectionRecordAnnotationKey
+func ElectsLeader(annotations map[string]string) bool {
+	_, found := annotations["control-plane.alpha.kubernetes.io/leader"]
+	return found
 }
 
 // TargetPort returns the number of the pod's port behind one of the Service's ports. It returns false if the pod has
@@ -153,7 +162,7 @@ func podChanged(old, pod *corev1.Pod) bool {
 // SortByHash sorts by the hash of each element's dump. The order has no meaning. It is the one that
 // kube-controller-manager writes, and it depends on the names of the Go types and their fields.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, SortSubsets, and pkg/util/hash/hash.go;
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/v1/endpoints/util.go, SortSubsets, and pkg/util/hash/hash.go;
 // k8s.io/endpointslice v0.37.2 util/controller_utils.go, portsInOrder
 func SortByHash[T any](items []T) {
 	if len(items) < 2 {

@@ -20,6 +20,10 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
+// AskAgain is how long a controller waits when its caches lack an object that the server has. Usually the object's
+// event queues the key before. If the object is gone again before the caches see it, there is no event.
+const AskAgain = 10 * time.Second
+
 // Services is a set of Services. The zero value is empty.
 //
 // Concurrency: safe for concurrent use.
@@ -70,7 +74,7 @@ func NewGate(c *client.Cluster) *Gate { return &Gate{client: c} }
 
 // Ready is a function for [reconcile.Options].Ready.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_tracker.go and k8s.io/endpointslice v0.37.2
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_tracker.go and k8s.io/endpointslice v0.37.2
 // util/endpointslice_tracker.go; there the wait is an error, with backoff
 func (g *Gate) Ready(ctx context.Context, key reconcile.Request) error {
 	g.waiting.Set(key.NamespacedName, true) // before the cache is read, so that no event is missed

@@ -29,7 +29,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	}
 	defer process.StartLogging(stderr)()
 	registry := metrics.New()
-	if o.Metrics, err = controller.NewMetrics(registry.Registerer()); err != nil {
+	if o.Metrics, err = controller.NewMetrics(registry); err != nil {
 		return err
 	}
 	mgr, err := controller.New(ctx, config, process.ManagerOptions(registry), o)

@@ -38,7 +38,7 @@ func under(t *testing.T, g gate.Gate, test func(w *World, s *sky)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sky{localapi.NewTestWith(t, localapi.Options{Gate: g, NoKubernetesService: true}), metrics.New()}
 		operator.Install(t, s.RESTConfig())
-		own, err := controller.NewMetrics(s.metrics.Registerer())
+		own, err := controller.NewMetrics(s.metrics)
 		if err != nil {
 			t.Fatal(err)
 		}

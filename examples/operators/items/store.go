@@ -177,7 +177,7 @@ func checkManifest(obj manifest.Object) error {
 func apply(ctx context.Context, c client.Client, all []manifest.Object) error {
 	var failed []error
 	for _, m := range all {
-		err := c.Apply(ctx, client.ApplyUnstructured(m.Unstructured), client.FieldOwner(fieldManager),
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(m.Unstructured), client.FieldOwner(fieldManager),
 			client.ForceOwnership, client.StrictFields)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", m.From, err))

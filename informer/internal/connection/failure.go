@@ -142,6 +142,8 @@ func RetryAfter(err error) time.Duration {
 }
 
 // Forbids reports whether the server will repeat its answer until a permission is granted or the credentials are
-// changed. It does not report a kind that is not defined. That error is a NotFound, which the reader of one object
-// would take to mean that the object does not exist.
-func Forbids(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+// changed, or for ever because the resource has no such verb. It does not report a kind that is not defined. That error
+// is a NotFound, which the reader of one object would take to mean that the object does not exist.
+func Forbids(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
+}

@@ -20,7 +20,7 @@ const absent = "none"
 //
 // Errors: those of the request, which may be forbidden.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controlplane/controller/systemnamespaces. OpenTelemetry's k8s.cluster.uid
+// Source: k8s.io/kubernetes v1.37.2 pkg/controlplane/controller/systemnamespaces. OpenTelemetry's k8s.cluster.uid
 // identifies a cluster by the same UID.
 func Identity(ctx context.Context, client rest.Interface) (string, error) {
 	const partial = wire.JSONMedia + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + wire.JSONMedia

@@ -85,7 +85,6 @@ func (r *reader) peek() byte {
 	return r.text[r.at]
 }
 
-// value reads any value.
 func (r *reader) value(at level) (any, error) {
 	switch c := r.peek(); c {
 	case '{', '[':
@@ -148,7 +147,6 @@ func (r *reader) fresh(at level) (any, error) {
 	return r.object(at)
 }
 
-// object reads an object.
 func (r *reader) object(at level) (map[string]any, error) {
 	size := int(r.spans[r.span].commas) + 1
 	r.at++
@@ -203,7 +201,6 @@ func numberOfKey(key string) int {
 	return int(n)
 }
 
-// array reads an array.
 func (r *reader) array(at level) ([]any, error) {
 	size := int(r.spans[r.span].commas) + 1
 	r.at++
@@ -232,7 +229,6 @@ func (r *reader) array(at level) ([]any, error) {
 	}
 }
 
-// key reads the key of a member.
 func (r *reader) key() (string, error) {
 	if r.peek() != '"' {
 		return "", errUnusual

@@ -112,7 +112,6 @@ func (t *table[V]) sizeOf(v V) int {
 	return t.size(v)
 }
 
-// grow doubles the table.
 func (t *table[V]) grow() {
 	old := t.places
 	t.places, t.missed = make([]place[V], 2*len(old)), 0

@@ -62,7 +62,6 @@ func (d *Decoder[T]) Object(f Frame, o Options) (obj T, err error) {
 	return d.objectProtobuf(e.raw, o)
 }
 
-// objectProtobuf decodes one object message.
 func (d *Decoder[T]) objectProtobuf(data []byte, o Options) (T, error) {
 	obj := d.New()
 	if d.Lean != nil {
@@ -87,7 +86,6 @@ func (d *Decoder[T]) objectProtobuf(data []byte, o Options) (T, error) {
 	return obj, nil
 }
 
-// objectJSON decodes one JSON object.
 func (d *Decoder[T]) objectJSON(v lean.Value, o Options) (T, error) {
 	obj := d.New()
 	var into any = obj

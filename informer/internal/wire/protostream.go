@@ -151,7 +151,6 @@ func (s *protoStream) into() (back func(), err error) {
 	return func() { s.left = outer }, nil
 }
 
-// magic skips protobufMagic.
 func (s *protoStream) magic() error {
 	_, err := s.in.Discard(len(protobufMagic))
 	return truncated(err)

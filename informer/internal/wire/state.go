@@ -44,7 +44,6 @@ func stateProtobuf(data []byte) (s objects.State) {
 	return s
 }
 
-// stateJSON reads the state of a JSON object.
 func stateJSON(item lean.Value) (s objects.State) {
 	item.Members(func(key []byte, v lean.Value) bool {
 		if string(key) != "metadata" {

@@ -19,13 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // Plugin is one step of a [Chain]. Its methods may be called concurrently, for different requests. Errors are API
 // status errors, which the client gets; they refuse the write.
 type Plugin interface {
-	// Idle reports whether the plugin would do nothing for any request. It is called for every write, and is cheap.
-	Idle() bool
+	// Idle reports whether the plugin would do nothing for any request for a resource. It is called for every write,
+	// and is cheap.
+	Idle(r schema.GroupResource) bool
 
 	// Mutate may replace a.Object.
 	Mutate(ctx context.Context, a *Attributes) error
@@ -34,11 +36,19 @@ type Plugin interface {
 	Validate(ctx context.Context, a *Attributes) error
 }
 
+// Settler is a plugin that acts once more when a request is over, whether or not its writes were made.
+type Settler interface {
+	// Settle ends what Validate began for the writes of r. done reports whether the request has succeeded.
+	Settle(ctx context.Context, r *Review, done bool)
+}
+
 // Chain is a list of plugins, in their order.
 type Chain []Plugin
 
-// Idle reports whether no plugin would do anything.
-func (c Chain) Idle() bool { return !slices.ContainsFunc(c, func(p Plugin) bool { return !p.Idle() }) }
+// Idle reports whether no plugin would do anything for a resource.
+func (c Chain) Idle(r schema.GroupResource) bool {
+	return !slices.ContainsFunc(c, func(p Plugin) bool { return !p.Idle(r) })
+}
 
 // mutate lets all plugins mutate, once or twice.
 func (c Chain) mutate(ctx context.Context, a *Attributes) error {
@@ -88,9 +98,7 @@ func (r *Review) Mutate(ctx context.Context, obj, old runtime.Object) (runtime.O
 	if err := r.Chain.mutate(ctx, a); err != nil {
 		return nil, err
 	}
-	if m, err = meta.Accessor(a.Object); err != nil {
-		return nil, err
-	}
+	m = resource.Meta(a.Object)
 	if err := managedfields.ValidateManagedFields(m.GetManagedFields()); err != nil {
 		m.SetManagedFields(before)
 		a.Warn(fmt.Sprintf(".metadata.managedFields was in an invalid state after admission; this could be caused by "+
@@ -108,33 +116,42 @@ func (r *Review) Validate(ctx context.Context, obj, old runtime.Object) error {
 	return r.Chain.validate(ctx, a)
 }
 
+// Settle tells the plugins that the request is over.
+func (r *Review) Settle(ctx context.Context, done bool) {
+	for _, p := range r.Chain {
+		if s, ok := p.(Settler); ok {
+			s.Settle(ctx, r, done)
+		}
+	}
+}
+
 // Delete checks that old may be deleted.
 func (r *Review) Delete(ctx context.Context, old runtime.Object) error {
 	a := r.Request
-	a.Operation, a.OldObject, a.Options = admissionv1.Delete, old, r.Deletion
+	a.Review, a.Operation, a.OldObject, a.Options = r, admissionv1.Delete, old, r.Deletion
+	before := a
 	if err := r.Chain.mutate(ctx, &a); err != nil {
 		return err
 	}
-	a = r.Request
-	a.Operation, a.OldObject, a.Options = admissionv1.Delete, old, r.Deletion
+	a = before
 	return r.Chain.validate(ctx, &a)
 }
 
 // Connect checks a connection with the given options.
 func (r *Review) Connect(ctx context.Context, options runtime.Object) error {
 	a := r.Request
-	a.Operation, a.Object = admissionv1.Connect, options
+	a.Review, a.Operation, a.Object = r, admissionv1.Connect, options
+	before := a
 	if err := r.Chain.mutate(ctx, &a); err != nil {
 		return err
 	}
-	a = r.Request
-	a.Operation, a.Object = admissionv1.Connect, options
+	a = before
 	return r.Chain.validate(ctx, &a)
 }
 
 func (r *Review) attributes(obj, old runtime.Object) *Attributes {
 	a, o := r.Request, r.Options
-	a.Operation, a.Object, a.OldObject = admissionv1.Update, obj, old
+	a.Review, a.Operation, a.Object, a.OldObject = r, admissionv1.Update, obj, old
 	if old != nil {
 		o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions"))
 		a.Options = &o
@@ -199,9 +216,12 @@ type Attributes struct {
 
 	Server Server
 
+	// Review is the admission of the request that the write belongs to.
+	Review *Review
+
 	again  bool // this is the second round of mutations
 	wanted bool // a plugin wants a second round
-	states map[Plugin]any
+	rounds map[Plugin]*Rounds
 }
 
 // Server is what plugins may ask of the server.
@@ -215,6 +235,9 @@ type Server interface {
 
 	// Convert returns obj as one of these kinds. It does not change obj.
 	Convert(ctx context.Context, obj runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error)
+
+	// Types returns the converter of objects of one of these kinds to typed values.
+	Types(kind schema.GroupVersionKind) managedfields.TypeConverter
 
 	// Complete does to obj, which has one of these kinds, what decoding does: it drops unknown fields and sets
 	// defaults.
@@ -230,33 +253,38 @@ type Equivalent struct {
 	Kind     schema.GroupVersionKind
 }
 
-// Again reports whether this is the second round of mutations.
-func (a *Attributes) Again() bool { return a.again }
-
-// Reinvoke asks for a second round of mutations, because a plugin has changed what others have already seen.
-func (a *Attributes) Reinvoke() { a.wanted = true }
-
-// State returns what plugin p remembers of the first round of mutations. begin makes it in that round.
-func (a *Attributes) State(p Plugin, begin func() any) any {
-	if a.states == nil {
-		a.states = map[Plugin]any{}
-	}
-	if a.states[p] == nil {
-		a.states[p] = begin()
-	}
-	return a.states[p]
-}
-
 var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 
-// IsConfiguration reports whether the write is about the configuration of admission itself, which is exempt, so that a
-// wrong configuration can always be removed.
+// IsConfiguration reports whether the write is about the configuration of admission itself. Webhooks do not see it, so
+// that a wrong configuration can always be removed.
 func (a *Attributes) IsConfiguration() bool {
 	return a.Kind.Group == registrationv1.GroupName && slices.Contains([]string{
 		"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
 	}, a.Kind.Kind)
+}
+
+// Forbidden returns the error for a write that a plugin refuses.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/admission/errors.go.
+func (a *Attributes) Forbidden(reason error) *apierrors.StatusError {
+	name := a.Name
+	if name == "" {
+		name = "Unknown"
+	}
+	if a.Name == "" && a.Object != nil {
+		m, err := meta.Accessor(a.Object)
+		switch {
+		case err != nil:
+			name = "Unknown/errorGettingName"
+		case m.GetName() != "":
+			name = m.GetName()
+		case m.GetGenerateName() != "":
+			name = m.GetGenerateName()
+		}
+	}
+	return apierrors.NewForbidden(a.Resource.GroupResource(), name, reason)
 }
 
 // MatchRules returns the resource and the kind in which a plugin with these rules gets the write. ok is false if no
@@ -323,11 +351,7 @@ func (a *Attributes) MatchNamespace(ctx context.Context, selector labels.Selecto
 		return true, nil
 	}
 	if isNamespace && a.Subresource == "" && (a.Operation == admissionv1.Create || a.Operation == admissionv1.Update) {
-		m, err := meta.Accessor(a.Object)
-		if err != nil {
-			return false, apierrors.NewInternalError(err)
-		}
-		return selector.Matches(labels.Set(m.GetLabels())), nil
+		return selector.Matches(labels.Set(resource.Meta(a.Object).GetLabels())), nil
 	}
 	ns, err := a.Server.Namespace(ctx, a.Namespace)
 	if err != nil {

@@ -8,12 +8,13 @@
 // at once ([Review.Delete], [Review.Connect]). No lock is held meanwhile: a plugin may call programs that read and
 // write this server.
 //
-// A [Chain] runs its plugins in order. The order of a kube-apiserver is: mutating admission policies, mutating
-// webhooks, validating admission policies, validating webhooks. Plugins that only mutate or only validate do nothing in
-// the other step. If a plugin asks for it ([Attributes.Reinvoke]), all of them get to mutate a second time, and decide
-// themselves what of their work to repeat.
+// A [Chain] runs its plugins in order. The order of a kube-apiserver is: what it does to pods and claims itself,
+// mutating admission policies, mutating webhooks, validating admission policies, validating webhooks, quotas. Plugins
+// that only mutate or only validate do nothing in the other step. If a plugin asks for it ([Rounds.Changed]), all of
+// them get to mutate a second time, and decide themselves what of their work to repeat. A [Settler] is called once more
+// when the request is over.
 //
-// If all plugins are idle, there is no Review, and a write costs what it costs without admission.
+// If all plugins are idle for a resource, there is no Review, and a write costs what it costs without admission.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/admission, pkg/endpoints/handlers, pkg/registry/rest.
 package admission

@@ -2,18 +2,21 @@ package builtin
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // All returns the definitions of all built-in types. Each call returns new values, so a caller may change them. The
@@ -21,6 +24,7 @@ import (
 func All() []*resource.Definition {
 	events, autoscalers := events(), horizontalPodAutoscalers()
 	return []*resource.Definition{
+		bindings(),
 		configMap(),
 		endpoints(),
 		events[0],
@@ -37,6 +41,8 @@ func All() []*resource.Definition {
 		serviceAccount(),
 		service(),
 
+		mutatingAdmissionPolicy(),
+		mutatingAdmissionPolicyBinding(),
 		mutatingWebhookConfiguration(),
 		validatingAdmissionPolicy(),
 		validatingAdmissionPolicyBinding(),
@@ -55,6 +61,8 @@ func All() []*resource.Definition {
 		job(),
 
 		certificateSigningRequest(),
+		clusterTrustBundle(),
+		podCertificateRequest(),
 
 		lease(),
 
@@ -62,9 +70,14 @@ func All() []*resource.Definition {
 
 		events[1],
 
+		flowSchema(),
+		priorityLevelConfiguration(),
+
 		ingressClass(),
 		ingress(),
+		ipAddress(),
 		networkPolicy(),
+		serviceCIDR(),
 
 		runtimeClass(),
 
@@ -75,9 +88,22 @@ func All() []*resource.Definition {
 		roleBinding(),
 		role(),
 
+		deviceClass(),
+		deviceTaintRule(),
+		resourceClaim(),
+		resourceClaimTemplate(),
+		resourceSlice(),
+
 		priorityClass(),
 
+		csiDriver(),
+		csiNode(),
+		csiStorageCapacity(),
 		storageClass(),
+		volumeAttachment(),
+		volumeAttributesClass(),
+
+		storageVersionMigration(),
 	}
 }
 
@@ -123,6 +149,16 @@ func withStatus(d *resource.Definition) {
 	}
 }
 
+// statusKeepsMetadata makes a write to the status leave the metadata unchanged, too.
+func statusKeepsMetadata(d *resource.Definition) {
+	prepare := d.PrepareStatusUpdate
+	d.PrepareStatusUpdate = func(ctx context.Context, obj, old runtime.Object) {
+		prepare(ctx, obj, old)
+		metav1.ResetObjectMetaForStatus(resource.Meta(obj), resource.Meta(old))
+	}
+	d.StatusResets = append(d.StatusResets, fieldpath.MakePathOrDie("metadata"))
+}
+
 // withGeneration makes metadata.generation count the changes of one field. It runs after the preparations that the
 // definition has so far; a preparation that is set later replaces it.
 func withGeneration(d *resource.Definition, name string) {
@@ -131,28 +167,57 @@ func withGeneration(d *resource.Definition, name string) {
 		if create != nil {
 			create(ctx, obj)
 		}
-		setGeneration(obj, 1)
+		resource.Meta(obj).SetGeneration(1)
 	}
 	d.PrepareUpdate = func(ctx context.Context, obj, old runtime.Object) {
 		if update != nil {
 			update(ctx, obj, old)
 		}
-		same := equality.Semantic.DeepEqual(part(obj, name).Interface(), part(old, name).Interface())
-		if m, err := meta.Accessor(old); err == nil && !same {
-			setGeneration(obj, m.GetGeneration()+1)
+		if !equality.Semantic.DeepEqual(part(obj, name).Interface(), part(old, name).Interface()) {
+			resource.Meta(obj).SetGeneration(resource.Meta(old).GetGeneration() + 1)
 		}
-	}
-}
-
-func setGeneration(obj runtime.Object, n int64) {
-	if m, err := meta.Accessor(obj); err == nil {
-		m.SetGeneration(n)
 	}
 }
 
 // part returns a field of the struct that obj points to.
 func part(obj runtime.Object, name string) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByName(name)
+}
+
+// fieldOf returns the field of the struct that of points to at a path like "spec.pool.name". It must exist.
+func fieldOf(of any, path string) reflect.Value {
+	v := reflect.ValueOf(of).Elem()
+	for name := range strings.SplitSeq(path, ".") {
+		v = v.FieldByName(strings.ToUpper(name[:1]) + name[1:])
+	}
+	return v
+}
+
+// fixed returns the rules for an update that may not change some fields. rule compares a field with what it was.
+func fixed(
+	rule func(f verify.Field, name string, value, old any), names ...string,
+) func(obj, old runtime.Object) field.ErrorList {
+	return func(obj, old runtime.Object) field.ErrorList {
+		return verify.Errors(nil, func(f verify.Field) {
+			for _, name := range names {
+				rule(f, name, fieldOf(obj, name).Interface(), fieldOf(old, name).Interface())
+			}
+		})
+	}
+}
+
+// selectableFields lets clients select objects by some fields. A field that is nil counts as empty.
+func selectableFields(names ...string) func(runtime.Object) fields.Set {
+	return func(obj runtime.Object) fields.Set {
+		set := make(fields.Set, len(names))
+		for _, name := range names {
+			set[name] = ""
+			if v := reflect.Indirect(fieldOf(obj, name)); v.IsValid() {
+				set[name] = fmt.Sprint(v)
+			}
+		}
+		return set
+	}
 }
 
 // The functions below let a type's rules be written for its own Go type. They convert them into the untyped functions
@@ -170,12 +235,18 @@ func carry[T runtime.Object](f func(obj, old T)) func(ctx context.Context, obj, 
 	return func(_ context.Context, obj, old runtime.Object) { f(obj.(T), old.(T)) }
 }
 
-func check[T runtime.Object](f func(T) field.ErrorList) func(runtime.Object) field.ErrorList {
-	return func(obj runtime.Object) field.ErrorList { return f(obj.(T)) }
+func rules[T runtime.Object](f func(verify.Field, T)) func(runtime.Object) field.ErrorList {
+	return func(obj runtime.Object) field.ErrorList {
+		return verify.Errors(nil, func(at verify.Field) { f(at, obj.(T)) })
+	}
 }
 
-func compare[T runtime.Object](f func(obj, old T) field.ErrorList) func(obj, old runtime.Object) field.ErrorList {
-	return func(obj, old runtime.Object) field.ErrorList { return f(obj.(T), old.(T)) }
+func updateRules[T runtime.Object](
+	f func(at verify.Field, obj, old T),
+) func(obj, old runtime.Object) field.ErrorList {
+	return func(obj, old runtime.Object) field.ErrorList {
+		return verify.Errors(nil, func(at verify.Field) { f(at, obj.(T), old.(T)) })
+	}
 }
 
 func selectable[T runtime.Object](f func(T) fields.Set) func(runtime.Object) fields.Set {

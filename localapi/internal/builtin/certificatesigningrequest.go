@@ -14,20 +14,20 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // certificateSigningRequest is only stored: an external signer writes the certificate into the status.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/certificates/certificates/strategy.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/certificates/certificates/strategy.go.
 func certificateSigningRequest() *resource.Definition {
 	type csr = certificatesv1.CertificateSigningRequest
 	d := typed[csr, certificatesv1.CertificateSigningRequestList](certificatesv1.SchemeGroupVersion,
@@ -38,13 +38,15 @@ func certificateSigningRequest() *resource.Definition {
 	d.PrepareUpdate = carry(func(r, old *csr) { r.Spec, r.Status = old.Spec, old.Status })
 	d.PrepareStatusUpdate = carry(prepareSigningStatus)
 	d.StatusResets = []fieldpath.Path{fieldpath.MakePathOrDie("status", "conditions")}
-	d.Validate = check(validateSigningRequest)
-	d.ValidateStatusUpdate = compare(func(r, old *csr) field.ErrorList {
-		return slices.Concat(keepsConditions(r, old), keepsApproval(r, old), validateIssued(r, old))
+	d.Validate = rules(validateSigningRequest)
+	d.ValidateStatusUpdate = updateRules(func(f verify.Field, r, old *csr) {
+		keepsConditions(f, r, old)
+		keepsApproval(f, r, old)
+		validateIssued(f, r, old)
 	})
-	d.Fields = selectable(func(r *csr) fields.Set { return fields.Set{"spec.signerName": r.Spec.SignerName} })
+	d.Fields = selectableFields("spec.signerName")
 	d.Subresources = map[string]resource.Subresource{"approval": approval()}
-	printed(d, signingRow)
+	listed(d, signingRow)
 	return d
 }
 
@@ -101,9 +103,10 @@ func approval() resource.Subresource {
 		},
 		Owns: fieldpath.NewExcludeSetFilter(fieldpath.NewSet(
 			fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("status", "certificate"))),
-		Validate: func(obj, old runtime.Object) field.ErrorList {
-			return append(validateSigningRequest(obj.(*csr)), keepsConditions(obj.(*csr), old.(*csr))...)
-		},
+		Validate: updateRules(func(f verify.Field, r, old *csr) {
+			validateSigningRequest(f, r)
+			keepsConditions(f, r, old)
+		}),
 	}
 }
 
@@ -141,29 +144,24 @@ func conditionsOf(
 
 // validateSigningRequest validates a whole request.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/certificates/validation/validation.go validateCertificateSigningRequest.
-func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) (errs field.ErrorList) {
-	path := field.NewPath("spec")
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/certificates/validation/validation.go validateCertificateSigningRequest.
+func validateSigningRequest(f verify.Field, r *certificatesv1.CertificateSigningRequest) {
 	if err := checkRequest(r.Spec.Request); err != nil {
-		errs = append(errs, field.Invalid(path.Child("request"), r.Spec.Request, err.Error()))
+		f.Reject("spec.request", true, r.Spec.Request, err.Error())
 	}
-	if len(r.Spec.Usages) == 0 {
-		errs = append(errs, field.Required(path.Child("usages"), ""))
-	}
-	for i, usage := range r.Spec.Usages {
-		errs = append(errs, supported(path.Child("usages").Index(i), usage, keyUsages...)...)
-	}
-	for i, usage := range r.Spec.Usages {
-		if slices.Contains(r.Spec.Usages[:i], usage) {
-			errs = append(errs, field.Duplicate(path.Child("usages").Index(i), usage))
-		}
-	}
-	errs = append(errs, validateSigner(r.Spec.SignerName, path.Child("signerName"))...)
-	if s := r.Spec.ExpirationSeconds; s != nil && *s < 600 {
-		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *s,
-			"may not specify a duration less than 600 seconds (10 minutes)"))
-	}
-	return append(errs, validateDecision(r)...)
+	f.Require("spec.usages", len(r.Spec.Usages) > 0, "")
+	verify.Each(f, "spec.usages", r.Spec.Usages, func(f verify.Field, usage *certificatesv1.KeyUsage) {
+		verify.Supported(f, "", *usage, keyUsages...)
+	})
+	seen := sets.New[certificatesv1.KeyUsage]()
+	verify.Each(f, "spec.usages", r.Spec.Usages, func(f verify.Field, usage *certificatesv1.KeyUsage) {
+		verify.Unique(f, "", seen, *usage)
+	})
+	validateSigner(f.Child("spec"), r.Spec.SignerName)
+	s := r.Spec.ExpirationSeconds
+	f.Reject("spec.expirationSeconds", s != nil && *s < 600, s,
+		"may not specify a duration less than 600 seconds (10 minutes)")
+	validateDecision(f, r)
 }
 
 // checkRequest parses a request as PEM and checks that its author has the key.
@@ -179,69 +177,52 @@ func checkRequest(text []byte) error {
 	return request.CheckSignature()
 }
 
-func validateDecision(r *certificatesv1.CertificateSigningRequest) (errs field.ErrorList) {
-	path := field.NewPath("status", "conditions")
-	seen := map[certificatesv1.RequestConditionType]bool{}
-	for i, c := range r.Status.Conditions {
-		at := path.Index(i)
-		if c.Type == "" {
-			errs = append(errs, field.Required(at.Child("type"), ""))
-		}
-		allowed := []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown}
+func validateDecision(f verify.Field, r *certificatesv1.CertificateSigningRequest) {
+	seen := sets.New[certificatesv1.RequestConditionType]()
+	verify.Each(f, "status.conditions", r.Status.Conditions, func(f verify.Field,
+		c *certificatesv1.CertificateSigningRequestCondition,
+	) {
+		f.Require("type", c.Type != "", "")
 		switch c.Type {
 		case certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
-			allowed = []corev1.ConditionStatus{corev1.ConditionTrue}
+			verify.OneOf(f, "status", c.Status, corev1.ConditionTrue)
+		default:
+			verify.OneOf(f, "status", c.Status, corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)
 		}
-		errs = append(errs, oneOf(at.Child("status"), c.Status, allowed...)...)
-		if seen[c.Type] {
-			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
-		}
-		seen[c.Type] = true
-	}
-	if seen[certificatesv1.CertificateApproved] && seen[certificatesv1.CertificateDenied] {
-		const approved, denied = `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`
-		errs = append(errs, field.Invalid(path, "{"+approved+", "+denied+"}",
-			fmt.Sprintf("must specify at most one of: `%s`, `%s`", approved, denied)))
-	}
-	return errs
+		verify.Unique(f, "type", seen, c.Type)
+	})
+	const approved, denied = `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`
+	f.Reject("status.conditions", seen.HasAll(certificatesv1.CertificateApproved, certificatesv1.CertificateDenied),
+		"{"+approved+", "+denied+"}", "must specify at most one of: `"+approved+"`, `"+denied+"`")
 }
 
 // keepsConditions returns an error if a decision is withdrawn.
-func keepsConditions(r, old *certificatesv1.CertificateSigningRequest) (errs field.ErrorList) {
+func keepsConditions(f verify.Field, r, old *certificatesv1.CertificateSigningRequest) {
 	for _, kind := range append(slices.Clone(decisions), certificatesv1.CertificateFailed) {
-		if len(conditionsOf(r, kind)) < len(conditionsOf(old, kind)) {
-			errs = append(errs, field.Forbidden(field.NewPath("status", "conditions"),
-				fmt.Sprintf("updates may not remove a condition of type %q", kind)))
-		}
+		f.Forbid("status.conditions", len(conditionsOf(r, kind)) < len(conditionsOf(old, kind)),
+			fmt.Sprintf("updates may not remove a condition of type %q", kind))
 	}
-	return errs
 }
 
 // keepsApproval returns an error if there is a new decision.
-func keepsApproval(r, old *certificatesv1.CertificateSigningRequest) (errs field.ErrorList) {
+func keepsApproval(f verify.Field, r, old *certificatesv1.CertificateSigningRequest) {
 	for _, kind := range decisions {
-		if len(conditionsOf(r, kind)) > len(conditionsOf(old, kind)) {
-			errs = append(errs, field.Forbidden(field.NewPath("status", "conditions"),
-				fmt.Sprintf("updates may not add a condition of type %q", kind)))
-		}
+		f.Forbid("status.conditions", len(conditionsOf(r, kind)) > len(conditionsOf(old, kind)),
+			fmt.Sprintf("updates may not add a condition of type %q", kind))
 	}
-	return errs
 }
 
 // validateIssued validates a status that may have the certificate.
-func validateIssued(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	errs := validateDecision(r)
-	now, was, path := r.Status.Certificate, old.Status.Certificate, field.NewPath("status", "certificate")
+func validateIssued(f verify.Field, r, old *certificatesv1.CertificateSigningRequest) {
+	validateDecision(f, r)
+	now, was := r.Status.Certificate, old.Status.Certificate
 	if bytes.Equal(now, was) {
-		return errs
+		return
 	}
 	if err := checkCertificates(now); err != nil {
-		errs = append(errs, field.Invalid(path, "<certificate data>", err.Error()))
+		f.Reject("status.certificate", true, "<certificate data>", err.Error())
 	}
-	if len(was) > 0 {
-		errs = append(errs, field.Forbidden(path, "updates may not modify existing certificate content"))
-	}
-	return errs
+	f.Forbid("status.certificate", len(was) > 0, "updates may not modify existing certificate content")
 }
 
 // checkCertificates parses certificates as PEM.
@@ -271,7 +252,7 @@ func checkCertificates(text []byte) error {
 	return nil
 }
 
-func signingRow(r *certificatesv1.CertificateSigningRequest, now time.Time) []cell {
+func signingRow(r *certificatesv1.CertificateSigningRequest) []cell {
 	requested := "<none>"
 	if s := r.Spec.ExpirationSeconds; s != nil {
 		requested = duration.HumanDuration(time.Duration(*s) * time.Second)
@@ -292,8 +273,7 @@ func signingRow(r *certificatesv1.CertificateSigningRequest, now time.Time) []ce
 	}
 	spec := certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()
 	return []cell{
-		nameColumn(r.Name),
-		ageColumn(r.CreationTimestamp, now),
+		ageCell,
 		column("SignerName", "string", spec["signerName"], orNone(r.Spec.SignerName)),
 		column("Requestor", "string", spec["request"], r.Spec.Username),
 		column("RequestedDuration", "string", spec["expirationSeconds"], requested),
@@ -316,47 +296,39 @@ var keyUsages = slices.Sorted(slices.Values([]certificatesv1.KeyUsage{
 
 // validateSigner requires a name like "example.com/signer".
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateSignerName.
-func validateSigner(name string, path *field.Path) (errs field.ErrorList) {
-	const legacy = "kubernetes.io/legacy-unknown"
-	switch name {
-	case "":
-		return field.ErrorList{field.Required(path, "")}
-	case legacy:
-		return field.ErrorList{field.Invalid(path, name, "the legacy signerName is not allowed via this API version")}
-	}
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateSignerName.
+func validateSigner(f verify.Field, name string) {
+	f = f.Child("signerName")
 	domain, rest, ok := strings.Cut(name, "/")
-	if !ok || strings.Contains(rest, "/") {
-		return field.ErrorList{field.Invalid(path, name,
-			"must be a fully qualified domain and path of the form 'example.com/signer-name'")}
+	switch {
+	case name == "":
+		f.Require("", false, "")
+		return
+	case name == "kubernetes.io/legacy-unknown":
+		f.Reject("", true, name, "the legacy signerName is not allowed via this API version")
+		return
+	case !ok || strings.Contains(rest, "/"):
+		f.Reject("", true, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")
+		return
 	}
 	const longestDomain = validation.DNS1123SubdomainMaxLength
-	if len(domain) > longestDomain {
-		errs = append(errs, field.TooLong(path, "", longestDomain))
-	}
-	errs = append(errs, validateLabels(domain, validation.IsDNS1123Label, path)...)
-	if !strings.Contains(domain, ".") {
-		errs = append(errs,
-			field.Invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-	}
-	errs = append(errs, validateLabels(rest, validation.IsDNS1123Subdomain, path)...)
-	const longest = 2*longestDomain + validation.DNS1123LabelMaxLength + 2
-	if len(name) > longest {
-		errs = append(errs, field.TooLong(path, "", longest))
-	}
-	return errs
+	f.Short("", len(domain), longestDomain)
+	validateParts(f, domain, validation.IsDNS1123Label)
+	f.Reject("", !strings.Contains(domain, "."), domain,
+		"should be a domain with at least two segments separated by dots")
+	validateParts(f, rest, validation.IsDNS1123Subdomain)
+	f.Short("", len(name), 2*longestDomain+validation.DNS1123LabelMaxLength+2)
 }
 
-// validateLabels validates the parts between dots, up to the first invalid one.
-func validateLabels(text string, rule func(string) []string, path *field.Path) field.ErrorList {
-	for label := range strings.SplitSeq(text, ".") {
-		var errs field.ErrorList
-		for _, problem := range rule(label) {
-			errs = append(errs, field.Invalid(path, text, fmt.Sprintf("validating label %q: %s", label, problem)))
+// validateParts validates the parts between dots, up to the first invalid one.
+func validateParts(f verify.Field, text string, rule func(string) []string) {
+	for part := range strings.SplitSeq(text, ".") {
+		problems := rule(part)
+		for _, problem := range problems {
+			f.Rejectf("", true, text, "validating label %q: %s", part, problem)
 		}
-		if len(errs) > 0 {
-			return errs
+		if len(problems) > 0 {
+			return
 		}
 	}
-	return nil
 }

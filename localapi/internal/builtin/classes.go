@@ -12,16 +12,15 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // The classes that every cluster has, and the greatest value that others can have.
@@ -33,7 +32,7 @@ const (
 
 // SystemPriorityClasses returns the classes that every cluster has. The caller owns the list.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/scheduling/v1/helpers.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/scheduling/v1/helpers.go.
 func SystemPriorityClasses() []*schedulingv1.PriorityClass {
 	return []*schedulingv1.PriorityClass{
 		{
@@ -54,44 +53,36 @@ func priorityClass() *resource.Definition {
 	d.Default = mutate(func(c *schedulingv1.PriorityClass) {
 		setDefaultPtr(&c.PreemptionPolicy, corev1.PreemptLowerPriority)
 	})
-	d.PrepareCreate = func(_ context.Context, obj runtime.Object) { setGeneration(obj, 1) }
-	d.Validate = check(validatePriorityClass)
-	d.ValidateUpdate = compare(func(c, old *schedulingv1.PriorityClass) field.ErrorList {
-		var errs field.ErrorList
-		if c.Value != old.Value {
-			errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
-		}
-		return append(errs, immutable(c.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
+	d.PrepareCreate = func(_ context.Context, obj runtime.Object) { resource.Meta(obj).SetGeneration(1) }
+	d.Validate = rules(validatePriorityClass)
+	d.ValidateUpdate = updateRules(func(f verify.Field, c, old *schedulingv1.PriorityClass) {
+		f.Forbid("value", c.Value != old.Value, "may not be changed in an update.")
+		f.Immutable("preemptionPolicy", c.PreemptionPolicy, old.PreemptionPolicy)
 	})
-	printed(d, func(c *schedulingv1.PriorityClass, now time.Time) []cell {
+	listed(d, func(c *schedulingv1.PriorityClass) []cell {
 		doc := schedulingv1.PriorityClass{}.SwaggerDoc()
 		return []cell{
-			nameColumn(c.Name),
 			column("Value", "integer", doc["value"], int64(c.Value)),
 			column("Global-Default", "boolean", doc["globalDefault"], c.GlobalDefault),
-			ageColumn(c.CreationTimestamp, now),
+			ageCell,
 			column("PreemptionPolicy", "string", doc["preemptionPolicy"], string(ptr.Deref(c.PreemptionPolicy, ""))),
 		}
 	})
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/scheduling/validation/validation.go ValidatePriorityClass.
-func validatePriorityClass(c *schedulingv1.PriorityClass) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/scheduling/validation/validation.go ValidatePriorityClass.
+func validatePriorityClass(f verify.Field, c *schedulingv1.PriorityClass) {
 	if strings.HasPrefix(c.Name, systemPriorityPrefix) {
-		if problem := notSystemClass(c); problem != "" {
-			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
-				"priority class names with 'system-' prefix are reserved for system use only. error: "+problem))
-		}
+		problem := notSystemClass(c)
+		f.Forbid("metadata.name", problem != "",
+			"priority class names with 'system-' prefix are reserved for system use only. error: "+problem)
 	} else if c.Value > greatestPriority {
-		errs = append(errs, field.Forbidden(field.NewPath("value"),
-			fmt.Sprintf("maximum allowed value of a user defined priority is %d", greatestPriority)))
+		f.Forbid("value", true, fmt.Sprintf("maximum allowed value of a user defined priority is %d", greatestPriority))
 	}
-	if c.PreemptionPolicy == nil {
-		return errs
+	if p := c.PreemptionPolicy; p != nil {
+		verify.OneOf(f, "preemptionPolicy", *p, corev1.PreemptLowerPriority, corev1.PreemptNever)
 	}
-	return append(errs, oneOf(field.NewPath("preemptionPolicy"), *c.PreemptionPolicy, corev1.PreemptLowerPriority,
-		corev1.PreemptNever)...)
 }
 
 // notSystemClass returns why c is not one of the classes that every cluster has.
@@ -110,7 +101,7 @@ func notSystemClass(c *schedulingv1.PriorityClass) string {
 	return c.Name + " is not a known system priority class"
 }
 
-// runtimeClass is only stored: a pod that names one gets neither its overhead nor its node selector.
+// runtimeClass is what [PodAdmission] applies to pods. No node here has handlers.
 func runtimeClass() *resource.Definition {
 	d := typed[nodev1.RuntimeClass, nodev1.RuntimeClassList](nodev1.SchemeGroupVersion, "runtimeclasses")
 	d.NeedsResourceVersion = true
@@ -119,45 +110,30 @@ func runtimeClass() *resource.Definition {
 			roundToMilli(c.Overhead.PodFixed)
 		}
 	})
-	d.Validate = check(validateRuntimeClass)
-	d.ValidateUpdate = compare(func(c, old *nodev1.RuntimeClass) field.ErrorList {
-		return unchanged(c.Handler, old.Handler, field.NewPath("handler"))
-	})
-	printed(d, func(c *nodev1.RuntimeClass, now time.Time) []cell {
-		return []cell{
-			nameColumn(c.Name), column("Handler", "string", "", c.Handler), ageColumn(c.CreationTimestamp, now),
-		}
+	d.Validate = rules(validateRuntimeClass)
+	d.ValidateUpdate = fixed(verify.Field.Unchanged, "handler")
+	listed(d, func(c *nodev1.RuntimeClass) []cell {
+		return []cell{column("Handler", "string", "", c.Handler)}
 	})
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/node/validation/validation.go ValidateRuntimeClass.
-func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
-	handler := field.NewPath("handler")
-	errs := invalid(handler, c.Handler, apivalidation.NameIsDNSLabel(c.Handler, false))
-	if c.Handler == "" {
-		errs = field.ErrorList{field.Required(handler, "")}
-	}
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/node/validation/validation.go ValidateRuntimeClass.
+func validateRuntimeClass(f verify.Field, c *nodev1.RuntimeClass) {
+	f.RequireMatch("handler", c.Handler, validation.IsDNS1123Label)
 	if c.Overhead != nil {
-		errs = append(errs,
-			validateResources(&corev1.ResourceRequirements{Limits: c.Overhead.PodFixed}, field.NewPath("overhead"))...)
+		validateResources(f.Child("overhead"), &corev1.ResourceRequirements{Limits: c.Overhead.PodFixed})
 	}
 	if c.Scheduling == nil {
-		return errs
+		return
 	}
-	path := field.NewPath("scheduling")
-	errs = append(errs, metavalidation.ValidateLabels(c.Scheduling.NodeSelector, path.Child("nodeSelector"))...)
-	tolerations := path.Child("tolerations")
-	errs = append(errs, validateTolerations(c.Scheduling.Tolerations, tolerations)...)
+	f.Labels("scheduling.nodeSelector", c.Scheduling.NodeSelector)
+	verify.Each(f, "scheduling.tolerations", c.Scheduling.Tolerations, validateToleration)
 	seen := sets.New[corev1.Toleration]()
-	for i, t := range c.Scheduling.Tolerations {
+	verify.Each(f, "scheduling.tolerations", c.Scheduling.Tolerations, func(f verify.Field, t *corev1.Toleration) {
 		key := corev1.Toleration{Key: t.Key, Operator: t.Operator, Value: t.Value, Effect: t.Effect}
-		if seen.Has(key) {
-			errs = append(errs, field.Duplicate(tolerations.Index(i), shown(t)))
-		}
-		seen.Insert(key)
-	}
-	return errs
+		verify.UniqueAs(f, "", seen, key, shown(t))
+	})
 }
 
 func ingressClass() *resource.Definition {
@@ -169,53 +145,35 @@ func ingressClass() *resource.Definition {
 			setDefaultPtr(&c.Spec.Parameters.Scope, networkingv1.IngressClassParametersReferenceScopeCluster)
 		}
 	})
-	d.Validate = check(validateIngressClass)
-	d.ValidateUpdate = compare(func(c, old *networkingv1.IngressClass) field.ErrorList {
-		return immutable(c.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
-	})
+	d.Validate = rules(validateIngressClass)
+	d.ValidateUpdate = fixed(verify.Field.Immutable, "spec.controller")
 	printed(d, ingressClassRow)
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go validateIngressClassSpec.
-func validateIngressClass(c *networkingv1.IngressClass) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/validation/validation.go validateIngressClassSpec.
+func validateIngressClass(f verify.Field, c *networkingv1.IngressClass) {
 	const longest = 250
-	path := field.NewPath("spec")
-	if len(c.Spec.Controller) > longest {
-		errs = append(errs, field.TooLong(path.Child("controller"), "", longest))
+	f.Short("spec.controller", len(c.Spec.Controller), longest)
+	f.Add(validation.IsDomainPrefixedPath(f.Path("spec.controller"), c.Spec.Controller)...)
+	if c.Spec.Parameters != nil {
+		validateClassParameters(f.Child("spec.parameters"), c.Spec.Parameters)
 	}
-	errs = append(errs, validation.IsDomainPrefixedPath(path.Child("controller"), c.Spec.Controller)...)
-	if c.Spec.Parameters == nil {
-		return errs
-	}
-	return append(errs, validateClassParameters(c.Spec.Parameters, path.Child("parameters"))...)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/validation/validation.go
 // validateIngressClassParametersReference.
-func validateClassParameters(p *networkingv1.IngressClassParametersReference, path *field.Path) (errs field.ErrorList) {
-	if p.APIGroup != nil {
-		errs = append(errs, invalid(path.Child("apiGroup"), *p.APIGroup, validation.IsDNS1123Subdomain(*p.APIGroup))...)
-	}
-	errs = append(errs, requiredSegment(p.Kind, path.Child("kind"))...)
-	errs = append(errs, requiredSegment(p.Name, path.Child("name"))...)
-	at := path.Child("namespace")
+func validateClassParameters(f verify.Field, p *networkingv1.IngressClassParametersReference) {
+	validateReference(f, p.APIGroup, p.Kind, p.Name)
 	switch scope := ptr.Deref(p.Scope, ""); scope {
 	case networkingv1.IngressClassParametersReferenceScopeNamespace:
-		if p.Namespace == nil {
-			return append(errs, field.Required(at, "`parameters.scope` is set to 'Namespace'"))
-		}
-		return append(errs, invalid(at, *p.Namespace, apivalidation.ValidateNamespaceName(*p.Namespace, false))...)
+		f.Require("namespace", p.Namespace != nil, "`parameters.scope` is set to 'Namespace'")
+		f.MatchPointer("namespace", p.Namespace, validation.IsDNS1123Label)
 	case networkingv1.IngressClassParametersReferenceScopeCluster:
-		if p.Namespace != nil {
-			errs = append(errs, field.Forbidden(at, "`parameters.scope` is set to 'Cluster'"))
-		}
-		return errs
+		f.Forbid("namespace", p.Namespace != nil, "`parameters.scope` is set to 'Cluster'")
 	default:
-		return append(errs, field.NotSupported(path.Child("scope"), scope, []string{
-			networkingv1.IngressClassParametersReferenceScopeCluster,
-			networkingv1.IngressClassParametersReferenceScopeNamespace,
-		}))
+		verify.Supported(f, "scope", scope, networkingv1.IngressClassParametersReferenceScopeCluster,
+			networkingv1.IngressClassParametersReferenceScopeNamespace)
 	}
 }
 
@@ -245,86 +203,59 @@ func storageClass() *resource.Definition {
 		setDefaultPtr(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 		setDefaultPtr(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 	})
-	d.Validate = check(validateStorageClass)
-	d.ValidateUpdate = compare(func(c, old *storagev1.StorageClass) field.ErrorList {
-		errs := unchanged(c.Parameters, old.Parameters, field.NewPath("parameters"))
-		errs = append(errs, unchanged(c.Provisioner, old.Provisioner, field.NewPath("provisioner"))...)
-		errs = append(errs, unchanged(c.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
-		return append(errs,
-			unchanged(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
-	})
+	d.Validate = rules(validateStorageClass)
+	d.ValidateUpdate = fixed(verify.Field.Unchanged, "parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 	printed(d, storageClassRow)
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/storage/validation/validation.go ValidateStorageClass.
-func validateStorageClass(c *storagev1.StorageClass) (errs field.ErrorList) {
-	if c.Provisioner == "" {
-		errs = append(errs, field.Required(field.NewPath("provisioner"), ""))
-	} else {
-		errs = append(errs, qualifiedName(strings.ToLower(c.Provisioner), field.NewPath("provisioner"))...)
-	}
-	errs = append(errs, validateParameters(c.Parameters, field.NewPath("parameters"))...)
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/storage/validation/validation.go ValidateStorageClass.
+func validateStorageClass(f verify.Field, c *storagev1.StorageClass) {
+	f.RequireMatch("provisioner", strings.ToLower(c.Provisioner), validation.IsQualifiedName)
+	validateParameters(f, c.Parameters)
 	if p := ptr.Deref(c.ReclaimPolicy, ""); p != "" {
-		errs = append(errs, supported(field.NewPath("reclaimPolicy"), p, corev1.PersistentVolumeReclaimDelete,
-			corev1.PersistentVolumeReclaimRetain)...)
+		verify.Supported(f, "reclaimPolicy", p, corev1.PersistentVolumeReclaimDelete,
+			corev1.PersistentVolumeReclaimRetain)
 	}
-	if c.VolumeBindingMode == nil {
-		errs = append(errs, field.Required(field.NewPath("volumeBindingMode"), ""))
-	} else {
-		errs = append(errs, supported(field.NewPath("volumeBindingMode"), *c.VolumeBindingMode,
-			storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
-	}
-	return append(errs, validateTopologies(c.AllowedTopologies, field.NewPath("allowedTopologies"))...)
+	f.Require("volumeBindingMode", c.VolumeBindingMode != nil, "")
+	verify.SupportedPointer(f, "volumeBindingMode", c.VolumeBindingMode, storagev1.VolumeBindingImmediate,
+		storagev1.VolumeBindingWaitForFirstConsumer)
+	validateTopologies(f, c.AllowedTopologies)
 }
 
-func validateParameters(parameters map[string]string, path *field.Path) (errs field.ErrorList) {
+func validateParameters(f verify.Field, parameters map[string]string) {
 	const most, largest = 512, 256 << 10
-	if len(parameters) > most {
-		return field.ErrorList{field.TooLong(path, "", most)}
+	if f.Short("parameters", len(parameters), most); len(parameters) > most {
+		return
 	}
 	size := 0
 	for k, v := range parameters {
-		if k == "" {
-			errs = append(errs, field.Invalid(path, k, "field can not be empty."))
-		}
+		f.Reject("parameters", k == "", k, "field can not be empty.")
 		size += len(k) + len(v)
 	}
-	if size > largest {
-		errs = append(errs, field.TooLong(path, "", largest))
-	}
-	return errs
+	f.Short("parameters", size, largest)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/storage/validation/validation.go validateAllowedTopologies.
-func validateTopologies(terms []corev1.TopologySelectorTerm, path *field.Path) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/storage/validation/validation.go validateAllowedTopologies.
+func validateTopologies(f verify.Field, terms []corev1.TopologySelectorTerm) {
 	var before []map[string]sets.Set[string]
-	for i, term := range terms {
-		at := path.Index(i).Child("matchLabelExpressions")
+	verify.Each(f, "allowedTopologies", terms, func(f verify.Field, term *corev1.TopologySelectorTerm) {
 		keys := map[string]sets.Set[string]{}
-		for j, r := range term.MatchLabelExpressions {
-			values := at.Index(j).Child("values")
-			if len(r.Values) == 0 {
-				errs = append(errs, field.Required(values, ""))
-			}
+		verify.Each(f, "matchLabelExpressions", term.MatchLabelExpressions, func(f verify.Field,
+			r *corev1.TopologySelectorLabelRequirement,
+		) {
+			f.Require("values", len(r.Values) > 0, "")
 			seen := sets.New[string]()
-			for k, v := range r.Values {
-				errs = append(errs, unique(seen, v, values.Index(k))...)
-			}
-			errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Index(j).Child("key"))...)
-			if _, ok := keys[r.Key]; ok {
-				errs = append(errs, field.Duplicate(at.Index(j).Child("key"), r.Key))
-			}
+			verify.Each(f, "values", r.Values, func(f verify.Field, v *string) { verify.Unique(f, "", seen, *v) })
+			f.Add(metavalidation.ValidateLabelName(r.Key, f.Path("key"))...)
+			f.Duplicate("key", keys[r.Key] != nil, r.Key)
 			keys[r.Key] = seen
-		}
+		})
 		for _, b := range before {
-			if reflect.DeepEqual(b, keys) {
-				errs = append(errs, field.Duplicate(at, ""))
-			}
+			f.Duplicate("matchLabelExpressions", reflect.DeepEqual(b, keys), "")
 		}
 		before = append(before, keys)
-	}
-	return errs
+	})
 }
 
 func storageClassRow(c *storagev1.StorageClass, now time.Time) []cell {

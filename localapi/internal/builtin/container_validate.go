@@ -11,125 +11,90 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // validateContainers validates the regular containers, and then the init and ephemeral ones, whose names must not
 // repeat an earlier one.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateContainers, validateInitContainers.
-func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *field.Path) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go validateContainers, validateInitContainers.
+func validateContainers(f verify.Field, spec *corev1.PodSpec, volumes sets.Set[string]) {
 	if len(spec.Containers) == 0 {
-		return field.ErrorList{field.Required(path.Child("containers"), "")}
+		f.Require("containers", false, "")
+		return
 	}
 	names, hostPorts := sets.New[string](), sets.New[string]()
-	for i := range spec.Containers {
-		c, p := &spec.Containers[i], path.Child("containers").Index(i)
-		errs = append(errs, validateContainer(c, volumes, p)...)
-		errs = append(errs, unique(names, c.Name, p.Child("name"))...)
-		errs = append(errs, validateProbes(c, p)...)
-		errs = append(errs, uniqueHostPorts(hostPorts, c, p)...)
-	}
-	for i := range spec.InitContainers {
-		c, p := &spec.InitContainers[i], path.Child("initContainers").Index(i)
-		errs = append(errs, validateContainer(c, volumes, p)...)
-		errs = append(errs, unique(names, c.Name, p.Child("name"))...)
-		errs = append(errs, uniqueHostPorts(sets.New[string](), c, p)...)
+	verify.Each(f, "containers", spec.Containers, func(f verify.Field, c *corev1.Container) {
+		validateContainer(f, c, volumes)
+		verify.Unique(f, "name", names, c.Name)
+		validateProbes(f, c)
+		uniqueHostPorts(f, c, hostPorts)
+	})
+	verify.Each(f, "initContainers", spec.InitContainers, func(f verify.Field, c *corev1.Container) {
+		validateContainer(f, c, volumes)
+		verify.Unique(f, "name", names, c.Name)
+		uniqueHostPorts(f, c, sets.New[string]())
 		if isSidecar(c) {
-			errs = append(errs, validateProbes(c, p)...)
+			validateProbes(f, c)
 		} else {
-			errs = append(errs, forbidProbes(c, p)...)
+			forbidProbes(f, c)
 		}
-	}
-	for i := range spec.EphemeralContainers {
-		c, p := (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon),
-			path.Child("ephemeralContainers").Index(i)
-		errs = append(errs, validateContainer(c, volumes, p)...)
-		errs = append(errs, unique(names, c.Name, p.Child("name"))...)
-	}
-	return errs
+	})
+	verify.Each(f, "ephemeralContainers", spec.EphemeralContainers, func(f verify.Field, c *corev1.EphemeralContainer) {
+		validateContainer(f, (*corev1.Container)(&c.EphemeralContainerCommon), volumes)
+		verify.Unique(f, "name", names, c.Name)
+	})
 }
 
 // validateContainer validates what all kinds of containers share.
-func validateContainer(c *corev1.Container, volumes sets.Set[string], path *field.Path) (errs field.ErrorList) {
-	errs = append(errs, required(c.Name, path.Child("name"), validation.IsDNS1123Label)...)
-	if c.Image == "" {
-		errs = append(errs, field.Required(path.Child("image"), ""))
-	}
-	errs = append(errs, oneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
-		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)
-	errs = append(errs, validateContainerPorts(c.Ports, path.Child("ports"))...)
-	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
-	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
-	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy,
-		corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
-	return append(errs, validateResources(&c.Resources, path.Child("resources"))...)
+func validateContainer(f verify.Field, c *corev1.Container, volumes sets.Set[string]) {
+	f.RequireMatch("name", c.Name, validation.IsDNS1123Label)
+	f.Require("image", c.Image != "", "")
+	verify.OneOf(f, "terminationMessagePolicy", c.TerminationMessagePolicy, corev1.TerminationMessageReadFile,
+		corev1.TerminationMessageFallbackToLogsOnError)
+	validateContainerPorts(f, c.Ports)
+	verify.Each(f, "env", c.Env, validateEnv)
+	validateMounts(f, c.VolumeMounts, volumes)
+	verify.OneOf(f, "imagePullPolicy", c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+	validateResources(f.Child("resources"), &c.Resources)
 }
 
-// unique reports a value that was seen before, and adds it to seen.
-func unique[T comparable](seen sets.Set[T], value T, path *field.Path) field.ErrorList {
-	if seen.Has(value) {
-		return field.ErrorList{field.Duplicate(path, value)}
-	}
-	seen.Insert(value)
-	return nil
-}
-
-func uniqueHostPorts(seen sets.Set[string], c *corev1.Container, path *field.Path) (errs field.ErrorList) {
-	for i := range c.Ports {
-		port := &c.Ports[i]
-		if port.HostPort == 0 {
-			continue
+func uniqueHostPorts(f verify.Field, c *corev1.Container, seen sets.Set[string]) {
+	verify.Each(f, "ports", c.Ports, func(f verify.Field, p *corev1.ContainerPort) {
+		if p.HostPort != 0 {
+			verify.Unique(f, "hostPort", seen, fmt.Sprintf("%s/%s/%d", p.Protocol, p.HostIP, p.HostPort))
 		}
-		key := fmt.Sprintf("%s/%s/%d", port.Protocol, port.HostIP, port.HostPort)
-		errs = append(errs, unique(seen, key, path.Child("ports").Index(i).Child("hostPort"))...)
-	}
-	return errs
+	})
 }
 
-func validateContainerPorts(ports []corev1.ContainerPort, path *field.Path) (errs field.ErrorList) {
+func validateContainerPorts(f verify.Field, ports []corev1.ContainerPort) {
 	names := sets.New[string]()
-	for i := range ports {
-		port, p := &ports[i], path.Index(i)
-		if port.Name != "" {
-			if msgs := validation.IsValidPortName(port.Name); len(msgs) > 0 {
-				errs = append(errs, invalid(p.Child("name"), port.Name, msgs)...)
-			} else {
-				errs = append(errs, unique(names, port.Name, p.Child("name"))...)
-			}
+	verify.Each(f, "ports", ports, func(f verify.Field, p *corev1.ContainerPort) {
+		if p.Name != "" && f.Passes(func(f verify.Field) { f.Match("name", p.Name, validation.IsValidPortName) }) {
+			verify.Unique(f, "name", names, p.Name)
 		}
-		if port.ContainerPort == 0 {
-			errs = append(errs, field.Required(p.Child("containerPort"), ""))
-		} else {
-			errs = append(errs, invalid(p.Child("containerPort"), port.ContainerPort,
-				validation.IsValidPortNum(int(port.ContainerPort)))...)
+		if f.Require("containerPort", p.ContainerPort != 0, ""); p.ContainerPort != 0 {
+			f.Port("containerPort", p.ContainerPort)
 		}
-		if port.HostPort != 0 {
-			errs = append(errs,
-				invalid(p.Child("hostPort"), port.HostPort, validation.IsValidPortNum(int(port.HostPort)))...)
+		if p.HostPort != 0 {
+			f.Port("hostPort", p.HostPort)
 		}
-		errs = append(errs, validateProtocol(port.Protocol, p.Child("protocol"))...)
-	}
-	return errs
+		validateProtocol(f, p.Protocol)
+	})
 }
 
-func validateProtocol(protocol corev1.Protocol, path *field.Path) field.ErrorList {
-	return oneOf(path, protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)
+func validateProtocol(f verify.Field, protocol corev1.Protocol) {
+	verify.OneOf(f, "protocol", protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)
 }
 
 // validateEnv checks a variable's name, and that it has at most one source.
-func validateEnv(vars []corev1.EnvVar, path *field.Path) (errs field.ErrorList) {
-	for i := range vars {
-		v, p := &vars[i], path.Index(i)
-		errs = append(errs, required(v.Name, p.Child("name"), validation.IsRelaxedEnvVarName)...)
-		if v.ValueFrom != nil {
-			errs = append(errs, validateEnvSource(v, p.Child("valueFrom"))...)
-		}
-	}
-	return errs
-}
-
-func validateEnvSource(v *corev1.EnvVar, path *field.Path) (errs field.ErrorList) {
+func validateEnv(f verify.Field, v *corev1.EnvVar) {
+	f.RequireMatch("name", v.Name, validation.IsRelaxedEnvVarName)
 	s := v.ValueFrom
+	if s == nil {
+		return
+	}
 	sources := 0
 	for _, set := range []bool{
 		s.FieldRef != nil, s.ResourceFieldRef != nil, s.ConfigMapKeyRef != nil,
@@ -140,105 +105,88 @@ func validateEnvSource(v *corev1.EnvVar, path *field.Path) (errs field.ErrorList
 		}
 	}
 	if s.FieldRef != nil {
-		errs = validateEnvField(s.FieldRef, path.Child("fieldRef"))
+		validateEnvField(f.Child("valueFrom.fieldRef"), s.FieldRef)
 	}
 	switch {
 	case sources == 0:
-		errs = append(errs, field.Invalid(path, "",
-			"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
+		f.Reject("valueFrom", true, "",
+			"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")
 	case v.Value != "":
-		errs = append(errs, field.Invalid(path, "", "may not be specified when `value` is not empty"))
+		f.Reject("valueFrom", true, "", "may not be specified when `value` is not empty")
 	case sources > 1:
-		errs = append(errs, field.Invalid(path, "", "may not have more than one field specified at a time"))
+		f.Reject("valueFrom", true, "", "may not have more than one field specified at a time")
 	}
-	return errs
 }
 
-// envFields are the fields of the pod that a variable may refer to. selectableFields are the other fields that have a
+// envFields are the fields of the pod that a variable may refer to. namedFields are the other fields that have a
 // name there.
 var (
 	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
 		"spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
-	selectableFields = sets.New("metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName",
+	namedFields = sets.New("metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName",
 		"status.phase")
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateObjectFieldSelector;
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go validateObjectFieldSelector;
 // pkg/apis/core/pods/helpers.go ConvertDownwardAPIFieldLabel.
-func validateEnvField(ref *corev1.ObjectFieldSelector, path *field.Path) field.ErrorList {
-	p, name := path.Child("fieldPath"), ref.FieldPath
+func validateEnvField(f verify.Field, ref *corev1.ObjectFieldSelector) {
+	name := ref.FieldPath
 	base, subscript, _ := strings.Cut(name, "['")
 	switch {
 	case ref.APIVersion == "":
-		return field.ErrorList{field.Required(path.Child("apiVersion"), "")}
+		f.Require("apiVersion", false, "")
 	case name == "":
-		return field.ErrorList{field.Required(p, "")}
+		f.Require("fieldPath", false, "")
 	case strings.HasSuffix(subscript, "']") && (base == "metadata.annotations" || base == "metadata.labels"):
-		return nil
 	case envFields.Has(name):
-		return nil
-	case selectableFields.Has(name):
-		return field.ErrorList{field.NotSupported(p, name, sets.List(envFields))}
+	case namedFields.Has(name):
+		verify.Supported(f, "fieldPath", name, sets.List(envFields)...)
+	default:
+		f.Reject("fieldPath", true, name, "error converting fieldPath: field label not supported: "+name)
 	}
-	return field.ErrorList{field.Invalid(p, name, "error converting fieldPath: field label not supported: "+name)}
 }
 
-func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], path *field.Path) (errs field.ErrorList) {
+func validateMounts(f verify.Field, mounts []corev1.VolumeMount, volumes sets.Set[string]) {
 	paths := sets.New[string]()
-	for i := range mounts {
-		m, p := &mounts[i], path.Index(i)
-		if m.Name == "" {
-			errs = append(errs, field.Required(p.Child("name"), ""))
-		}
+	verify.Each(f, "volumeMounts", mounts, func(f verify.Field, m *corev1.VolumeMount) {
+		f.Require("name", m.Name != "", "")
 		if !volumes.Has(m.Name) {
-			errs = append(errs, field.NotFound(p.Child("name"), m.Name))
+			f.Add(field.NotFound(f.Path("name"), m.Name))
 		}
-		if m.MountPath == "" {
-			errs = append(errs, field.Required(p.Child("mountPath"), ""))
-		}
-		if paths.Has(m.MountPath) {
-			errs = append(errs, field.Invalid(p.Child("mountPath"), m.MountPath, "must be unique"))
-		}
+		f.Require("mountPath", m.MountPath != "", "")
+		f.Reject("mountPath", paths.Has(m.MountPath), m.MountPath, "must be unique")
 		paths.Insert(m.MountPath)
-	}
-	return errs
+	})
 }
 
 // validateResources validates names and amounts, and that no request is above its limit.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateResourceRequirements.
-func validateResources(r *corev1.ResourceRequirements, path *field.Path) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go validateResourceRequirements.
+func validateResources(f verify.Field, r *corev1.ResourceRequirements) {
 	for _, name := range sortedKeys(r.Limits) {
-		errs = append(errs, validateResource(name, r.Limits[name], path.Child("limits").Key(string(name)))...)
+		validateAmount(f, "limits", name, r.Limits[name])
 	}
 	for _, name := range sortedKeys(r.Requests) {
 		request := r.Requests[name]
-		errs = append(errs, validateResource(name, request, path.Child("requests").Key(string(name)))...)
-		limit, limited := r.Limits[name]
-		switch {
-		case !limited && !overcommits(name):
-			errs = append(errs,
-				field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources"))
-		case limited && !overcommits(name) && request.Cmp(limit) != 0:
-			errs = append(errs, field.Invalid(path.Child("requests"), request.String(),
-				fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
-		case limited && request.Cmp(limit) > 0:
-			errs = append(errs, field.Invalid(path.Child("requests"), request.String(),
-				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
+		validateAmount(f, "requests", name, request)
+		switch limit, limited := r.Limits[name]; {
+		case !limited:
+			f.Require("limits", overcommits(name), "Limit must be set for non overcommitable resources")
+		case !overcommits(name) && request.Cmp(limit) != 0:
+			f.Rejectf("requests", true, request.String(), "must be equal to %s limit of %s", name, limit.String())
+		case request.Cmp(limit) > 0:
+			f.Rejectf("requests", true, request.String(), "must be less than or equal to %s limit of %s", name,
+				limit.String())
 		}
 	}
-	return errs
 }
 
-func validateResource(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
-	errs := validateContainerResourceName(name, path)
-	if q.Sign() < 0 {
-		errs = append(errs, field.Invalid(path, q.String(), apivalidation.IsNegativeErrorMsg))
-	}
-	if !overcommits(name) && q.MilliValue()%1000 != 0 {
-		errs = append(errs, field.Invalid(path, q, "must be an integer"))
-	}
-	return errs
+// validateAmount validates one entry of the list of the given name.
+func validateAmount(f verify.Field, list string, name corev1.ResourceName, q resource.Quantity) {
+	f = f.Child(list).Key(string(name))
+	validateContainerResourceName(f, name)
+	f.Reject("", q.Sign() < 0, q.String(), apivalidation.IsNegativeErrorMsg)
+	f.Reject("", !overcommits(name) && q.MilliValue()%1000 != 0, q, "must be an integer")
 }
 
 func isContainerResource(name corev1.ResourceName) bool {
@@ -246,85 +194,75 @@ func isContainerResource(name corev1.ResourceName) bool {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 		return true
 	}
+	return isHugePages(name)
+}
+
+func isHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 // overcommits reports whether the requests for a resource may exceed what a node has. They may for what Kubernetes
 // itself measures, but not for whole devices and huge pages.
 func overcommits(name corev1.ResourceName) bool {
-	return isNativeResource(name) && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+	return isNativeResource(name) && !isHugePages(name)
 }
 
-func portNumOrName(port intstr.IntOrString, path *field.Path) field.ErrorList {
+func portNumOrName(f verify.Field, name string, port intstr.IntOrString) {
 	if port.Type == intstr.Int {
-		return invalid(path, port.IntValue(), validation.IsValidPortNum(port.IntValue()))
+		f.Port(name, port.IntVal)
+	} else {
+		f.Match(name, port.StrVal, validation.IsValidPortName)
 	}
-	return invalid(path, port.StrVal, validation.IsValidPortName(port.StrVal))
 }
 
 // validateProbes validates a container's probes and lifecycle hooks.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateProbe, validateHandler.
-func validateProbes(c *corev1.Container, path *field.Path) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go validateProbe, validateHandler.
+func validateProbes(f verify.Field, c *corev1.Container) {
 	if c.Lifecycle != nil {
-		errs = append(errs, validateHook(c.Lifecycle.PostStart, path.Child("lifecycle", "postStart"))...)
-		errs = append(errs, validateHook(c.Lifecycle.PreStop, path.Child("lifecycle", "preStop"))...)
+		validateHook(f.Child("lifecycle.postStart"), c.Lifecycle.PostStart)
+		validateHook(f.Child("lifecycle.preStop"), c.Lifecycle.PreStop)
 	}
-	errs = append(errs, validateProbe(c.LivenessProbe, path.Child("livenessProbe"))...)
-	errs = append(errs, onlyOneSuccess(c.LivenessProbe, path.Child("livenessProbe"))...)
-	errs = append(errs, validateProbe(c.ReadinessProbe, path.Child("readinessProbe"))...)
-	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
-		errs = append(errs, field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"),
-			*p.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
+	validateProbe(f.Child("livenessProbe"), c.LivenessProbe)
+	onlyOneSuccess(f.Child("livenessProbe"), c.LivenessProbe)
+	validateProbe(f.Child("readinessProbe"), c.ReadinessProbe)
+	if p := c.ReadinessProbe; p != nil {
+		f.Reject("readinessProbe.terminationGracePeriodSeconds", p.TerminationGracePeriodSeconds != nil,
+			p.TerminationGracePeriodSeconds, "must not be set for readinessProbes")
 	}
-	errs = append(errs, validateProbe(c.StartupProbe, path.Child("startupProbe"))...)
-	return append(errs, onlyOneSuccess(c.StartupProbe, path.Child("startupProbe"))...)
+	validateProbe(f.Child("startupProbe"), c.StartupProbe)
+	onlyOneSuccess(f.Child("startupProbe"), c.StartupProbe)
 }
 
 // forbidProbes rejects probes and hooks on an init container that runs to its end.
-func forbidProbes(c *corev1.Container, path *field.Path) (errs field.ErrorList) {
+func forbidProbes(f verify.Field, c *corev1.Container) {
 	const reason = "may not be set for init containers without restartPolicy=Always"
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"lifecycle", c.Lifecycle != nil},
-		{"livenessProbe", c.LivenessProbe != nil},
-		{"readinessProbe", c.ReadinessProbe != nil},
-		{"startupProbe", c.StartupProbe != nil},
-	} {
-		if f.set {
-			errs = append(errs, field.Forbidden(path.Child(f.name), reason))
-		}
-	}
-	return errs
+	f.Forbid("lifecycle", c.Lifecycle != nil, reason)
+	f.Forbid("livenessProbe", c.LivenessProbe != nil, reason)
+	f.Forbid("readinessProbe", c.ReadinessProbe != nil, reason)
+	f.Forbid("startupProbe", c.StartupProbe != nil, reason)
 }
 
-func onlyOneSuccess(p *corev1.Probe, path *field.Path) field.ErrorList {
-	if p == nil || p.SuccessThreshold == 1 {
-		return nil
+func onlyOneSuccess(f verify.Field, p *corev1.Probe) {
+	if p != nil {
+		f.Reject("successThreshold", p.SuccessThreshold != 1, p.SuccessThreshold, "must be 1")
 	}
-	return field.ErrorList{field.Invalid(path.Child("successThreshold"), p.SuccessThreshold, "must be 1")}
 }
 
-func validateProbe(p *corev1.Probe, path *field.Path) field.ErrorList {
+func validateProbe(f verify.Field, p *corev1.Probe) {
 	if p == nil {
-		return nil
+		return
 	}
-	errs := validateHandler(handler{exec: p.Exec, http: p.HTTPGet, tcp: p.TCPSocket, grpc: p.GRPC}, path)
-	errs = append(errs, nonnegatives(p, path, "initialDelaySeconds", "timeoutSeconds", "periodSeconds",
-		"successThreshold", "failureThreshold")...)
-	if s := p.TerminationGracePeriodSeconds; s != nil && *s <= 0 {
-		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *s, "must be greater than 0"))
-	}
-	return errs
+	validateHandler(f, handler{exec: p.Exec, http: p.HTTPGet, tcp: p.TCPSocket, grpc: p.GRPC})
+	nonnegatives(f, p, "initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+	s := p.TerminationGracePeriodSeconds
+	f.Reject("terminationGracePeriodSeconds", s != nil && *s <= 0, s, "must be greater than 0")
 }
 
-func validateHook(h *corev1.LifecycleHandler, path *field.Path) field.ErrorList {
-	if h == nil {
-		return nil
+func validateHook(f verify.Field, h *corev1.LifecycleHandler) {
+	if h != nil {
+		validateHandler(f, handler{exec: h.Exec, http: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep})
 	}
-	return validateHandler(handler{exec: h.Exec, http: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep}, path)
 }
 
 // handler is the action of a probe or of a lifecycle hook. Exactly one field must be set.
@@ -336,45 +274,23 @@ type handler struct {
 	sleep *corev1.SleepAction
 }
 
-func validateHandler(h handler, path *field.Path) (errs field.ErrorList) {
+func validateHandler(f verify.Field, h handler) {
 	found := false
-	try := func(set bool, name string, judge func(*field.Path) field.ErrorList) {
-		switch {
-		case !set:
-		case found:
-			errs = append(errs, field.Forbidden(path.Child(name), "may not specify more than 1 handler type"))
-		default:
-			found = true
-			errs = append(errs, judge(path.Child(name))...)
+	try := func(name string, set bool, rules func(verify.Field)) {
+		f.Forbid(name, set && found, "may not specify more than 1 handler type")
+		if set && !found {
+			rules(f.Child(name))
 		}
+		found = found || set
 	}
-	try(h.exec != nil, "exec", func(p *field.Path) field.ErrorList {
-		if len(h.exec.Command) == 0 {
-			return field.ErrorList{field.Required(p.Child("command"), "")}
-		}
-		return nil
+	try("exec", h.exec != nil, func(f verify.Field) { f.Require("command", len(h.exec.Command) > 0, "") })
+	try("httpGet", h.http != nil, func(f verify.Field) {
+		f.Require("path", h.http.Path != "", "")
+		portNumOrName(f, "port", h.http.Port)
+		verify.Supported(f, "scheme", h.http.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)
 	})
-	try(h.http != nil, "httpGet", func(p *field.Path) field.ErrorList { return validateHTTPGet(h.http, p) })
-	try(h.tcp != nil, "tcpSocket",
-		func(p *field.Path) field.ErrorList { return portNumOrName(h.tcp.Port, p.Child("port")) })
-	try(h.grpc != nil, "grpc", func(p *field.Path) field.ErrorList {
-		return portNumOrName(intstr.FromInt32(h.grpc.Port), p.Child("port"))
-	})
-	try(h.sleep != nil, "sleep", func(*field.Path) field.ErrorList { return nil })
-	if !found {
-		errs = append(errs, field.Required(path, "must specify a handler type"))
-	}
-	return errs
-}
-
-func validateHTTPGet(a *corev1.HTTPGetAction, path *field.Path) (errs field.ErrorList) {
-	if a.Path == "" {
-		errs = append(errs, field.Required(path.Child("path"), ""))
-	}
-	errs = append(errs, portNumOrName(a.Port, path.Child("port"))...)
-	if a.Scheme != corev1.URISchemeHTTP && a.Scheme != corev1.URISchemeHTTPS {
-		errs = append(errs, field.NotSupported(path.Child("scheme"), a.Scheme,
-			[]corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
-	}
-	return errs
+	try("tcpSocket", h.tcp != nil, func(f verify.Field) { portNumOrName(f, "port", h.tcp.Port) })
+	try("grpc", h.grpc != nil, func(f verify.Field) { f.Port("port", h.grpc.Port) })
+	try("sleep", h.sleep != nil, func(verify.Field) {})
+	f.Require("", found, "must specify a handler type")
 }

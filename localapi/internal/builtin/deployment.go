@@ -3,7 +3,6 @@ package builtin
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func deployment() *resource.Definition {
@@ -25,17 +25,17 @@ func deployment() *resource.Definition {
 	d.PrepareUpdate = carry(prepareDeploymentUpdate) // It has a rule of its own for the generation.
 	d.PrepareStatusUpdate = carry(prepareDeploymentStatus)
 	d.StatusResets = []fieldpath.Path{fieldpath.MakePathOrDie("metadata", "labels")}
-	d.Validate = check(validateDeployment)
-	d.ValidateUpdate = compare(validateDeploymentUpdate)
-	d.ValidateStatusUpdate = compare(validateDeploymentStatus)
-	printed(d, deploymentRow)
+	d.Validate = rules(validateDeployment)
+	d.ValidateUpdate = fixed(verify.Field.Immutable, "spec.selector")
+	d.ValidateStatusUpdate = updateRules(validateDeploymentStatus)
+	listed(d, deploymentRow)
 	withScale(d, func(d *appsv1.Deployment) scalable {
 		return scalable{&d.ObjectMeta, &d.Spec.Replicas, d.Status.Replicas, d.Spec.Selector}
 	})
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_Deployment.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/v1/defaults.go SetDefaults_Deployment.
 func defaultDeployment(d *appsv1.Deployment) {
 	defaultReplicas(&d.Spec.Replicas, &d.Spec.RevisionHistoryLimit)
 	setDefaultPtr(&d.Spec.ProgressDeadlineSeconds, 600)
@@ -52,7 +52,7 @@ func defaultDeployment(d *appsv1.Deployment) {
 // prepareDeploymentUpdate bumps the generation for annotations too: the controller copies them to its ReplicaSets, so
 // they are part of what is desired.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/strategy.go PrepareForUpdate.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/apps/deployment/strategy.go PrepareForUpdate.
 func prepareDeploymentUpdate(d, old *appsv1.Deployment) {
 	d.Status = old.Status
 	if !equality.Semantic.DeepEqual(d.Spec, old.Spec) || !equality.Semantic.DeepEqual(d.Annotations, old.Annotations) {
@@ -62,68 +62,56 @@ func prepareDeploymentUpdate(d, old *appsv1.Deployment) {
 
 // prepareDeploymentStatus leaves annotations to a status write: the controller records the revision in the same write.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/strategy.go deploymentStatusStrategy.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/apps/deployment/strategy.go deploymentStatusStrategy.
 func prepareDeploymentStatus(d, old *appsv1.Deployment) {
 	d.Spec = old.Spec
 	d.Labels = old.Labels
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentSpec.
-func validateDeployment(d *appsv1.Deployment) field.ErrorList {
-	path, spec := field.NewPath("spec"), &d.Spec
-	errs := nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))
-	errs = append(errs, validateWorkload(workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"}, path)...)
-	errs = append(errs, validateDeploymentStrategy(&spec.Strategy, path.Child("strategy"))...)
-	errs = append(errs, nonnegatives(spec, path, "minReadySeconds", "revisionHistoryLimit")...)
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/validation/validation.go ValidateDeploymentSpec.
+func validateDeployment(f verify.Field, d *appsv1.Deployment) {
+	f, spec := f.Child("spec"), &d.Spec
+	nonnegatives(f, spec, "replicas")
+	validateWorkload(f, workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"})
+	validateDeploymentStrategy(f, &spec.Strategy)
+	nonnegatives(f, spec, "minReadySeconds", "revisionHistoryLimit")
 	if deadline := spec.ProgressDeadlineSeconds; deadline != nil {
-		p := path.Child("progressDeadlineSeconds")
-		errs = append(errs, nonnegative(int64(*deadline), p)...)
-		if *deadline <= spec.MinReadySeconds {
-			errs = append(errs, field.Invalid(p, *deadline, "must be greater than minReadySeconds"))
-		}
+		nonnegatives(f, spec, "progressDeadlineSeconds")
+		f.Reject("progressDeadlineSeconds", *deadline <= spec.MinReadySeconds, *deadline,
+			"must be greater than minReadySeconds")
 	}
-	return errs
 }
 
-func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.ErrorList {
+func validateDeploymentStrategy(f verify.Field, s *appsv1.DeploymentStrategy) {
 	switch s.Type {
 	case appsv1.RecreateDeploymentStrategyType:
-		if s.RollingUpdate != nil {
-			return field.ErrorList{
-				field.Forbidden(path.Child("rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'"),
-			}
-		}
-		return nil
+		f.Forbid("strategy.rollingUpdate", s.RollingUpdate != nil,
+			"may not be specified when strategy `type` is 'Recreate'")
 	case appsv1.RollingUpdateDeploymentStrategyType:
-		return validateRollingUpdate(s.RollingUpdate, path.Child("rollingUpdate"))
+		validateRollingUpdate(f.Child("strategy.rollingUpdate"), s.RollingUpdate)
 	default:
-		return field.ErrorList{field.NotSupported(path, shown(s), []appsv1.DeploymentStrategyType{
-			appsv1.RecreateDeploymentStrategyType,
-			appsv1.RollingUpdateDeploymentStrategyType,
-		})}
+		f.Add(field.NotSupported(f.Path("strategy"), shown(s), []appsv1.DeploymentStrategyType{
+			appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType,
+		}))
 	}
 }
 
-func validateRollingUpdate(u *appsv1.RollingUpdateDeployment, path *field.Path) field.ErrorList {
+func validateRollingUpdate(f verify.Field, u *appsv1.RollingUpdateDeployment) {
 	unavailable, surge := ptr.Deref(u.MaxUnavailable, intstr.IntOrString{}), ptr.Deref(u.MaxSurge, intstr.IntOrString{})
-	errs := validateIntOrPercent(unavailable, path.Child("maxUnavailable"))
-	errs = append(errs, validateIntOrPercent(surge, path.Child("maxSurge"))...)
+	validateIntOrPercent(f, "maxUnavailable", unavailable)
+	validateIntOrPercent(f, "maxSurge", surge)
 	n, isPercent := intOrPercent(unavailable)
-	if s, _ := intOrPercent(surge); n == 0 && s == 0 {
-		errs = append(errs,
-			field.Invalid(path.Child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
-	}
-	if isPercent && n > 100 {
-		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "must not be greater than 100%"))
-	}
-	return errs
+	s, _ := intOrPercent(surge)
+	f.Reject("maxUnavailable", n == 0 && s == 0, unavailable, "may not be 0 when `maxSurge` is 0")
+	f.Reject("maxUnavailable", isPercent && n > 100, unavailable, "must not be greater than 100%")
 }
 
-func validateIntOrPercent(v intstr.IntOrString, path *field.Path) field.ErrorList {
+func validateIntOrPercent(f verify.Field, name string, v intstr.IntOrString) {
 	if v.Type == intstr.String {
-		return invalid(path, v, validation.IsValidPercent(v.StrVal))
+		f.Problems(name, v, validation.IsValidPercent(v.StrVal))
+	} else {
+		f.Nonnegative(name, int64(v.IntValue()))
 	}
-	return nonnegative(int64(v.IntValue()), path)
 }
 
 // intOrPercent is the number in v, without its percent sign.
@@ -135,31 +123,22 @@ func intOrPercent(v intstr.IntOrString) (n int, isPercent bool) {
 	return v.IntValue(), false
 }
 
-func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
-	return immutable(d.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
-}
-
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatusUpdate.
-func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
-	errs := validateCounters(&d.Status, "updatedReplicas", "observedGeneration", "replicas", "updatedReplicas",
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/validation/validation.go ValidateDeploymentStatusUpdate.
+func validateDeploymentStatus(f verify.Field, d, old *appsv1.Deployment) {
+	f = f.Child("status")
+	validateCounters(f, &d.Status, "updatedReplicas", "observedGeneration", "replicas", "updatedReplicas",
 		"readyReplicas", "availableReplicas", "unavailableReplicas", "terminatingReplicas", "collisionCount")
 	now, was := replicasOf(d.Status.CollisionCount), replicasOf(old.Status.CollisionCount)
-	if now < was {
-		at := field.NewPath("status", "collisionCount")
-		errs = append(errs, field.Invalid(at, int32(now), "cannot be decremented"))
-	}
-	return errs
+	f.Reject("collisionCount", now < was, now, "cannot be decremented")
 }
 
-func deploymentRow(d *appsv1.Deployment, now time.Time) []cell {
+func deploymentRow(d *appsv1.Deployment) []cell {
 	doc, s := appsv1.DeploymentStatus{}.SwaggerDoc(), &d.Status
 	return append([]cell{
-		nameColumn(d.Name),
 		column("Ready", "string", "Number of the pod with ready state",
 			fmt.Sprintf("%d/%d", s.ReadyReplicas, replicasOf(d.Spec.Replicas))),
 		column("Up-to-date", "string", doc["updatedReplicas"], int64(s.UpdatedReplicas)),
 		column("Available", "string", doc["availableReplicas"], int64(s.AvailableReplicas)),
-		ageColumn(d.CreationTimestamp, now),
 	}, templateColumns(&d.Spec.Template, appsv1.DeploymentSpec{}.SwaggerDoc()["selector"],
 		selectorString(d.Spec.Selector))...)
 }

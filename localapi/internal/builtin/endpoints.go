@@ -8,14 +8,12 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func endpoints() *resource.Definition {
@@ -29,87 +27,49 @@ func endpoints() *resource.Definition {
 			}
 		}
 	})
-	d.Validate = check(validateEndpoints)
-	printed(d, func(ep *corev1.Endpoints, now time.Time) []cell {
+	d.Validate = rules(validateEndpoints)
+	listed(d, func(ep *corev1.Endpoints) []cell {
 		return []cell{
-			nameColumn(ep.Name),
 			column("Endpoints", "string", corev1.Endpoints{}.SwaggerDoc()["subsets"], endpointsList(ep)),
-			ageColumn(ep.CreationTimestamp, now),
 		}
 	})
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateEndpointSubsets.
-func validateEndpoints(ep *corev1.Endpoints) (errs field.ErrorList) {
-	for i := range ep.Subsets {
-		s, path := &ep.Subsets[i], field.NewPath("subsets").Index(i)
-		if len(s.Addresses) == 0 && len(s.NotReadyAddresses) == 0 {
-			errs = append(errs, field.Required(path, "must specify `addresses` or `notReadyAddresses`"))
-		}
-		for j := range s.Addresses {
-			errs = append(errs, validateEndpointAddress(&s.Addresses[j], path.Child("addresses").Index(j))...)
-		}
-		for j := range s.NotReadyAddresses {
-			errs = append(errs,
-				validateEndpointAddress(&s.NotReadyAddresses[j], path.Child("notReadyAddresses").Index(j))...)
-		}
-		for j := range s.Ports {
-			errs = append(errs, validateEndpointPort(&s.Ports[j], len(s.Ports) > 1, path.Child("ports").Index(j))...)
-		}
-	}
-	return errs
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go validateEndpointSubsets.
+func validateEndpoints(f verify.Field, ep *corev1.Endpoints) {
+	verify.Each(f, "subsets", ep.Subsets, func(f verify.Field, s *corev1.EndpointSubset) {
+		f.Require("", len(s.Addresses)+len(s.NotReadyAddresses) > 0, "must specify `addresses` or `notReadyAddresses`")
+		verify.Each(f, "addresses", s.Addresses, validateEndpointAddress)
+		verify.Each(f, "notReadyAddresses", s.NotReadyAddresses, validateEndpointAddress)
+		verify.Each(f, "ports", s.Ports, func(f verify.Field, p *corev1.EndpointPort) {
+			f.Require("name", p.Name != "" || len(s.Ports) == 1, "")
+			f.MatchIfSet("name", p.Name, validation.IsDNS1123Label)
+			f.Port("port", p.Port)
+			validateProtocol(f, p.Protocol)
+			f.MatchPointer("appProtocol", p.AppProtocol, validation.IsQualifiedName)
+		})
+	})
 }
 
-func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.ErrorList {
-	errs := validation.IsValidIPForLegacyField(path.Child("ip"), a.IP, true, nil)
-	if a.Hostname != "" {
-		errs = append(errs, dnsLabel(a.Hostname, path.Child("hostname"))...)
-	}
-	if a.NodeName != nil {
-		errs = append(errs,
-			invalid(path.Child("nodeName"), *a.NodeName, apivalidation.NameIsDNSSubdomain(*a.NodeName, false))...)
-	}
-	return append(errs, reachableIP(a.IP, path.Child("ip"))...)
+func validateEndpointAddress(f verify.Field, a *corev1.EndpointAddress) {
+	f.Add(validation.IsValidIPForLegacyField(f.Path("ip"), a.IP, true, nil)...)
+	f.MatchIfSet("hostname", a.Hostname, validation.IsDNS1123Label)
+	f.MatchPointer("nodeName", a.NodeName, validation.IsDNS1123Subdomain)
+	reachableIP(f.Child("ip"), a.IP)
 }
 
 // reachableIP rejects addresses that mean something else on every machine.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateEndpointIP.
-func reachableIP(value string, path *field.Path) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateEndpointIP.
+func reachableIP(f verify.Field, value string) {
 	ip, err := netip.ParseAddr(value)
-	if err != nil {
-		return field.ErrorList{field.Invalid(path, value, "must be a valid IP address")}
-	}
-	if ip.IsUnspecified() {
-		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("may not be unspecified (%v)", value)))
-	}
-	if ip.IsLoopback() {
-		errs = append(errs, field.Invalid(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
-	}
-	if ip.IsLinkLocalUnicast() {
-		errs = append(errs,
-			field.Invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
-	}
-	if ip.IsLinkLocalMulticast() {
-		errs = append(errs,
-			field.Invalid(path, value, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
-	}
-	return errs
-}
-
-func validateEndpointPort(p *corev1.EndpointPort, needsName bool, path *field.Path) (errs field.ErrorList) {
-	if p.Name != "" {
-		errs = append(errs, dnsLabel(p.Name, path.Child("name"))...)
-	} else if needsName {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	}
-	errs = append(errs, invalid(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
-	errs = append(errs, validateProtocol(p.Protocol, path.Child("protocol"))...)
-	if p.AppProtocol != nil {
-		errs = append(errs, qualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
-	}
-	return errs
+	f.Reject("", err != nil, value, "must be a valid IP address")
+	f.Reject("", ip.IsUnspecified(), value, "may not be unspecified ("+value+")")
+	f.Reject("", ip.IsLoopback(), value, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+	f.Reject("", ip.IsLinkLocalUnicast(), value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+	f.Reject("", ip.IsLinkLocalMulticast(), value,
+		"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
 }
 
 // endpointsList prints the first three ready addresses with their ports, and how many more there are.

@@ -4,18 +4,16 @@ import (
 	"cmp"
 	"net/netip"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func endpointSlice() *resource.Definition {
@@ -29,20 +27,15 @@ func endpointSlice() *resource.Definition {
 	})
 	d.PrepareCreate = prepare(func(s *discoveryv1.EndpointSlice) { s.Generation = 1 })
 	d.PrepareUpdate = carry(prepareEndpointSliceUpdate)
-	d.Validate = check(validateEndpointSlice)
-	d.ValidateUpdate = compare(func(s, old *discoveryv1.EndpointSlice) field.ErrorList {
-		if s.AddressType == old.AddressType {
-			return nil
-		}
-		return field.ErrorList{field.Invalid(field.NewPath("addressType"), nil, "field is immutable")}
-	})
-	printed(d, endpointSliceRow)
+	d.Validate = rules(validateEndpointSlice)
+	d.ValidateUpdate = fixed(verify.Field.Unchanged, "addressType")
+	listed(d, endpointSliceRow)
 	return d
 }
 
 // prepareEndpointSliceUpdate bumps the generation for labels too: they say which Service the slice belongs to.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/discovery/endpointslice/strategy.go PrepareForUpdate.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/discovery/endpointslice/strategy.go PrepareForUpdate.
 func prepareEndpointSliceUpdate(s, old *discoveryv1.EndpointSlice) {
 	same := s.AddressType == old.AddressType && equality.Semantic.DeepEqual(s.Endpoints, old.Endpoints) &&
 		equality.Semantic.DeepEqual(s.Ports, old.Ports) && equality.Semantic.DeepEqual(s.Labels, old.Labels)
@@ -51,86 +44,57 @@ func prepareEndpointSliceUpdate(s, old *discoveryv1.EndpointSlice) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/discovery/validation/validation.go ValidateEndpointSlice.
-func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/discovery/validation/validation.go ValidateEndpointSlice.
+func validateEndpointSlice(f verify.Field, s *discoveryv1.EndpointSlice) {
 	const maxPorts, maxEndpoints = 20000, 1000
-	errs := oneOf(field.NewPath("addressType"), s.AddressType, discoveryv1.AddressTypeFQDN,
-		discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
-	ports, list := field.NewPath("ports"), field.NewPath("endpoints")
-	if len(s.Ports) > maxPorts {
-		errs = append(errs, field.TooMany(ports, len(s.Ports), maxPorts))
-	} else {
-		errs = append(errs, validateSlicePorts(s.Ports, ports)...)
+	verify.OneOf(f, "addressType", s.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4,
+		discoveryv1.AddressTypeIPv6)
+	if f.AtMost("ports", len(s.Ports), maxPorts); len(s.Ports) <= maxPorts {
+		validateSlicePorts(f, s.Ports)
 	}
-	if len(s.Endpoints) > maxEndpoints {
-		return append(errs, field.TooMany(list, len(s.Endpoints), maxEndpoints))
+	if f.AtMost("endpoints", len(s.Endpoints), maxEndpoints); len(s.Endpoints) > maxEndpoints {
+		return
 	}
-	for i := range s.Endpoints {
-		errs = append(errs, validateSliceEndpoint(&s.Endpoints[i], s.AddressType, list.Index(i))...)
-	}
-	for i := range s.Endpoints {
-		if len(s.Endpoints[i].Addresses) == 0 {
-			errs = append(errs, field.Required(list.Index(i).Child("addresses"), ""))
+	verify.Each(f, "endpoints", s.Endpoints, func(f verify.Field, e *discoveryv1.Endpoint) {
+		f.AtMost("addresses", len(e.Addresses), 100)
+		for i, a := range e.Addresses {
+			validateSliceAddress(f.Child("addresses"), i, a, s.AddressType)
 		}
-	}
-	return errs
+		f.MatchPointer("nodeName", e.NodeName, validation.IsDNS1123Subdomain)
+		f.MatchPointer("hostname", e.Hostname, validation.IsDNS1123Label)
+	})
+	verify.Each(f, "endpoints", s.Endpoints, func(f verify.Field, e *discoveryv1.Endpoint) {
+		f.Require("addresses", len(e.Addresses) > 0, "")
+	})
 }
 
-func validateSlicePorts(ports []discoveryv1.EndpointPort, path *field.Path) (errs field.ErrorList) {
+func validateSlicePorts(f verify.Field, ports []discoveryv1.EndpointPort) {
 	names := sets.New[string]()
-	for i := range ports {
-		p, at := &ports[i], path.Index(i)
-		if name := ptr.Deref(p.Name, ""); name != "" {
-			errs = append(errs, dnsLabel(name, at.Child("name"))...)
-		}
-		errs = append(errs, unique(names, ptr.Deref(p.Name, ""), at.Child("name"))...)
-		errs = append(errs, validateProtocol(ptr.Deref(p.Protocol, ""), at.Child("protocol"))...)
-		if p.AppProtocol != nil {
-			errs = append(errs, qualifiedName(*p.AppProtocol, at.Child("appProtocol"))...)
-		}
-	}
-	return errs
+	verify.Each(f, "ports", ports, func(f verify.Field, p *discoveryv1.EndpointPort) {
+		f.MatchIfSet("name", ptr.Deref(p.Name, ""), validation.IsDNS1123Label)
+		verify.Unique(f, "name", names, ptr.Deref(p.Name, ""))
+		validateProtocol(f, ptr.Deref(p.Protocol, ""))
+		f.MatchPointer("appProtocol", p.AppProtocol, validation.IsQualifiedName)
+	})
 }
 
-func validateSliceEndpoint(e *discoveryv1.Endpoint, kind discoveryv1.AddressType, path *field.Path) field.ErrorList {
-	const maxAddresses = 100
-	var errs field.ErrorList
-	addresses := path.Child("addresses")
-	if len(e.Addresses) > maxAddresses {
-		errs = append(errs, field.TooMany(addresses, len(e.Addresses), maxAddresses))
-	}
-	for i, a := range e.Addresses {
-		errs = append(errs, validateSliceAddress(a, kind, addresses, i)...)
-	}
-	if e.NodeName != nil {
-		errs = append(errs,
-			invalid(path.Child("nodeName"), *e.NodeName, apivalidation.NameIsDNSSubdomain(*e.NodeName, false))...)
-	}
-	if e.Hostname != nil {
-		errs = append(errs, dnsLabel(*e.Hostname, path.Child("hostname"))...)
-	}
-	return errs
-}
-
-func validateSliceAddress(address string, kind discoveryv1.AddressType, path *field.Path, i int) field.ErrorList {
+func validateSliceAddress(f verify.Field, i int, address string, kind discoveryv1.AddressType) {
 	switch kind {
 	case discoveryv1.AddressTypeFQDN:
-		return validation.IsFullyQualifiedDomainName(path.Index(i), address)
+		f.Add(validation.IsFullyQualifiedDomainName(f.Path("").Index(i), address)...)
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
-		if errs := validation.IsValidIPForLegacyField(path.Index(i), address, true, nil); len(errs) > 0 {
-			return errs
+		if errs := validation.IsValidIPForLegacyField(f.Path("").Index(i), address, true, nil); len(errs) > 0 {
+			f.Add(errs...)
+			return
 		}
-		var errs field.ErrorList
 		ip, err := netip.ParseAddr(address)
-		if err == nil && ip.Is4() != (kind == discoveryv1.AddressTypeIPv4) {
-			errs = append(errs, field.Invalid(path, address, "must be an "+string(kind)+" address"))
-		}
-		return append(errs, reachableIP(address, path.Index(i))...)
+		f.Reject("", err == nil && ip.Is4() != (kind == discoveryv1.AddressTypeIPv4), address,
+			"must be an "+string(kind)+" address")
+		reachableIP(f.Index(i), address)
 	}
-	return nil
 }
 
-func endpointSliceRow(s *discoveryv1.EndpointSlice, now time.Time) []cell {
+func endpointSliceRow(s *discoveryv1.EndpointSlice) []cell {
 	const shown = 3
 	var ports, addresses []string
 	for i := range s.Ports {
@@ -148,10 +112,8 @@ func endpointSliceRow(s *discoveryv1.EndpointSlice, now time.Time) []cell {
 	}
 	doc := discoveryv1.EndpointSlice{}.SwaggerDoc()
 	return []cell{
-		nameColumn(s.Name),
 		column("AddressType", "string", doc["addressType"], string(s.AddressType)),
 		column("Ports", "string", doc["ports"], cmp.Or(firstFew(ports, shown), "<unset>")),
 		column("Endpoints", "string", doc["endpoints"], cmp.Or(firstFew(addresses, shown), "<unset>")),
-		ageColumn(s.CreationTimestamp, now),
 	}
 }

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -12,15 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func event() *resource.Definition {
 	d := namespaced[corev1.Event, corev1.EventList](corev1.SchemeGroupVersion, "events", "ev")
 	d.CreateOnUpdate = true
-	d.Validate = check(validateEvent)
+	d.Validate = rules(validateEvent)
 	d.Fields = selectable(eventFields)
 	printed(d, eventRow)
 	return d
@@ -29,47 +29,35 @@ func event() *resource.Definition {
 // validateEvent requires an event to be in the namespace of its object. An event with an eventTime comes from a newer
 // recorder, and must also name its reporter and the action.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/events.go legacyValidateEvent.
-func validateEvent(e *corev1.Event) field.ErrorList { return validateEventAs(e, "reportingComponent") }
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/events.go legacyValidateEvent.
+func validateEvent(f verify.Field, e *corev1.Event) { validateEventAs(f, e, "reportingComponent") }
 
 // validateEventAs is validateEvent for an API that calls the reporting controller by the given name.
-func validateEventAs(e *corev1.Event, controller string) (errs field.ErrorList) {
+func validateEventAs(f verify.Field, e *corev1.Event, controller string) {
 	about := e.InvolvedObject.Namespace
-	elsewhere := field.ErrorList{
-		field.Invalid(field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace"),
+	wrong := e.Namespace != about && (about != "" || e.Namespace != metav1.NamespaceDefault)
+	if !e.EventTime.IsZero() {
+		wrong = about == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem
 	}
+	f.Reject("involvedObject.namespace", wrong, about, "does not match event.namespace")
 	if e.EventTime.IsZero() {
-		if e.Namespace != about && (about != "" || e.Namespace != metav1.NamespaceDefault) {
-			return elsewhere
-		}
-		return nil
+		return
 	}
-	if about == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem {
-		errs = elsewhere
-	}
-	errs = append(errs, shortText(controller, e.ReportingController, 0)...)
-	errs = append(errs, qualifiedName(e.ReportingController, field.NewPath(controller))...)
-	errs = append(errs, shortText("reportingInstance", e.ReportingInstance, 128)...)
-	errs = append(errs, shortText("action", e.Action, 128)...)
-	errs = append(errs, shortText("reason", e.Reason, 128)...)
-	if len(e.Message) > 1024 {
-		errs = append(errs, field.Invalid(field.NewPath("message"), "", "can have at most 1024 characters"))
-	}
-	return errs
+	f.Require(controller, e.ReportingController != "", "")
+	f.Match(controller, e.ReportingController, validation.IsQualifiedName)
+	shortText(f, "reportingInstance", e.ReportingInstance)
+	shortText(f, "action", e.Action)
+	shortText(f, "reason", e.Reason)
+	f.Reject("message", len(e.Message) > 1024, "", "can have at most 1024 characters")
 }
 
-// shortText requires a value of at most limit characters; 0 is no limit.
-func shortText(name, value string, limit int) field.ErrorList {
-	switch {
-	case value == "":
-		return field.ErrorList{field.Required(field.NewPath(name), "")}
-	case limit > 0 && len(value) > limit:
-		return field.ErrorList{field.Invalid(field.NewPath(name), "", "can have at most 128 characters")}
-	}
-	return nil
+// shortText requires a value of at most 128 characters.
+func shortText(f verify.Field, name, value string) {
+	f.Require(name, value != "", "")
+	f.Reject(name, len(value) > 128, "", "can have at most 128 characters")
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/event/strategy.go ToSelectableFields.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/event/strategy.go ToSelectableFields.
 func eventFields(e *corev1.Event) fields.Set {
 	return fields.Set{
 		"involvedObject.kind":            e.InvolvedObject.Kind,
@@ -87,17 +75,17 @@ func eventFields(e *corev1.Event) fields.Set {
 }
 
 func eventRow(e *corev1.Event, now time.Time) []cell {
-	first := age(e.FirstTimestamp, now)
+	first := resource.Age(e.FirstTimestamp, now)
 	if e.FirstTimestamp.IsZero() {
-		first = age(metav1.Time(e.EventTime), now)
+		first = resource.Age(metav1.Time(e.EventTime), now)
 	}
-	last := age(e.LastTimestamp, now)
+	last := resource.Age(e.LastTimestamp, now)
 	if e.LastTimestamp.IsZero() {
 		last = first
 	}
 	count := max(e.Count, 1)
 	if e.Series != nil {
-		last, count = age(metav1.Time(e.Series.LastObservedTime), now), e.Series.Count
+		last, count = resource.Age(metav1.Time(e.Series.LastObservedTime), now), e.Series.Count
 	}
 	object := strings.ToLower(e.InvolvedObject.Kind)
 	if e.InvolvedObject.Name != "" {
@@ -138,16 +126,16 @@ func events() []*resource.Definition {
 	})
 	d := all[1]
 	d.NewList = func() runtime.Object { return &eventsv1.EventList{} }
-	d.Validate = check(func(e *eventsv1.Event) field.ErrorList {
-		return validateEventAs(coreEvent(e), "reportingController")
+	d.Validate = rules(func(f verify.Field, e *eventsv1.Event) {
+		validateEventAs(f, coreEvent(e), "reportingController")
 	})
-	d.ValidateCreate = check(validateNewEvent)
-	d.ValidateUpdate = compare(validateNewEventUpdate)
+	d.ValidateCreate = rules(validateNewEvent)
+	d.ValidateUpdate = updateRules(validateNewEventUpdate)
 	d.Fields = selectable(func(e *eventsv1.Event) fields.Set { return newEventFields(coreEvent(e)) })
 	return all
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/events/v1/conversion.go Convert_v1_Event_To_core_Event.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/events/v1/conversion.go Convert_v1_Event_To_core_Event.
 func coreEvent(e *eventsv1.Event) *corev1.Event {
 	return &corev1.Event{
 		Series:     (*corev1.EventSeries)(e.Series),
@@ -159,7 +147,7 @@ func coreEvent(e *eventsv1.Event) *corev1.Event {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/events/v1/conversion.go Convert_core_Event_To_v1_Event.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/events/v1/conversion.go Convert_core_Event_To_v1_Event.
 func newEvent(e *corev1.Event) *eventsv1.Event {
 	return &eventsv1.Event{
 		Series:     (*eventsv1.EventSeries)(e.Series),
@@ -171,82 +159,54 @@ func newEvent(e *corev1.Event) *eventsv1.Event {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/events.go ValidateEventCreate.
-func validateNewEvent(e *eventsv1.Event) field.ErrorList {
-	errs := validateSeries(e.Series)
-	if e.EventTime.IsZero() {
-		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
-	}
-	if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
-		errs = append(errs, field.Invalid(field.NewPath("type"), "", fmt.Sprintf("has invalid value: %v", e.Type)))
-	}
-	for _, old := range []struct {
-		name string
-		set  bool
-	}{
-		{"firstTimestamp", !e.DeprecatedFirstTimestamp.IsZero()},
-		{"lastTimestamp", !e.DeprecatedLastTimestamp.IsZero()},
-		{"count", e.DeprecatedCount != 0},
-		{"source", e.DeprecatedSource != corev1.EventSource{}},
-	} {
-		if old.set {
-			errs = append(errs, field.Invalid(field.NewPath(old.name), "", "needs to be unset"))
-		}
-	}
-	return errs
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/events.go ValidateEventCreate.
+func validateNewEvent(f verify.Field, e *eventsv1.Event) {
+	validateSeries(f, e.Series)
+	f.Require("eventTime", !e.EventTime.IsZero(), "")
+	f.Rejectf("type", e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning, "",
+		"has invalid value: %v", e.Type)
+	const old = "needs to be unset"
+	f.Reject("firstTimestamp", !e.DeprecatedFirstTimestamp.IsZero(), "", old)
+	f.Reject("lastTimestamp", !e.DeprecatedLastTimestamp.IsZero(), "", old)
+	f.Reject("count", e.DeprecatedCount != 0, "", old)
+	f.Reject("source", e.DeprecatedSource != corev1.EventSource{}, "", old)
 }
 
-func validateSeries(s *eventsv1.EventSeries) (errs field.ErrorList) {
-	if s == nil {
-		return nil
+func validateSeries(f verify.Field, s *eventsv1.EventSeries) {
+	if s != nil {
+		f.Reject("series.count", s.Count < 2, "", "should be at least 2")
+		f.Require("series.lastObservedTime", !s.LastObservedTime.IsZero(), "")
 	}
-	if s.Count < 2 {
-		errs = append(errs, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))
-	}
-	if s.LastObservedTime.IsZero() {
-		errs = append(errs, field.Required(field.NewPath("series.lastObservedTime"), ""))
-	}
-	return errs
 }
 
 // validateNewEventUpdate lets only the series of an event change.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/events.go ValidateEventUpdate.
-func validateNewEventUpdate(e, old *eventsv1.Event) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/events.go ValidateEventUpdate.
+func validateNewEventUpdate(f verify.Field, e, old *eventsv1.Event) {
 	if !reflect.DeepEqual(e.Series, old.Series) {
-		errs = validateSeries(e.Series)
+		validateSeries(f, e.Series)
 	}
-	eventTime := old.EventTime
+	f.Immutable("involvedObject", e.Regarding, old.Regarding)
+	f.Immutable("reason", e.Reason, old.Reason)
+	f.Immutable("message", e.Note, old.Note)
+	f.Immutable("source", e.DeprecatedSource, old.DeprecatedSource)
+	f.Immutable("firstTimestamp", e.DeprecatedFirstTimestamp, old.DeprecatedFirstTimestamp)
+	f.Immutable("lastTimestamp", e.DeprecatedLastTimestamp, old.DeprecatedLastTimestamp)
+	f.Immutable("count", e.DeprecatedCount, old.DeprecatedCount)
+	f.Immutable("reason", e.Reason, old.Reason) // reported twice
+	f.Immutable("type", e.Type, old.Type)
 	if !e.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {
-		eventTime = e.EventTime
+		f.Immutable("eventTime", e.EventTime, old.EventTime)
 	}
-	for _, f := range []struct {
-		name     string
-		now, was any
-	}{
-		{"involvedObject", e.Regarding, old.Regarding},
-		{"reason", e.Reason, old.Reason},
-		{"message", e.Note, old.Note},
-		{"source", e.DeprecatedSource, old.DeprecatedSource},
-		{"firstTimestamp", e.DeprecatedFirstTimestamp, old.DeprecatedFirstTimestamp},
-		{"lastTimestamp", e.DeprecatedLastTimestamp, old.DeprecatedLastTimestamp},
-		{"count", e.DeprecatedCount, old.DeprecatedCount},
-		{"reason", e.Reason, old.Reason}, // reported twice
-		{"type", e.Type, old.Type},
-		{"eventTime", eventTime, old.EventTime},
-		{"action", e.Action, old.Action},
-		{"related", e.Related, old.Related},
-		{"reportingController", e.ReportingController, old.ReportingController},
-		{"reportingInstance", e.ReportingInstance, old.ReportingInstance},
-	} {
-		errs = append(errs, immutable(f.now, f.was, field.NewPath(f.name))...)
-	}
-	return errs
+	f.Immutable("action", e.Action, old.Action)
+	f.Immutable("related", e.Related, old.Related)
+	f.Immutable("reportingController", e.ReportingController, old.ReportingController)
+	f.Immutable("reportingInstance", e.ReportingInstance, old.ReportingInstance)
 }
 
 // newEventFields are the fields of an event under the names that events.k8s.io gives them.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/events/v1/conversion.go AddFieldLabelConversionsForEvent.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/events/v1/conversion.go AddFieldLabelConversionsForEvent.
 func newEventFields(e *corev1.Event) fields.Set {
 	set := fields.Set{}
 	for name, value := range eventFields(e) {

@@ -1,6 +1,10 @@
 package builtin
 
 import (
+	"regexp"
+	"slices"
+	"strconv"
+
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,37 +21,69 @@ func Evaluate(all []*resource.Definition, cel expressions.Evaluator) {
 		if d.GroupVersion != registrationv1.SchemeGroupVersion {
 			continue
 		}
-		switch {
-		case d.Kind == "ValidatingAdmissionPolicy" && cel == nil:
+		switch kind := d.Kind; {
+		case cel == nil && (kind == "ValidatingAdmissionPolicy" || kind == "MutatingAdmissionPolicy"):
 			d.Warnings = func(_, _ runtime.Object) []string {
 				return []string{"this server does not evaluate CEL: the policy is not enforced"}
 			}
-		case d.Kind == "ValidatingAdmissionPolicy":
-			alsoValidate(d, func(obj, old runtime.Object) field.ErrorList {
-				before, _ := old.(*registrationv1.ValidatingAdmissionPolicy)
-				return cel.ValidatePolicy(obj.(*registrationv1.ValidatingAdmissionPolicy), before)
-			})
+		case kind == "ValidatingAdmissionPolicy":
+			alsoValidate(d, expressionsOf(cel.ValidateValidating))
+		case kind == "MutatingAdmissionPolicy":
+			alsoValidate(d, expressionsOf(cel.ValidateMutating))
 		default:
 			alsoValidate(d, func(obj, old runtime.Object) field.ErrorList { return matchConditions(cel, obj, old) })
 		}
 	}
 }
 
+// expressionsOf lets validate be written for the Go type of a policy. old is nil for a new one.
+func expressionsOf[T runtime.Object](validate func(obj, old T) field.ErrorList) func(obj,
+	old runtime.Object) field.ErrorList {
+	return func(obj, old runtime.Object) field.ErrorList {
+		before, _ := old.(T)
+		return validate(obj.(T), before)
+	}
+}
+
 // alsoValidate adds to what d checks in a new object and in a changed one. old is nil for a new object.
 func alsoValidate(d *resource.Definition, check func(obj, old runtime.Object) field.ErrorList) {
-	create, update := d.ValidateCreate, d.ValidateUpdate
-	d.ValidateCreate = func(obj runtime.Object) (errs field.ErrorList) {
-		if create != nil {
-			errs = create(obj)
-		}
-		return append(errs, check(obj, nil)...)
+	validate, create := d.Validate, d.ValidateCreate
+	d.Validate = nil
+	d.ValidateCreate = func(obj runtime.Object) field.ErrorList {
+		return append(inOrder(append(validate(obj), check(obj, nil)...)), create(obj)...)
 	}
-	d.ValidateUpdate = func(obj, old runtime.Object) (errs field.ErrorList) {
-		if update != nil {
-			errs = update(obj, old)
-		}
-		return append(errs, check(obj, old)...)
+	d.ValidateUpdate = func(obj, old runtime.Object) field.ErrorList {
+		return inOrder(append(validate(obj), check(obj, old)...))
 	}
+}
+
+// place finds in the path of a field where a real server validates it. sequence are the fields from the first one with
+// expressions on.
+var (
+	place    = regexp.MustCompile(`^(?:spec\.|webhooks\[(\d+)\]\.)(\w+)(?:\[(\d+)\])?(?:\.(\w+))?`)
+	sequence = []string{
+		"matchConditions", "variables", "validations", "mutations", "auditAnnotations", "reinvocationPolicy",
+		"admissionReviewVersions",
+	}
+)
+
+// inOrder sorts errors into the order of a real server, which compiles an expression when it validates its field.
+func inOrder(errs field.ErrorList) field.ErrorList {
+	key := func(e *field.Error) []int {
+		m := place.FindStringSubmatch(e.Field)
+		if m == nil {
+			return nil
+		}
+		webhook, _ := strconv.Atoi(m[1])
+		element, _ := strconv.Atoi(m[3])
+		leaf := 0
+		if m[2] == "matchConditions" && m[4] == "name" {
+			leaf = 1
+		}
+		return []int{webhook, slices.Index(sequence, m[2]), element, leaf}
+	}
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return slices.Compare(key(a), key(b)) })
+	return errs
 }
 
 // matchConditions validates the expressions of webhooks.
@@ -69,7 +105,6 @@ func matchConditions(cel expressions.Evaluator, obj, old runtime.Object) (errs f
 	return errs
 }
 
-// webhookConditions returns the match conditions of each webhook of a configuration.
 func webhookConditions(obj runtime.Object) (all [][]registrationv1.MatchCondition) {
 	switch c := obj.(type) {
 	case *registrationv1.MutatingWebhookConfiguration:

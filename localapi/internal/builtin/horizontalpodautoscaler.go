@@ -4,16 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	api "github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func horizontalPodAutoscaler() *api.Definition {
@@ -23,12 +22,12 @@ func horizontalPodAutoscaler() *api.Definition {
 	withStatus(d)
 	withGeneration(d, "Spec")
 	d.Default = mutate(defaultAutoscaler)
-	d.Validate = check(validateAutoscaler)
-	printed(d, autoscalerRow)
+	d.Validate = rules(validateAutoscaler)
+	listed(d, autoscalerRow)
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v2/defaults.go SetDefaults_HorizontalPodAutoscaler.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/autoscaling/v2/defaults.go SetDefaults_HorizontalPodAutoscaler.
 func defaultAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
 	const cpuUtilization = 80
 	setDefaultPtr(&h.Spec.MinReplicas, 1)
@@ -65,41 +64,23 @@ func defaultScaling(rules **autoscalingv2.HPAScalingRules, policies ...autoscali
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/validation/validation.go validateHorizontalPodAutoscalerSpec.
-func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) (errs field.ErrorList) {
-	path := field.NewPath("spec")
-	low := ptr.Deref(h.Spec.MinReplicas, 1)
-	if low < 0 {
-		errs = append(errs, field.Invalid(path.Child("minReplicas"), low, "must be greater than or equal to 0"))
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/autoscaling/validation/validation.go validateHorizontalPodAutoscalerSpec.
+func validateAutoscaler(f verify.Field, h *autoscalingv2.HorizontalPodAutoscaler) {
+	f, low, most := f.Child("spec"), ptr.Deref(h.Spec.MinReplicas, 1), h.Spec.MaxReplicas
+	f.Reject("minReplicas", low < 0, low, "must be greater than or equal to 0")
+	f.Reject("maxReplicas", most < 0, most, "must be greater than or equal to 1")
+	f.Reject("maxReplicas", most < low, most, "must be greater than or equal to `minReplicas`")
+	target := h.Spec.ScaleTargetRef
+	f.Require("scaleTargetRef.kind", target.Kind != "", "")
+	f.Require("scaleTargetRef.name", target.Name != "", "")
+	if gv, err := schema.ParseGroupVersion(target.APIVersion); err != nil {
+		f.Reject("scaleTargetRef.apiVersion", true, target.APIVersion, err.Error())
+	} else {
+		f.Reject("scaleTargetRef.apiVersion", gv.Group == "", target.APIVersion, "apiVersion must specify API group")
 	}
-	if n := h.Spec.MaxReplicas; n < 0 {
-		errs = append(errs, field.Invalid(path.Child("maxReplicas"), n, "must be greater than or equal to 1"))
-	}
-	if h.Spec.MaxReplicas < low {
-		errs = append(errs, field.Invalid(path.Child("maxReplicas"), h.Spec.MaxReplicas,
-			"must be greater than or equal to `minReplicas`"))
-	}
-	target := path.Child("scaleTargetRef")
-	if h.Spec.ScaleTargetRef.Kind == "" {
-		errs = append(errs, field.Required(target.Child("kind"), ""))
-	}
-	if h.Spec.ScaleTargetRef.Name == "" {
-		errs = append(errs, field.Required(target.Child("name"), ""))
-	}
-	if gv, err := schema.ParseGroupVersion(h.Spec.ScaleTargetRef.APIVersion); err != nil {
-		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion, err.Error()))
-	} else if gv.Group == "" {
-		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion,
-			"apiVersion must specify API group"))
-	}
-	if low == 0 && !slices.ContainsFunc(h.Spec.Metrics, countsWithoutPods) {
-		errs = append(errs, field.Forbidden(path.Child("metrics"),
-			"must specify at least one Object or External metric to support scaling to zero replicas"))
-	}
-	if h.Spec.MaxReplicas == 0 {
-		errs = append(errs, field.Required(path.Child("maxReplicas"), ""))
-	}
-	return errs
+	f.Forbid("metrics", low == 0 && !slices.ContainsFunc(h.Spec.Metrics, countsWithoutPods),
+		"must specify at least one Object or External metric to support scaling to zero replicas")
+	f.Require("maxReplicas", most != 0, "")
 }
 
 // countsWithoutPods reports whether a metric has a value while there is no pod to measure.
@@ -107,20 +88,18 @@ func countsWithoutPods(m autoscalingv2.MetricSpec) bool {
 	return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 }
 
-func autoscalerRow(h *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []cell {
+func autoscalerRow(h *autoscalingv2.HorizontalPodAutoscaler) []cell {
 	low, doc := "<unset>", autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()
 	if h.Spec.MinReplicas != nil {
 		low = fmt.Sprint(*h.Spec.MinReplicas)
 	}
 	return []cell{
-		nameColumn(h.Name),
 		column("Reference", "string", doc["scaleTargetRef"], h.Spec.ScaleTargetRef.Kind+"/"+h.Spec.ScaleTargetRef.Name),
 		column("Targets", "string", doc["metrics"], autoscalerTargets(h)),
 		column("MinPods", "string", doc["minReplicas"], low),
 		column("MaxPods", "string", doc["maxReplicas"], int64(h.Spec.MaxReplicas)),
 		column("Replicas", "string", autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"],
 			int64(h.Status.CurrentReplicas)),
-		ageColumn(h.CreationTimestamp, now),
 	}
 }
 
@@ -146,32 +125,19 @@ func autoscalerTargets(h *autoscalingv2.HorizontalPodAutoscaler) string {
 }
 
 func metricTarget(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
-	var current autoscalingv2.MetricValueStatus
 	switch {
 	case m.External != nil:
-		if s.External != nil {
-			current = s.External.Current
-		}
-		return averageOrValue(m.External.Target, current)
+		return averageOrValue(m.External.Target, ptr.Deref(s.External, autoscalingv2.ExternalMetricStatus{}).Current)
 	case m.Object != nil:
-		if s.Object != nil {
-			current = s.Object.Current
-		}
-		return averageOrValue(m.Object.Target, current)
+		return averageOrValue(m.Object.Target, ptr.Deref(s.Object, autoscalingv2.ObjectMetricStatus{}).Current)
 	case m.Pods != nil:
-		if s.Pods != nil {
-			current = s.Pods.Current
-		}
+		current := ptr.Deref(s.Pods, autoscalingv2.PodsMetricStatus{}).Current
 		return quantity(current.AverageValue) + "/" + quantity(m.Pods.Target.AverageValue)
 	case m.Resource != nil:
-		if s.Resource != nil {
-			current = s.Resource.Current
-		}
+		current := ptr.Deref(s.Resource, autoscalingv2.ResourceMetricStatus{}).Current
 		return m.Resource.Name.String() + ": " + averageOrUtilization(m.Resource.Target, current)
 	case m.ContainerResource != nil:
-		if s.ContainerResource != nil {
-			current = s.ContainerResource.Current
-		}
+		current := ptr.Deref(s.ContainerResource, autoscalingv2.ContainerResourceMetricStatus{}).Current
 		return m.ContainerResource.Name.String() + ": " + averageOrUtilization(m.ContainerResource.Target, current)
 	}
 	return "<unknown type>"

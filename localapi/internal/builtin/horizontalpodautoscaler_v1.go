@@ -18,7 +18,7 @@ import (
 
 // In autoscaling/v1, annotations hold what it has no fields for.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/annotations.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/autoscaling/annotations.go.
 const (
 	metricsAnnotation        = "autoscaling.alpha.kubernetes.io/metrics"
 	currentMetricsAnnotation = "autoscaling.alpha.kubernetes.io/current-metrics"
@@ -60,15 +60,14 @@ func cpuMetric(percent int32) autoscalingv2.MetricSpec {
 
 // autoscalerV1 converts to autoscaling/v1.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v1/conversion.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/autoscaling/v1/conversion.go
 // Convert_autoscaling_HorizontalPodAutoscaler_To_v1_HorizontalPodAutoscaler.
 func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.HorizontalPodAutoscaler {
 	out := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: in.ObjectMeta}
 	out.Annotations = withoutConverted(in.Annotations)
-	out.Spec = autoscalingv1.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: autoscalingv1.CrossVersionObjectReference(in.Spec.ScaleTargetRef),
-		MinReplicas:    in.Spec.MinReplicas, MaxReplicas: in.Spec.MaxReplicas,
-	}
+	recode(&in.Spec, &out.Spec)
+	recode(&in.Status, &out.Status)
+	out.Status.LastScaleTime = in.Status.LastScaleTime // JSON drops the zero time
 	var metrics []autoscalingv1.MetricSpec
 	for i := range in.Spec.Metrics {
 		switch m := &in.Spec.Metrics[i]; {
@@ -77,10 +76,6 @@ func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Hori
 		case out.Spec.TargetCPUUtilizationPercentage == nil:
 			out.Spec.TargetCPUUtilizationPercentage = ptr.To(*m.Resource.Target.AverageUtilization)
 		}
-	}
-	out.Status = autoscalingv1.HorizontalPodAutoscalerStatus{
-		ObservedGeneration: in.Status.ObservedGeneration, LastScaleTime: in.Status.LastScaleTime,
-		CurrentReplicas: in.Status.CurrentReplicas, DesiredReplicas: in.Status.DesiredReplicas,
 	}
 	var current []autoscalingv1.MetricStatus
 	for i := range in.Status.CurrentMetrics {
@@ -93,16 +88,9 @@ func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Hori
 			}
 		}
 	}
-	var conditions []autoscalingv1.HorizontalPodAutoscalerCondition
-	for _, c := range in.Status.Conditions {
-		conditions = append(conditions, autoscalingv1.HorizontalPodAutoscalerCondition{
-			Type: autoscalingv1.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status,
-			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
-	}
 	annotate(out, metricsAnnotation, metrics, len(metrics) > 0)
 	annotate(out, currentMetricsAnnotation, current, len(current) > 0)
-	annotate(out, conditionsAnnotation, conditions, len(conditions) > 0)
+	annotate(out, conditionsAnnotation, in.Status.Conditions, len(in.Status.Conditions) > 0)
 	if in.Spec.Behavior != nil {
 		// In Go's names: the real server encodes its internal type.
 		annotate(out, behaviorAnnotation, shown(in.Spec.Behavior), true)
@@ -133,16 +121,15 @@ func withoutConverted(annotations map[string]string) map[string]string {
 
 // autoscalerV2 converts from autoscaling/v1. An annotation that cannot be read counts as none.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v1/conversion.go
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/autoscaling/v1/conversion.go
 // Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler.
 func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscaler {
 	const defaultPercent = 80
 	out := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: in.ObjectMeta}
 	out.Annotations = withoutConverted(in.Annotations)
-	out.Spec = autoscalingv2.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference(in.Spec.ScaleTargetRef),
-		MinReplicas:    in.Spec.MinReplicas, MaxReplicas: in.Spec.MaxReplicas,
-	}
+	recode(&in.Spec, &out.Spec)
+	recode(&in.Status, &out.Status)
+	out.Status.LastScaleTime = in.Status.LastScaleTime // JSON drops the zero time
 	for _, m := range annotation[[]autoscalingv1.MetricSpec](in, metricsAnnotation) {
 		out.Spec.Metrics = append(out.Spec.Metrics, metricV2(&m))
 	}
@@ -155,10 +142,6 @@ func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Hori
 	if b := annotation[*autoscalingv2.HorizontalPodAutoscalerBehavior](in, behaviorAnnotation); b != nil &&
 		*b != (autoscalingv2.HorizontalPodAutoscalerBehavior{}) {
 		out.Spec.Behavior = b
-	}
-	out.Status = autoscalingv2.HorizontalPodAutoscalerStatus{
-		ObservedGeneration: in.Status.ObservedGeneration, LastScaleTime: in.Status.LastScaleTime,
-		CurrentReplicas: in.Status.CurrentReplicas, DesiredReplicas: in.Status.DesiredReplicas,
 	}
 	if percent := in.Status.CurrentCPUUtilizationPercentage; percent != nil {
 		out.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{
@@ -175,12 +158,7 @@ func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Hori
 			out.Status.CurrentMetrics = append(out.Status.CurrentMetrics, metricStatusV2(&m))
 		}
 	}
-	for _, c := range annotation[[]autoscalingv1.HorizontalPodAutoscalerCondition](in, conditionsAnnotation) {
-		out.Status.Conditions = append(out.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
-			Type: autoscalingv2.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status,
-			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
-	}
+	out.Status.Conditions = annotation[[]autoscalingv2.HorizontalPodAutoscalerCondition](in, conditionsAnnotation)
 	return out
 }
 
@@ -195,7 +173,7 @@ func annotation[T any](h *autoscalingv1.HorizontalPodAutoscaler, key string) (va
 // metricFields are the fields of each kind of metric: their names in autoscaling/v1, which has them side by side, and
 // their paths in autoscaling/v2. A metric's status has "current" where its specification has "target".
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v1/conversion.go, also for what follows.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/autoscaling/v1/conversion.go, also for what follows.
 var metricFields = map[string]map[string]string{
 	"object": {
 		"target": "describedObject", "metricName": "metric.name", "selector": "metric.selector",

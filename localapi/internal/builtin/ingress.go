@@ -4,20 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // ingressClassAnnotation named the class of an Ingress before there was a field.
@@ -27,9 +24,9 @@ func ingress() *resource.Definition {
 	d := namespaced[networkingv1.Ingress, networkingv1.IngressList](networkingv1.SchemeGroupVersion, "ingresses", "ing")
 	withStatus(d)
 	withGeneration(d, "Spec")
-	d.Validate = check(validateIngress)
-	d.ValidateCreate = check(validateIngressAnnotation)
-	d.ValidateStatusUpdate = compare(validateIngressStatus)
+	d.Validate = rules(validateIngress)
+	d.ValidateCreate = rules(validateIngressAnnotation)
+	d.ValidateStatusUpdate = updateRules(validateIngressStatus)
 	d.Warnings = func(obj, old runtime.Object) []string {
 		i := obj.(*networkingv1.Ingress)
 		if _, ok := i.Annotations[ingressClassAnnotation]; old != nil || !ok || i.Spec.IngressClassName != nil {
@@ -38,178 +35,133 @@ func ingress() *resource.Definition {
 		return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead",
 			ingressClassAnnotation)}
 	}
-	printed(d, ingressRow)
+	listed(d, ingressRow)
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateIngressSpec.
-func validateIngress(i *networkingv1.Ingress) (errs field.ErrorList) {
-	path, spec := field.NewPath("spec"), &i.Spec
-	if len(spec.Rules) == 0 && spec.DefaultBackend == nil {
-		errs = append(errs, field.Invalid(path, spec.Rules, "either `defaultBackend` or `rules` must be specified"))
-	}
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/validation/validation.go ValidateIngressSpec.
+func validateIngress(f verify.Field, i *networkingv1.Ingress) {
+	f, spec := f.Child("spec"), &i.Spec
+	f.Reject("", len(spec.Rules) == 0 && spec.DefaultBackend == nil, spec.Rules,
+		"either `defaultBackend` or `rules` must be specified")
 	if spec.DefaultBackend != nil {
-		errs = append(errs, validateBackend(spec.DefaultBackend, path.Child("defaultBackend"))...)
+		validateBackend(f.Child("defaultBackend"), spec.DefaultBackend)
 	}
-	for n := range spec.Rules {
-		errs = append(errs, validateIngressRule(&spec.Rules[n], path.Child("rules").Index(n))...)
-	}
-	for n, tls := range spec.TLS {
-		at := path.Child("tls").Index(n)
-		for h, host := range tls.Hosts {
-			errs = append(errs, validateHost(host, at.Child("hosts").Index(h))...)
-		}
-		errs = append(errs, optionalName(tls.SecretName, apivalidation.NameIsDNSSubdomain, at.Child("secretName"))...)
-	}
-	if class := spec.IngressClassName; class != nil {
-		errs = append(errs,
-			invalid(path.Child("ingressClassName"), *class, apivalidation.NameIsDNSSubdomain(*class, false))...)
-	}
-	return errs
+	verify.Each(f, "rules", spec.Rules, validateIngressRule)
+	verify.Each(f, "tls", spec.TLS, func(f verify.Field, tls *networkingv1.IngressTLS) {
+		verify.Each(f, "hosts", tls.Hosts, func(f verify.Field, host *string) { validateHost(f, *host) })
+		f.MatchIfSet("secretName", tls.SecretName, validation.IsDNS1123Subdomain)
+	})
+	f.MatchPointer("ingressClassName", spec.IngressClassName, validation.IsDNS1123Subdomain)
 }
 
-func validateIngressAnnotation(i *networkingv1.Ingress) field.ErrorList {
+func validateIngressAnnotation(f verify.Field, i *networkingv1.Ingress) {
 	value, ok := i.Annotations[ingressClassAnnotation]
-	if class := i.Spec.IngressClassName; !ok || class == nil || *class == value {
-		return nil
-	}
-	path := field.NewPath("annotations").Child(ingressClassAnnotation)
-	return field.ErrorList{field.Invalid(path, value, "must match `ingressClassName` when both are specified")}
+	f.Reject("annotations."+ingressClassAnnotation, ok && ptr.Deref(i.Spec.IngressClassName, value) != value, value,
+		"must match `ingressClassName` when both are specified")
 }
 
-func validateHost(host string, path *field.Path) field.ErrorList {
+func validateHost(f verify.Field, host string) {
 	if strings.Contains(host, "*") {
-		return invalid(path, host, validation.IsWildcardDNS1123Subdomain(host))
+		f.Match("", host, validation.IsWildcardDNS1123Subdomain)
+	} else {
+		f.Match("", host, validation.IsDNS1123Subdomain)
 	}
-	return invalid(path, host, validation.IsDNS1123Subdomain(host))
 }
 
-func validateIngressRule(rule *networkingv1.IngressRule, path *field.Path) (errs field.ErrorList) {
+func validateIngressRule(f verify.Field, rule *networkingv1.IngressRule) {
 	if rule.Host != "" {
-		errs = append(errs, notAnIP(rule.Host, path.Child("host"))...)
-		errs = append(errs, validateHost(rule.Host, path.Child("host"))...)
+		notAnIP(f, "host", rule.Host)
+		validateHost(f.Child("host"), rule.Host)
 	}
-	if rule.HTTP == nil {
-		return errs
+	if rule.HTTP != nil {
+		f.Require("http.paths", len(rule.HTTP.Paths) > 0, "")
+		verify.Each(f, "http.paths", rule.HTTP.Paths, validateIngressPath)
 	}
-	paths := path.Child("http", "paths")
-	if len(rule.HTTP.Paths) == 0 {
-		errs = append(errs, field.Required(paths, ""))
-	}
-	for i := range rule.HTTP.Paths {
-		errs = append(errs, validateIngressPath(&rule.HTTP.Paths[i], paths.Index(i))...)
-	}
-	return errs
 }
 
-func notAnIP(host string, path *field.Path) field.ErrorList {
-	if netutils.ParseIPSloppy(host) == nil {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, host, "must be a DNS name, not an IP address")}
+func notAnIP(f verify.Field, name, host string) {
+	f.Reject(name, netutils.ParseIPSloppy(host) != nil, host, "must be a DNS name, not an IP address")
 }
 
-func validateIngressPath(p *networkingv1.HTTPIngressPath, path *field.Path) (errs field.ErrorList) {
+func validateIngressPath(f verify.Field, p *networkingv1.HTTPIngressPath) {
 	if p.PathType == nil {
-		return field.ErrorList{field.Required(path.Child("pathType"), "pathType must be specified")}
+		f.Require("pathType", false, "pathType must be specified")
+		return
 	}
 	absolute := strings.HasPrefix(p.Path, "/")
-	at := path.Child("path")
-	bad := func(message string) { errs = append(errs, field.Invalid(at, p.Path, message)) }
-	switch kind := *p.PathType; kind {
+	switch *p.PathType {
 	case networkingv1.PathTypeExact, networkingv1.PathTypePrefix:
-		if !absolute {
-			bad("must be an absolute path")
-		}
+		f.Reject("path", !absolute, p.Path, "must be an absolute path")
 		for _, s := range []string{"//", "/./", "/../", "%2f", "%2F"} {
-			if strings.Contains(p.Path, s) {
-				bad("must not contain '" + s + "'")
-			}
+			f.Reject("path", strings.Contains(p.Path, s), p.Path, "must not contain '"+s+"'")
 		}
 		for _, s := range []string{"/..", "/."} {
-			if strings.HasSuffix(p.Path, s) {
-				bad("cannot end with '" + s + "'")
-			}
+			f.Reject("path", strings.HasSuffix(p.Path, s), p.Path, "cannot end with '"+s+"'")
 		}
 	case networkingv1.PathTypeImplementationSpecific:
-		if p.Path != "" && !absolute {
-			bad("must be an absolute path")
-		}
+		f.Reject("path", p.Path != "" && !absolute, p.Path, "must be an absolute path")
 	default:
-		errs = append(errs, field.NotSupported(path.Child("pathType"), kind, []networkingv1.PathType{
-			networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific,
-			networkingv1.PathTypePrefix,
-		}))
+		verify.Supported(f, "pathType", *p.PathType, networkingv1.PathTypeExact,
+			networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix)
 	}
-	return append(errs, validateBackend(&p.Backend, path.Child("backend"))...)
+	validateBackend(f.Child("backend"), &p.Backend)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go validateIngressBackend.
-func validateBackend(b *networkingv1.IngressBackend, path *field.Path) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/validation/validation.go validateIngressBackend.
+func validateBackend(f verify.Field, b *networkingv1.IngressBackend) {
 	switch {
 	case b.Resource != nil && b.Service != nil:
-		return field.ErrorList{field.Invalid(path, "", "cannot set both resource and service backends")}
+		f.Reject("", true, "", "cannot set both resource and service backends")
+		return
 	case b.Resource != nil:
-		return validateLocalReference(b.Resource, path.Child("resource"))
+		validateReference(f.Child("resource"), b.Resource.APIGroup, b.Resource.Kind, b.Resource.Name)
+		return
 	case b.Service == nil:
-		return field.ErrorList{field.Invalid(path, "", "resource or service backend is required")}
+		f.Reject("", true, "", "resource or service backend is required")
+		return
 	}
-	service := path.Child("service")
-	if b.Service.Name == "" {
-		errs = append(errs, field.Required(service.Child("name"), ""))
-	} else {
-		errs = append(errs,
-			invalid(service.Child("name"), b.Service.Name, apivalidation.NameIsDNSLabel(b.Service.Name, false))...)
-	}
+	f.RequireMatch("service.name", b.Service.Name, validation.IsDNS1123Label)
 	switch port := b.Service.Port; {
 	case port.Name != "" && port.Number != 0:
-		errs = append(errs, field.Invalid(path, "", "cannot set both port name & port number"))
+		f.Reject("", true, "", "cannot set both port name & port number")
 	case port.Name != "":
-		errs = append(errs, invalid(service.Child("port", "name"), port.Name, validation.IsValidPortName(port.Name))...)
+		f.Match("service.port.name", port.Name, validation.IsValidPortName)
 	case port.Number != 0:
-		errs = append(errs,
-			invalid(service.Child("port", "number"), port.Number, validation.IsValidPortNum(int(port.Number)))...)
+		f.Port("service.port.number", port.Number)
 	default:
-		errs = append(errs, field.Required(path, "port name or number is required"))
+		f.Require("", false, "port name or number is required")
 	}
-	return errs
 }
 
-// validateLocalReference validates a reference to an object of any type.
-func validateLocalReference(ref *corev1.TypedLocalObjectReference, path *field.Path) (errs field.ErrorList) {
-	if ref.APIGroup != nil {
-		errs = append(errs,
-			invalid(path.Child("apiGroup"), *ref.APIGroup, validation.IsDNS1123Subdomain(*ref.APIGroup))...)
-	}
-	errs = append(errs, requiredSegment(ref.Kind, path.Child("kind"))...)
-	return append(errs, requiredSegment(ref.Name, path.Child("name"))...)
+// validateReference validates a reference to an object of any type.
+func validateReference(f verify.Field, group *string, kind, name string) {
+	f.MatchPointer("apiGroup", group, validation.IsDNS1123Subdomain)
+	f.RequireMatch("kind", kind, content.IsPathSegmentName)
+	f.RequireMatch("name", name, content.IsPathSegmentName)
 }
 
-func requiredSegment(value string, path *field.Path) field.ErrorList {
-	return required(value, path, content.IsPathSegmentName)
-}
-
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateIngressLoadBalancerStatus.
-func validateIngressStatus(i, old *networkingv1.Ingress) (errs field.ErrorList) {
-	path := field.NewPath("status", "loadBalancer", "ingress")
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/validation/validation.go ValidateIngressLoadBalancerStatus.
+func validateIngressStatus(f verify.Field, i, old *networkingv1.Ingress) {
 	var were []string
 	for _, point := range old.Status.LoadBalancer.Ingress {
 		were = append(were, point.IP)
 	}
-	for n, point := range i.Status.LoadBalancer.Ingress {
+	points := i.Status.LoadBalancer.Ingress
+	verify.Each(f, "status.loadBalancer.ingress", points, func(f verify.Field,
+		point *networkingv1.IngressLoadBalancerIngress,
+	) {
 		if point.IP != "" {
-			errs = append(errs, validation.IsValidIPForLegacyField(path.Index(n).Child("ip"), point.IP, true, were)...)
+			f.Add(validation.IsValidIPForLegacyField(f.Path("ip"), point.IP, true, were)...)
 		}
 		if point.Hostname != "" {
-			at := path.Index(n).Child("hostname")
-			errs = append(errs, invalid(at, point.Hostname, validation.IsDNS1123Subdomain(point.Hostname))...)
-			errs = append(errs, notAnIP(point.Hostname, at)...)
+			f.Match("hostname", point.Hostname, validation.IsDNS1123Subdomain)
+			notAnIP(f, "hostname", point.Hostname)
 		}
-	}
-	return errs
+	})
 }
 
-func ingressRow(i *networkingv1.Ingress, now time.Time) []cell {
+func ingressRow(i *networkingv1.Ingress) []cell {
 	ports := "80"
 	if len(i.Spec.TLS) > 0 {
 		ports = "80, 443"
@@ -221,7 +173,6 @@ func ingressRow(i *networkingv1.Ingress, now time.Time) []cell {
 		}
 	}
 	return []cell{
-		nameColumn(i.Name),
 		column("Class", "string",
 			"The name of the IngressClass resource that should be used for additional configuration",
 			ptr.Deref(i.Spec.IngressClassName, "<none>")),
@@ -230,7 +181,6 @@ func ingressRow(i *networkingv1.Ingress, now time.Time) []cell {
 		column("Address", "string", "Address is a list containing ingress points for the load-balancer",
 			strings.Join(sets.List(addresses), ",")),
 		column("Ports", "string", "Ports of TLS configurations that open", ports),
-		ageColumn(i.CreationTimestamp, now),
 	}
 }
 

@@ -9,15 +9,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func job() *resource.Definition {
@@ -42,8 +40,8 @@ func job() *resource.Definition {
 		}
 	})
 	withGeneration(d, "Spec")
-	d.Validate = check(validateJob)
-	d.ValidateUpdate = compare(validateJobUpdate)
+	d.Validate = rules(validateJob)
+	d.ValidateUpdate = updateRules(validateJobUpdate)
 	d.Fields = selectable(func(j *batchv1.Job) fields.Set {
 		return fields.Set{"status.successful": strconv.Itoa(int(j.Status.Succeeded))}
 	})
@@ -51,7 +49,7 @@ func job() *resource.Definition {
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/batch/job/storage/storage.go Delete.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/batch/job/storage/storage.go Delete.
 func warnOfOrphanedPods(o *metav1.DeleteOptions) []string {
 	//lint:ignore SA1019 clients may still send it
 	if o.PropagationPolicy != nil || o.OrphanDependents != nil {
@@ -63,7 +61,7 @@ func warnOfOrphanedPods(o *metav1.DeleteOptions) []string {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/v1/defaults.go SetDefaults_Job.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/batch/v1/defaults.go SetDefaults_Job.
 func defaultJobSpec(spec *batchv1.JobSpec) {
 	if spec.Completions == nil && spec.Parallelism == nil {
 		spec.Completions = ptr.To[int32](1)
@@ -86,7 +84,7 @@ func defaultJobSpec(spec *batchv1.JobSpec) {
 
 // generateJobSelector makes a Job select exactly its own pods, by its UID.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/batch/job/strategy.go generateSelector.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/batch/job/strategy.go generateSelector.
 func generateJobSelector(j *batchv1.Job) {
 	uid := string(j.UID)
 	if j.Spec.Template.Labels == nil {
@@ -107,46 +105,38 @@ func generateJobSelector(j *batchv1.Job) {
 		j.Spec.Selector.MatchLabels)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/validation/validation.go ValidateJobSpec.
-func validateJob(j *batchv1.Job) field.ErrorList {
-	path, spec := field.NewPath("spec"), &j.Spec
-	errs := validateJobSpec(spec, path)
-	selectorErrs, _ := validateSelector(workload{selector: spec.Selector, template: &spec.Template, name: "job"}, path)
-	return append(errs, selectorErrs...)
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/batch/validation/validation.go ValidateJobSpec.
+func validateJob(f verify.Field, j *batchv1.Job) {
+	f, spec := f.Child("spec"), &j.Spec
+	validateJobSpec(f, spec)
+	validateSelector(f, workload{selector: spec.Selector, template: &spec.Template, name: "job"})
 }
 
-func validateJobSpec(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	errs := nonnegatives(spec, path, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit")
-	errs = append(errs, nonnegative(replicasOf(spec.TTLSecondsAfterFinished), path.Child("ttlSecondsAfterFinished"))...)
-	errs = append(errs, validateTemplate(&spec.Template, path.Child("template"))...)
-	if p := spec.Template.Spec.RestartPolicy; p == corev1.RestartPolicyAlways {
-		errs = append(errs,
-			field.Required(path.Child("template", "spec", "restartPolicy"), `valid values: "OnFailure", "Never"`))
-	}
-	return errs
+func validateJobSpec(f verify.Field, spec *batchv1.JobSpec) {
+	nonnegatives(f, spec, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit")
+	f.Nonnegative("ttlSecondsAfterFinished", replicasOf(spec.TTLSecondsAfterFinished))
+	validateTemplate(f.Child("template"), &spec.Template)
+	f.Require("template.spec.restartPolicy", spec.Template.Spec.RestartPolicy != corev1.RestartPolicyAlways,
+		`valid values: "OnFailure", "Never"`)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/validation/validation.go ValidateJobSpecUpdate. A suspended job that
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/batch/validation/validation.go ValidateJobSpecUpdate. A suspended job that
 // never started may still change the scheduling of its template.
-func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
-	path := field.NewPath("spec")
-	errs := immutable(j.Spec.Selector, old.Spec.Selector, path.Child("selector"))
-	errs = append(errs, immutable(j.Spec.CompletionMode, old.Spec.CompletionMode, path.Child("completionMode"))...)
-	if ptr.Deref(j.Spec.CompletionMode, "") != batchv1.IndexedCompletion {
-		errs = append(errs, immutable(j.Spec.Completions, old.Spec.Completions, path.Child("completions"))...)
+func validateJobUpdate(f verify.Field, j, old *batchv1.Job) {
+	f, now, was := f.Child("spec"), &j.Spec, &old.Spec
+	f.Immutable("selector", now.Selector, was.Selector)
+	f.Immutable("completionMode", now.CompletionMode, was.CompletionMode)
+	if ptr.Deref(now.CompletionMode, "") != batchv1.IndexedCompletion {
+		f.Immutable("completions", now.Completions, was.Completions)
 	}
-	template := old.Spec.Template.DeepCopy()
-	if ptr.Deref(old.Spec.Suspend, false) && old.Status.StartTime == nil {
-		now := &j.Spec.Template
+	template := was.Template.DeepCopy()
+	if ptr.Deref(was.Suspend, false) && old.Status.StartTime == nil {
+		now := &now.Template
 		template.Labels, template.Annotations = now.Labels, now.Annotations
 		template.Spec.NodeSelector, template.Spec.Affinity = now.Spec.NodeSelector, now.Spec.Affinity
 		template.Spec.Tolerations, template.Spec.SchedulingGates = now.Spec.Tolerations, now.Spec.SchedulingGates
 	}
-	if !equality.Semantic.DeepEqual(j.Spec.Template, *template) {
-		errs = append(errs,
-			field.Invalid(path.Child("template"), shown(j.Spec.Template), apivalidation.FieldImmutableErrorMsg))
-	}
-	return errs
+	immutableShown(f, "template", now.Template, *template)
 }
 
 func jobRow(j *batchv1.Job, now time.Time) []cell {
@@ -211,7 +201,7 @@ func cronJob() *resource.Definition {
 	withStatus(d)
 	withGeneration(d, "Spec")
 	d.Default = mutate(defaultCronJob)
-	d.Validate = check(validateCronJob)
+	d.Validate = rules(validateCronJob)
 	printed(d, cronJobRow)
 	return d
 }
@@ -219,7 +209,7 @@ func cronJob() *resource.Definition {
 // defaultCronJob defaults the pods of the job template, but not the job itself: its Jobs get those defaults when they
 // are created.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/v1/defaults.go SetDefaults_CronJob.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/batch/v1/defaults.go SetDefaults_CronJob.
 func defaultCronJob(c *batchv1.CronJob) {
 	setDefault(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
 	setDefaultPtr(&c.Spec.Suspend, false)
@@ -230,31 +220,24 @@ func defaultCronJob(c *batchv1.CronJob) {
 
 // validateCronJob counts the fields of the schedule, but does not parse them.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/validation/validation.go ValidateCronJobSpec.
-func validateCronJob(c *batchv1.CronJob) (errs field.ErrorList) {
-	path, spec := field.NewPath("spec"), &c.Spec
-	n := len(strings.Fields(spec.Schedule))
-	switch {
-	case spec.Schedule == "": // reported last, below
-	case !strings.HasPrefix(spec.Schedule, "@") && n != 5:
-		errs = append(errs, field.Invalid(path.Child("schedule"), spec.Schedule,
-			fmt.Sprintf("expected exactly 5 fields, found %d: %v", n, strings.Fields(spec.Schedule))))
-	}
-	errs = append(errs, nonnegatives(spec, path, "startingDeadlineSeconds")...)
-	errs = append(errs, oneOf(path.Child("concurrencyPolicy"), spec.ConcurrencyPolicy,
-		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
-	errs = append(errs, validateJobSpec(&spec.JobTemplate.Spec, path.Child("jobTemplate", "spec"))...)
-	errs = append(errs, nonnegatives(spec, path, "successfulJobsHistoryLimit", "failedJobsHistoryLimit")...)
-	if spec.Schedule == "" {
-		errs = append(errs, field.Required(path.Child("schedule"), ""))
-	}
-	return errs
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/batch/validation/validation.go ValidateCronJobSpec.
+func validateCronJob(f verify.Field, c *batchv1.CronJob) {
+	f, spec := f.Child("spec"), &c.Spec
+	parts := strings.Fields(spec.Schedule)
+	f.Rejectf("schedule", spec.Schedule != "" && !strings.HasPrefix(spec.Schedule, "@") && len(parts) != 5,
+		spec.Schedule, "expected exactly 5 fields, found %d: %v", len(parts), parts)
+	nonnegatives(f, spec, "startingDeadlineSeconds")
+	verify.OneOf(f, "concurrencyPolicy", spec.ConcurrencyPolicy, batchv1.AllowConcurrent, batchv1.ForbidConcurrent,
+		batchv1.ReplaceConcurrent)
+	validateJobSpec(f.Child("jobTemplate.spec"), &spec.JobTemplate.Spec)
+	nonnegatives(f, spec, "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+	f.Require("schedule", spec.Schedule != "", "")
 }
 
 func cronJobRow(c *batchv1.CronJob, now time.Time) []cell {
 	last, suspend := "<none>", "<unset>"
 	if c.Status.LastScheduleTime != nil {
-		last = age(*c.Status.LastScheduleTime, now)
+		last = resource.Age(*c.Status.LastScheduleTime, now)
 	}
 	if c.Spec.Suspend != nil {
 		// A capitalized word, although the column's type is boolean.

@@ -1,20 +1,18 @@
 package builtin
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	api "github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
-// limitRange is only stored; it does not change pods.
+// limitRange is what [LimitRanger] applies to pods and claims.
 func limitRange() *api.Definition {
 	d := namespaced[corev1.LimitRange, corev1.LimitRangeList](corev1.SchemeGroupVersion, "limitranges", "limits")
 	d.CreateOnUpdate = true
@@ -23,19 +21,13 @@ func limitRange() *api.Definition {
 			defaultLimits(&l.Spec.Limits[i])
 		}
 	})
-	d.Validate = check(validateLimitRange)
-	d.Warnings = func(_, old runtime.Object) []string {
-		if old != nil {
-			return nil
-		}
-		return []string{"this server stores LimitRanges and does not apply them to pods"}
-	}
+	d.Validate = rules(validateLimitRange)
 	return d
 }
 
 // defaultLimits derives the defaults of containers from the other limits.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem.
 func defaultLimits(l *corev1.LimitRangeItem) {
 	if l.Type == corev1.LimitTypeContainer {
 		setDefaultList(&l.Default, l.Max)
@@ -59,33 +51,29 @@ func setDefaultList(list *corev1.ResourceList, values corev1.ResourceList) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateLimitRange.
-func validateLimitRange(r *corev1.LimitRange) (errs field.ErrorList) {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateLimitRange.
+func validateLimitRange(f verify.Field, r *corev1.LimitRange) {
 	seen := sets.New[corev1.LimitType]()
-	for i := range r.Spec.Limits {
-		path, l := field.NewPath("spec", "limits").Index(i), &r.Spec.Limits[i]
-		errs = append(errs, validateLimitType(l.Type, path.Child("type"))...)
-		errs = append(errs, unique(seen, l.Type, path.Child("type"))...)
-		errs = append(errs, validateLimits(l, path)...)
-	}
-	return errs
+	verify.Each(f, "spec.limits", r.Spec.Limits, func(f verify.Field, l *corev1.LimitRangeItem) {
+		validateLimitType(f, l.Type)
+		verify.Unique(f, "type", seen, l.Type)
+		validateLimits(f, l)
+	})
 }
 
-func validateLimitType(t corev1.LimitType, path *field.Path) field.ErrorList {
-	if errs := invalid(path, t, validation.IsQualifiedName(string(t))); len(errs) > 0 {
-		return errs
+func validateLimitType(f verify.Field, t corev1.LimitType) {
+	if problems := validation.IsQualifiedName(string(t)); len(problems) > 0 {
+		f.Problems("type", t, problems)
+		return
 	}
 	switch t {
 	case corev1.LimitTypePod, corev1.LimitTypeContainer, corev1.LimitTypePersistentVolumeClaim:
-		return nil
+	default:
+		f.Reject("type", !strings.Contains(string(t), "/"), t, "must be a standard limit type or fully qualified")
 	}
-	if strings.Contains(string(t), "/") {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path, t, "must be a standard limit type or fully qualified")}
 }
 
-func validateLimits(l *corev1.LimitRangeItem, path *field.Path) (errs field.ErrorList) {
+func validateLimits(f verify.Field, l *corev1.LimitRangeItem) {
 	names := sets.New[corev1.ResourceName]()
 	judge := func(field string, list corev1.ResourceList) {
 		for _, name := range sortedKeys(list) {
@@ -94,20 +82,14 @@ func validateLimits(l *corev1.LimitRangeItem, path *field.Path) (errs field.Erro
 			if l.Type == corev1.LimitTypePod || l.Type == corev1.LimitTypeContainer {
 				rule = validateContainerResourceName
 			}
-			errs = append(errs, rule(name, path.Child(field).Key(string(name)))...)
+			rule(f.Child(field).Key(string(name)), name)
 		}
 	}
 	judge("max", l.Max)
 	judge("min", l.Min)
 	if l.Type == corev1.LimitTypePod {
-		for _, d := range []struct {
-			name string
-			list corev1.ResourceList
-		}{{"default", l.Default}, {"defaultRequest", l.DefaultRequest}} {
-			if len(d.list) > 0 {
-				errs = append(errs, field.Forbidden(path.Child(d.name), "may not be specified when `type` is 'Pod'"))
-			}
-		}
+		f.Forbid("default", len(l.Default) > 0, "may not be specified when `type` is 'Pod'")
+		f.Forbid("defaultRequest", len(l.DefaultRequest) > 0, "may not be specified when `type` is 'Pod'")
 	} else {
 		judge("default", l.Default)
 		judge("defaultRequest", l.DefaultRequest)
@@ -115,25 +97,22 @@ func validateLimits(l *corev1.LimitRangeItem, path *field.Path) (errs field.Erro
 	if l.Type == corev1.LimitTypePersistentVolumeClaim {
 		_, low := l.Min[corev1.ResourceStorage]
 		_, high := l.Max[corev1.ResourceStorage]
-		if !low && !high {
-			errs = append(errs, field.Required(path.Child("limits"),
-				"either minimum or maximum storage value is required, but neither was provided"))
-		}
+		f.Require("limits", low || high,
+			"either minimum or maximum storage value is required, but neither was provided")
 	}
 	judge("maxLimitRequestRatio", l.MaxLimitRequestRatio)
 	for _, name := range sets.List(names) {
-		errs = append(errs, validateLimit(l, name, path)...)
+		validateLimit(f, l, name)
 	}
-	return errs
 }
 
-// validateLimit validates the limits of one resource.
-func validateLimit(l *corev1.LimitRangeItem, name corev1.ResourceName, path *field.Path) (errs field.ErrorList) {
+func validateLimit(f verify.Field, l *corev1.LimitRangeItem, name corev1.ResourceName) {
 	least, most := quantityOf(l.Min, name), quantityOf(l.Max, name)
 	var limit, request *resource.Quantity
 	if l.Type != corev1.LimitTypePod { // for pods, these are rejected
 		limit, request = quantityOf(l.Default, name), quantityOf(l.DefaultRequest, name)
 	}
+	at := func(field string) verify.Field { return f.Child(field).Key(string(name)) }
 	for _, rule := range []struct {
 		low, high         *resource.Quantity
 		lowName, highName string
@@ -147,19 +126,13 @@ func validateLimit(l *corev1.LimitRangeItem, name corev1.ResourceName, path *fie
 		{least, limit, "min", "default", "default", least},
 		{limit, most, "default", "max", "default", limit},
 	} {
-		if rule.low != nil && rule.high != nil && rule.low.Cmp(*rule.high) > 0 {
-			errs = append(errs, field.Invalid(path.Child(rule.field).Key(string(name)), *rule.shown,
-				fmt.Sprintf("%s value %s is greater than %s value %s", rule.lowName, rule.low, rule.highName,
-					rule.high)))
-		}
+		at(rule.field).Rejectf("", rule.low != nil && rule.high != nil && rule.low.Cmp(*rule.high) > 0, rule.shown,
+			"%s value %s is greater than %s value %s", rule.lowName, rule.low, rule.highName, rule.high)
 	}
-	errs = append(errs, validateRatio(quantityOf(l.MaxLimitRequestRatio, name), least, most,
-		path.Child("maxLimitRequestRatio").Key(string(name)))...)
-	if !overcommits(name) && limit != nil && request != nil && limit.Cmp(*request) != 0 {
-		errs = append(errs, field.Invalid(path.Child("defaultRequest").Key(string(name)), *request,
-			fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit, request, name)))
-	}
-	return errs
+	validateRatio(at("maxLimitRequestRatio"), quantityOf(l.MaxLimitRequestRatio, name), least, most)
+	at("defaultRequest").Rejectf("",
+		!overcommits(name) && limit != nil && request != nil && limit.Cmp(*request) != 0, request,
+		"default value %s must equal to defaultRequest value %s in %s", limit, request, name)
 }
 
 func quantityOf(list corev1.ResourceList, name corev1.ResourceName) *resource.Quantity {
@@ -171,25 +144,20 @@ func quantityOf(list corev1.ResourceList, name corev1.ResourceName) *resource.Qu
 }
 
 // validateRatio validates the ratio between limit and request against the bounds.
-func validateRatio(ratio, least, most *resource.Quantity, path *field.Path) (errs field.ErrorList) {
+func validateRatio(f verify.Field, ratio, least, most *resource.Quantity) {
 	if ratio == nil {
-		return nil
+		return
 	}
-	if ratio.Cmp(*resource.NewQuantity(1, resource.DecimalSI)) < 0 {
-		errs = append(errs, field.Invalid(path, *ratio, fmt.Sprintf("ratio %s is less than 1", ratio)))
-	}
+	f.Rejectf("", ratio.Cmp(*resource.NewQuantity(1, resource.DecimalSI)) < 0, ratio, "ratio %s is less than 1", ratio)
 	if least == nil || most == nil {
-		return errs
+		return
 	}
 	value, low, high := float64(ratio.Value()), least.Value(), most.Value()
 	if ratio.Value() < resource.MaxMilliValue && low < resource.MaxMilliValue && high < resource.MaxMilliValue {
 		value, low, high = float64(ratio.MilliValue())/1000, least.MilliValue(), most.MilliValue()
 	}
-	if room := float64(high) / float64(low); value > room {
-		errs = append(errs,
-			field.Invalid(path, *ratio, fmt.Sprintf("ratio %s is greater than max/min = %f", ratio, room)))
-	}
-	return errs
+	room := float64(high) / float64(low)
+	f.Rejectf("", value > room, ratio, "ratio %s is greater than max/min = %f", ratio, room)
 }
 
 // objectCounts are the resources that count objects.
@@ -207,13 +175,13 @@ var quotaResources = objectCounts.Union(sets.New(
 	corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage,
 ))
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/helper/helpers.go IsStandardQuotaResourceName.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/helper/helpers.go IsStandardQuotaResourceName.
 func isQuotaResource(name corev1.ResourceName) bool {
-	return quotaResources.Has(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
+	return quotaResources.Has(name) || isHugePages(name) ||
 		strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/helper/helpers.go IsStandardResourceName.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/helper/helpers.go IsStandardResourceName.
 func isStandardResource(name corev1.ResourceName) bool {
 	return name == corev1.ResourceStorage || isQuotaResource(name)
 }
@@ -225,7 +193,7 @@ func isNativeResource(name corev1.ResourceName) bool {
 
 // countedWhole reports whether a resource has no fractions, as objects and devices.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/helper/helpers.go IsIntegerResourceName.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/helper/helpers.go IsIntegerResourceName.
 func countedWhole(name corev1.ResourceName) bool {
 	if isNativeResource(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
 		return objectCounts.Has(name)
@@ -234,19 +202,16 @@ func countedWhole(name corev1.ResourceName) bool {
 }
 
 // validateResourceName requires a resource that Kubernetes knows, or a name with a domain.
-func validateResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
-	errs := invalid(path, name, validation.IsQualifiedName(string(name)))
-	if len(errs) == 0 && !strings.Contains(string(name), "/") && !isStandardResource(name) {
-		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
-	}
-	return errs
+func validateResourceName(f verify.Field, name corev1.ResourceName) {
+	problems := validation.IsQualifiedName(string(name))
+	f.Problems("", name, problems)
+	f.Reject("", len(problems) == 0 && !strings.Contains(string(name), "/") && !isStandardResource(name), name,
+		"must be a standard resource type or fully qualified")
 }
 
 // validateContainerResourceName requires a resource that a container can request.
-func validateContainerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
-	errs := validateResourceName(name, path)
-	if !strings.Contains(string(name), "/") && !isContainerResource(name) {
-		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
-	}
-	return errs
+func validateContainerResourceName(f verify.Field, name corev1.ResourceName) {
+	validateResourceName(f, name)
+	f.Reject("", !strings.Contains(string(name), "/") && !isContainerResource(name), name,
+		"must be a standard resource for containers")
 }

@@ -5,23 +5,22 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func namespace() *resource.Definition {
@@ -34,18 +33,18 @@ func namespace() *resource.Definition {
 	d.PrepareUpdate = carry(func(ns, old *corev1.Namespace) {
 		ns.Spec.Finalizers, ns.Status = old.Spec.Finalizers, old.Status
 	})
-	d.Validate = check(validateNamespace)
-	d.ValidateStatusUpdate = compare(validateNamespaceStatus)
+	d.Validate = rules(func(f verify.Field, ns *corev1.Namespace) {
+		for _, finalizer := range ns.Spec.Finalizers {
+			f.Match("spec.finalizers", string(finalizer), validation.IsQualifiedName)
+		}
+	})
+	d.ValidateStatusUpdate = updateRules(validateNamespaceStatus)
 	d.PrepareDelete = prepare(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating })
 	d.Finalizing = func(obj runtime.Object) bool { return len(obj.(*corev1.Namespace).Spec.Finalizers) > 0 }
-	d.Fields = selectable(func(ns *corev1.Namespace) fields.Set {
-		return fields.Set{"status.phase": string(ns.Status.Phase)}
-	})
-	printed(d, func(ns *corev1.Namespace, now time.Time) []cell {
+	d.Fields = selectableFields("status.phase")
+	listed(d, func(ns *corev1.Namespace) []cell {
 		return []cell{
-			nameColumn(ns.Name),
 			column("Status", "string", "The status of the namespace", string(ns.Status.Phase)),
-			ageColumn(ns.CreationTimestamp, now),
 		}
 	})
 	d.Subresources = map[string]resource.Subresource{"finalize": namespaceFinalize()}
@@ -54,7 +53,7 @@ func namespace() *resource.Definition {
 
 // defaultNamespace sets a label with the name, so that selectors can select namespaces by name.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Namespace.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/defaults.go SetDefaults_Namespace.
 func defaultNamespace(ns *corev1.Namespace) {
 	setDefault(&ns.Status.Phase, corev1.NamespaceActive)
 	if ns.Name != "" {
@@ -65,7 +64,7 @@ func defaultNamespace(ns *corev1.Namespace) {
 // prepareNamespace adds the finalizer that keeps a deleted namespace until it is empty. It repeats the defaults,
 // because a generated name is known only now.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/namespace/strategy.go PrepareForCreate, Canonicalize.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/namespace/strategy.go PrepareForCreate, Canonicalize.
 func prepareNamespace(ns *corev1.Namespace) {
 	ns.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
 	if !slices.Contains(ns.Spec.Finalizers, corev1.FinalizerKubernetes) {
@@ -74,33 +73,19 @@ func prepareNamespace(ns *corev1.Namespace) {
 	defaultNamespace(ns)
 }
 
-func validateNamespace(ns *corev1.Namespace) (errs field.ErrorList) {
-	for _, f := range ns.Spec.Finalizers {
-		errs = append(errs, qualifiedName(string(f), field.NewPath("spec", "finalizers"))...)
-	}
-	return errs
-}
-
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateNamespaceStatusUpdate.
-func validateNamespaceStatus(ns, _ *corev1.Namespace) field.ErrorList {
-	path := field.NewPath("status", "Phase")
-	if ns.DeletionTimestamp == nil && ns.Status.Phase != corev1.NamespaceActive {
-		return field.ErrorList{
-			field.Invalid(path, ns.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty"),
-		}
-	}
-	if ns.DeletionTimestamp != nil && ns.Status.Phase != corev1.NamespaceTerminating {
-		return field.ErrorList{
-			field.Invalid(path, ns.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"),
-		}
-	}
-	return nil
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateNamespaceStatusUpdate.
+func validateNamespaceStatus(f verify.Field, ns, _ *corev1.Namespace) {
+	phase, deleted := ns.Status.Phase, ns.DeletionTimestamp != nil
+	f.Reject("status.Phase", !deleted && phase != corev1.NamespaceActive, phase,
+		"may only be 'Active' if `deletionTimestamp` is empty")
+	f.Reject("status.Phase", deleted && phase != corev1.NamespaceTerminating, phase,
+		"may only be 'Terminating' if `deletionTimestamp` is not empty")
 }
 
 // namespaceFinalize is the subresource with which the namespace controller reports that a namespace is empty. Only it
 // writes spec.finalizers.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/namespace/strategy.go namespaceFinalizeStrategy.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/namespace/strategy.go namespaceFinalizeStrategy.
 func namespaceFinalize() resource.Subresource {
 	return resource.Subresource{
 		Kind:    corev1.SchemeGroupVersion.WithKind("Namespace"),
@@ -125,18 +110,16 @@ func node() *resource.Definition {
 	d.PrepareCreate = nil // a kubelet creates its Node with a status
 	d.Subresources = map[string]resource.Subresource{"proxy": nodeProxy()}
 	d.Default = mutate(defaultNode)
-	d.Validate = check(validateNode)
-	d.ValidateUpdate = compare(validateNodeUpdate)
-	d.Fields = selectable(func(n *corev1.Node) fields.Set {
-		return fields.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
-	})
-	printed(d, nodeRow)
+	d.Validate = rules(validateNode)
+	d.ValidateUpdate = updateRules(validateNodeUpdate)
+	d.Fields = selectableFields("spec.unschedulable")
+	listed(d, nodeRow)
 	return d
 }
 
 // defaultNode makes all of the node's capacity allocatable, unless the kubelet reserves some.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus.
 func defaultNode(n *corev1.Node) {
 	switch one, all := n.Spec.PodCIDR, n.Spec.PodCIDRs; { // as pkg/apis/core/v1/conversion.go keeps the two the same
 	case one != "" && (len(all) == 0 || all[0] != one):
@@ -151,48 +134,41 @@ func defaultNode(n *corev1.Node) {
 	roundToMilli(n.Status.Allocatable)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateNode, validateNodeTaints.
-func validateNode(n *corev1.Node) (errs field.ErrorList) {
-	path := field.NewPath("metadata", "taints") // the real path, although taints are in the spec
-	seen := map[corev1.TaintEffect]map[string]bool{}
-	for i := range n.Spec.Taints {
-		t, p := &n.Spec.Taints[i], path.Index(i)
-		errs = append(errs, metavalidation.ValidateLabelName(t.Key, p.Child("key"))...)
-		errs = append(errs, invalid(p.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
-		errs = append(errs, oneOf(p.Child("effect"), t.Effect,
-			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
-		if seen[t.Effect][t.Key] {
-			duplicate := field.Duplicate(p, shown(t))
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateNode, validateNodeTaints.
+func validateNode(f verify.Field, n *corev1.Node) {
+	type key struct {
+		effect corev1.TaintEffect
+		key    string
+	}
+	seen := sets.New[key]()
+	// metadata is the real path, although taints are in the spec.
+	verify.Each(f, "metadata.taints", n.Spec.Taints, func(f verify.Field, t *corev1.Taint) {
+		f.Add(metavalidation.ValidateLabelName(t.Key, f.Path("key"))...)
+		f.Match("value", t.Value, validation.IsValidLabelValue)
+		validateTaintEffect(f, t.Effect)
+		if k := (key{t.Effect, t.Key}); seen.Has(k) {
+			duplicate := field.Duplicate(f.Path(""), shown(t))
 			duplicate.Detail = "taints must be unique by key and effect pair"
-			errs = append(errs, duplicate)
-			continue
+			f.Add(duplicate)
+		} else {
+			seen.Insert(k)
 		}
-		if seen[t.Effect] == nil {
-			seen[t.Effect] = map[string]bool{}
-		}
-		seen[t.Effect][t.Key] = true
-	}
-	return errs
+	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateNodeUpdate.
-func validateNodeUpdate(n, old *corev1.Node) (errs field.ErrorList) {
-	path := field.NewPath("spec")
-	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(n.Spec.PodCIDRs, old.Spec.PodCIDRs) {
-		errs = append(errs,
-			field.Forbidden(path.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateNodeUpdate.
+func validateNodeUpdate(f verify.Field, n, old *corev1.Node) {
+	f, was, now := f.Child("spec"), &old.Spec, &n.Spec
+	f.Forbid("podCIDRs", len(was.PodCIDRs) > 0 && !slices.Equal(now.PodCIDRs, was.PodCIDRs),
+		"node updates may not change podCIDR except from \"\" to valid")
+	if was.ProviderID != "" {
+		f.Reject("providerID", now.ProviderID == "", nil, "field cannot be cleared once set")
+		f.Reject("providerID", now.ProviderID != "" && now.ProviderID != was.ProviderID, nil,
+			"field cannot be modified once set")
 	}
-	if was, now := old.Spec.ProviderID, n.Spec.ProviderID; was != "" && was != now {
-		message := "field cannot be modified once set"
-		if now == "" {
-			message = "field cannot be cleared once set"
-		}
-		errs = append(errs, field.Invalid(path.Child("providerID"), nil, message))
-	}
-	return errs
 }
 
-func nodeRow(n *corev1.Node, now time.Time) []cell {
+func nodeRow(n *corev1.Node) []cell {
 	info := n.Status.NodeInfo
 	kernel := cmp.Or(info.KernelVersion, "<unknown>")
 	if info.Architecture != "" {
@@ -200,10 +176,9 @@ func nodeRow(n *corev1.Node, now time.Time) []cell {
 	}
 	doc, addresses := corev1.NodeSystemInfo{}.SwaggerDoc(), corev1.NodeStatus{}.SwaggerDoc()["addresses"]
 	return []cell{
-		nameColumn(n.Name),
 		column("Status", "string", "The status of the node", nodeStatus(n)),
 		column("Roles", "string", "The roles of the node", orNone(strings.Join(nodeRoles(n), ","))),
-		ageColumn(n.CreationTimestamp, now),
+		ageCell,
 		column("Version", "string", doc["kubeletVersion"], info.KubeletVersion),
 		wideColumn("Internal-IP", "string", addresses, nodeAddress(n, corev1.NodeInternalIP)),
 		wideColumn("External-IP", "string", addresses, nodeAddress(n, corev1.NodeExternalIP)),
@@ -259,13 +234,15 @@ func lease() *resource.Definition {
 	d.CreateOnUpdate, d.NeedsResourceVersion = true, true
 	d.PrepareCreate = prepare(func(l *coordinationv1.Lease) { dropCoordination(l, &coordinationv1.Lease{}) })
 	d.PrepareUpdate = carry(dropCoordination)
-	d.Validate = check(validateLease)
-	printed(d, func(l *coordinationv1.Lease, now time.Time) []cell {
+	d.Validate = rules(func(f verify.Field, l *coordinationv1.Lease) {
+		seconds, transitions := l.Spec.LeaseDurationSeconds, l.Spec.LeaseTransitions
+		f.Reject("spec.leaseDurationSeconds", seconds != nil && *seconds <= 0, seconds, "must be greater than 0")
+		f.Nonnegative("spec.leaseTransitions", replicasOf(transitions))
+	})
+	listed(d, func(l *coordinationv1.Lease) []cell {
 		return []cell{
-			nameColumn(l.Name),
 			column("Holder", "string", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"],
 				ptr.Deref(l.Spec.HolderIdentity, "")),
-			ageColumn(l.CreationTimestamp, now),
 		}
 	})
 	return d
@@ -273,7 +250,7 @@ func lease() *resource.Definition {
 
 // dropCoordination clears the fields that only coordinated leader election uses, which is off by default.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/coordination/lease/strategy.go PrepareForUpdate.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/coordination/lease/strategy.go PrepareForUpdate.
 func dropCoordination(l, old *coordinationv1.Lease) {
 	if old.Spec.Strategy == nil {
 		l.Spec.Strategy = nil
@@ -281,16 +258,4 @@ func dropCoordination(l, old *coordinationv1.Lease) {
 	if old.Spec.PreferredHolder == nil {
 		l.Spec.PreferredHolder = nil
 	}
-}
-
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/coordination/validation/validation.go ValidateLeaseSpec.
-func validateLease(l *coordinationv1.Lease) (errs field.ErrorList) {
-	path := field.NewPath("spec")
-	if s := l.Spec.LeaseDurationSeconds; s != nil && *s <= 0 {
-		errs = append(errs, field.Invalid(path.Child("leaseDurationSeconds"), *s, "must be greater than 0"))
-	}
-	if n := l.Spec.LeaseTransitions; n != nil && *n < 0 {
-		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *n, "must be greater than or equal to 0"))
-	}
-	return errs
 }

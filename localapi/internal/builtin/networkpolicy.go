@@ -1,7 +1,7 @@
 package builtin
 
 import (
-	"time"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -13,6 +13,7 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func networkPolicy() *resource.Definition {
@@ -20,20 +21,18 @@ func networkPolicy() *resource.Definition {
 		"networkpolicies", "netpol")
 	withGeneration(d, "Spec")
 	d.Default = mutate(defaultPolicy)
-	d.Validate = check(validatePolicy)
+	d.Validate = rules(validatePolicy)
 	d.Warnings = func(obj, _ runtime.Object) []string { return policyWarnings(obj.(*networkingv1.NetworkPolicy)) }
-	printed(d, func(p *networkingv1.NetworkPolicy, now time.Time) []cell {
+	listed(d, func(p *networkingv1.NetworkPolicy) []cell {
 		return []cell{
-			nameColumn(p.Name),
 			column("Pod-Selector", "string", networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"],
 				metav1.FormatLabelSelector(&p.Spec.PodSelector)),
-			ageColumn(p.CreationTimestamp, now),
 		}
 	})
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/v1/defaults.go SetDefaults_NetworkPolicy.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/v1/defaults.go SetDefaults_NetworkPolicy.
 func defaultPolicy(p *networkingv1.NetworkPolicy) {
 	for _, rule := range policyRules(p) {
 		for i := range rule.ports {
@@ -51,130 +50,94 @@ func defaultPolicy(p *networkingv1.NetworkPolicy) {
 
 // policyRule is what the rules of both directions share.
 type policyRule struct {
-	ports    []networkingv1.NetworkPolicyPort
-	peers    []networkingv1.NetworkPolicyPeer
-	portPath *field.Path
-	peerPath *field.Path
+	path  string
+	ports []networkingv1.NetworkPolicyPort
+	peers []networkingv1.NetworkPolicyPeer
+	side  string // the field of the peers
 }
 
 // policyRules returns the rules of a policy: first those for ingress, then those for egress.
 func policyRules(p *networkingv1.NetworkPolicy) []policyRule {
 	var rules []policyRule
-	path := field.NewPath("spec")
 	for i, r := range p.Spec.Ingress {
-		at := path.Child("ingress").Index(i)
-		rules = append(rules, policyRule{r.Ports, r.From, at.Child("ports"), at.Child("from")})
+		rules = append(rules, policyRule{fmt.Sprintf("spec.ingress[%d]", i), r.Ports, r.From, "from"})
 	}
 	for i, r := range p.Spec.Egress {
-		at := path.Child("egress").Index(i)
-		rules = append(rules, policyRule{r.Ports, r.To, at.Child("ports"), at.Child("to")})
+		rules = append(rules, policyRule{fmt.Sprintf("spec.egress[%d]", i), r.Ports, r.To, "to"})
 	}
 	return rules
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateNetworkPolicySpec.
-func validatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
-	path := field.NewPath("spec")
-	errs := labelSelector(&p.Spec.PodSelector, path.Child("podSelector"))
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/validation/validation.go ValidateNetworkPolicySpec.
+func validatePolicy(f verify.Field, p *networkingv1.NetworkPolicy) {
+	f.LabelSelector("spec.podSelector", &p.Spec.PodSelector)
 	for _, rule := range policyRules(p) {
-		for i := range rule.ports {
-			errs = append(errs, validatePolicyPort(&rule.ports[i], rule.portPath.Index(i))...)
-		}
-		for i := range rule.peers {
-			errs = append(errs, validatePolicyPeer(&rule.peers[i], rule.peerPath.Index(i))...)
-		}
+		verify.Each(f.Child(rule.path), "ports", rule.ports, validatePolicyPort)
+		verify.Each(f.Child(rule.path), rule.side, rule.peers, validatePolicyPeer)
 	}
-	directions := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
-	types := path.Child("policyTypes")
-	if len(p.Spec.PolicyTypes) > len(directions) {
-		return append(errs, field.Invalid(types, p.Spec.PolicyTypes, "may not specify more than two policyTypes"))
+	types := p.Spec.PolicyTypes
+	if len(types) > 2 {
+		f.Reject("spec.policyTypes", true, types, "may not specify more than two policyTypes")
+		return
 	}
-	for i, t := range p.Spec.PolicyTypes {
-		errs = append(errs, supported(types.Index(i), t, directions...)...)
-	}
-	return errs
+	verify.Each(f, "spec.policyTypes", types, func(f verify.Field, t *networkingv1.PolicyType) {
+		verify.Supported(f, "", *t, networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
+	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateNetworkPolicyPort.
-func validatePolicyPort(p *networkingv1.NetworkPolicyPort, path *field.Path) (errs field.ErrorList) {
-	if p.Protocol != nil {
-		errs = append(errs, supported(path.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP,
-			corev1.ProtocolSCTP)...)
-	}
-	end := path.Child("endPort")
-	switch {
-	case p.Port == nil && p.EndPort != nil:
-		return append(errs, field.Invalid(end, *p.EndPort, "may not be specified when `port` is not specified"))
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/validation/validation.go ValidateNetworkPolicyPort.
+func validatePolicyPort(f verify.Field, p *networkingv1.NetworkPolicyPort) {
+	verify.SupportedPointer(f, "protocol", p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
+	switch end := p.EndPort; {
 	case p.Port == nil:
-		return errs
+		f.Reject("endPort", end != nil, end, "may not be specified when `port` is not specified")
 	case p.Port.Type == intstr.String:
-		if p.EndPort != nil {
-			errs = append(errs, field.Invalid(end, *p.EndPort, "may not be specified when `port` is non-numeric"))
-		}
-		return append(errs, invalid(path.Child("port"), p.Port.StrVal, validation.IsValidPortName(p.Port.StrVal))...)
-	}
-	errs = append(errs, invalid(path.Child("port"), p.Port.IntVal, validation.IsValidPortNum(int(p.Port.IntVal)))...)
-	if p.EndPort == nil {
-		return errs
-	}
-	if *p.EndPort < p.Port.IntVal {
-		errs = append(errs, field.Invalid(end, *p.EndPort, "must be greater than or equal to `port`"))
-	}
-	return append(errs, invalid(end, *p.EndPort, validation.IsValidPortNum(int(*p.EndPort)))...)
-}
-
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateNetworkPolicyPeer.
-func validatePolicyPeer(p *networkingv1.NetworkPolicyPeer, path *field.Path) (errs field.ErrorList) {
-	selectors := 0
-	for _, s := range []struct {
-		name string
-		*metav1.LabelSelector
-	}{{"podSelector", p.PodSelector}, {"namespaceSelector", p.NamespaceSelector}} {
-		if s.LabelSelector != nil {
-			selectors++
-			errs = append(errs, labelSelector(s.LabelSelector, path.Child(s.name))...)
+		f.Reject("endPort", end != nil, end, "may not be specified when `port` is non-numeric")
+		f.Match("port", p.Port.StrVal, validation.IsValidPortName)
+	default:
+		f.Port("port", p.Port.IntVal)
+		if end != nil {
+			f.Reject("endPort", *end < p.Port.IntVal, end, "must be greater than or equal to `port`")
+			f.Port("endPort", *end)
 		}
 	}
-	switch {
-	case p.IPBlock == nil && selectors == 0:
-		return append(errs, field.Required(path, "must specify a peer"))
-	case p.IPBlock == nil:
-		return errs
-	}
-	errs = append(errs, validateIPBlock(p.IPBlock, path.Child("ipBlock"))...)
-	if selectors > 0 {
-		errs = append(errs, field.Forbidden(path, "may not specify both ipBlock and another peer"))
-	}
-	return errs
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateIPBlock.
-func validateIPBlock(b *networkingv1.IPBlock, path *field.Path) field.ErrorList {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/validation/validation.go ValidateNetworkPolicyPeer.
+func validatePolicyPeer(f verify.Field, p *networkingv1.NetworkPolicyPeer) {
+	selects := p.PodSelector != nil || p.NamespaceSelector != nil
+	f.LabelSelector("podSelector", p.PodSelector)
+	f.LabelSelector("namespaceSelector", p.NamespaceSelector)
+	if p.IPBlock == nil {
+		f.Require("", selects, "must specify a peer")
+		return
+	}
+	validateIPBlock(f.Child("ipBlock"), p.IPBlock)
+	f.Forbid("", selects, "may not specify both ipBlock and another peer")
+}
+
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/networking/validation/validation.go ValidateIPBlock.
+func validateIPBlock(f verify.Field, b *networkingv1.IPBlock) {
 	if b.CIDR == "" {
-		return field.ErrorList{field.Required(path.Child("cidr"), "")}
+		f.Require("cidr", false, "")
+		return
 	}
-	errs := validation.IsValidCIDRForLegacyField(path.Child("cidr"), b.CIDR, true, nil)
+	f.Add(validation.IsValidCIDRForLegacyField(f.Path("cidr"), b.CIDR, true, nil)...)
 	_, whole, err := netutils.ParseCIDRSloppy(b.CIDR)
 	if err != nil {
-		return errs
+		return
 	}
-	for i, except := range b.Except {
-		at := path.Child("except").Index(i)
-		errs = append(errs, validation.IsValidCIDRForLegacyField(at, except, true, nil)...)
-		_, hole, err := netutils.ParseCIDRSloppy(except)
-		if err != nil {
-			continue
+	verify.Each(f, "except", b.Except, func(f verify.Field, except *string) {
+		f.Add(validation.IsValidCIDRForLegacyField(f.Path(""), *except, true, nil)...)
+		if _, hole, err := netutils.ParseCIDRSloppy(*except); err == nil {
+			size, _ := whole.Mask.Size()
+			holeSize, _ := hole.Mask.Size()
+			f.Reject("", !whole.Contains(hole.IP) || size >= holeSize, *except, "must be a strict subset of `cidr`")
 		}
-		size, _ := whole.Mask.Size()
-		holeSize, _ := hole.Mask.Size()
-		if !whole.Contains(hole.IP) || size >= holeSize {
-			errs = append(errs, field.Invalid(at, except, "must be a strict subset of `cidr`"))
-		}
-	}
-	return errs
+	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/networking/networkpolicy/strategy.go networkPolicyWarnings.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/networking/networkpolicy/strategy.go networkPolicyWarnings.
 func policyWarnings(p *networkingv1.NetworkPolicy) []string {
 	var warnings []string
 	for _, rule := range policyRules(p) {
@@ -182,7 +145,7 @@ func policyWarnings(p *networkingv1.NetworkPolicy) []string {
 			if peer.IPBlock == nil {
 				continue
 			}
-			path := rule.peerPath.Index(i).Child("ipBlock")
+			path := field.NewPath(rule.path, rule.side).Index(i).Child("ipBlock")
 			warnings = append(warnings, validation.GetWarningsForCIDR(path.Child("cidr"), peer.IPBlock.CIDR)...)
 			for k, except := range peer.IPBlock.Except {
 				warnings = append(warnings, validation.GetWarningsForCIDR(path.Child("except").Index(k), except)...)

@@ -23,15 +23,21 @@ func pod() *resource.Definition {
 	d.DeleteReturnsObject = true
 	d.Default = mutate(defaultPod)
 	d.PrepareCreate = prepare(preparePod)
-	d.PrepareUpdate = carry(preparePodUpdate)
+	d.PrepareUpdate = carry(func(pod, old *corev1.Pod) {
+		pod.Status = old.Status
+		if pod.Spec.Resources == nil {
+			pod.Spec.Resources = old.Spec.Resources.DeepCopy() // the client may not know this field
+		}
+		bumpPodGeneration(pod, old)
+	})
 	d.PrepareStatusUpdate = carry(preparePodStatus)
 	d.StatusResets = []fieldpath.Path{
 		fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
 		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
 	}
-	d.Validate = check(validatePod)
-	d.ValidateUpdate = compare(validatePodUpdate)
-	d.ValidateStatusUpdate = compare(validatePodStatus)
+	d.Validate = rules(validatePod)
+	d.ValidateUpdate = updateRules(validatePodUpdate)
+	d.ValidateStatusUpdate = updateRules(validatePodStatus)
 	d.Grace = podGrace
 	d.Fields = selectable(podFields)
 	printed(d, podRow)
@@ -40,20 +46,10 @@ func pod() *resource.Definition {
 	return d
 }
 
-// preparePod does to a new Pod what admission and then the Pod's strategy do.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go PrepareForCreate;
-// plugin/pkg/admission/serviceaccount, priority, defaulttolerationseconds.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/strategy.go PrepareForCreate.
 func preparePod(pod *corev1.Pod) {
-	if pod.Spec.ServiceAccountName == "" {
-		pod.Spec.ServiceAccountName = "default"
-		pod.Spec.DeprecatedServiceAccount = "default"
-	}
-	setDefaultPtr(&pod.Spec.Priority, builtinPriority(pod.Spec.PriorityClassName))
-	setDefaultPtr(&pod.Spec.PreemptionPolicy, corev1.PreemptLowerPriority)
-	addDefaultTolerations(&pod.Spec)
-
 	pod.Generation = 1
+	defaultPodResources(&pod.Spec)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podQOS(&pod.Spec)}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{
@@ -61,53 +57,6 @@ func preparePod(pod *corev1.Pod) {
 			Message: "Scheduling is blocked due to non-empty scheduling gates",
 		}}
 	}
-}
-
-// builtinPriority returns the value of one of the two priority classes that every cluster has, or of no class.
-func builtinPriority(class string) int32 {
-	for _, c := range SystemPriorityClasses() {
-		if c.Name == class {
-			return c.Value
-		}
-	}
-	return 0
-}
-
-// addDefaultTolerations lets a pod stay on an unreachable node for five minutes.
-//
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/admission/defaulttolerationseconds/admission.go.
-func addDefaultTolerations(spec *corev1.PodSpec) {
-	const fiveMinutes = 5 * 60
-	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		if !toleratesEviction(spec.Tolerations, taint) {
-			spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
-				Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
-				TolerationSeconds: ptr.To[int64](fiveMinutes),
-			})
-		}
-	}
-}
-
-func toleratesEviction(tolerations []corev1.Toleration, taint string) bool {
-	for i := range tolerations {
-		t := &tolerations[i]
-		if (t.Key == taint || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "") {
-			return true
-		}
-	}
-	return false
-}
-
-func preparePodUpdate(pod, old *corev1.Pod) {
-	if pod.Spec.Priority == nil {
-		pod.Spec.Priority = old.Spec.Priority
-	}
-	if pod.Spec.PreemptionPolicy == nil {
-		pod.Spec.PreemptionPolicy = old.Spec.PreemptionPolicy
-	}
-	addDefaultTolerations(&pod.Spec)
-	pod.Status = old.Status
-	bumpPodGeneration(pod, old)
 }
 
 func bumpPodGeneration(pod, old *corev1.Pod) {
@@ -118,7 +67,7 @@ func bumpPodGeneration(pod, old *corev1.Pod) {
 
 // preparePodStatus keeps from old what a kubelet may not change, or would lose because it does not know it.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go podStatusStrategy.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/strategy.go podStatusStrategy.
 func preparePodStatus(pod, old *corev1.Pod) {
 	pod.Spec = old.Spec
 	pod.DeletionTimestamp = old.DeletionTimestamp
@@ -144,7 +93,7 @@ func preparePodStatus(pod, old *corev1.Pod) {
 // podGrace returns how long a deleted pod stays so that its kubelet can stop it. It is zero if no kubelet has the pod
 // or nothing runs.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go CheckGracefulDelete.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/strategy.go CheckGracefulDelete.
 func podGrace(obj runtime.Object, o *metav1.DeleteOptions) int64 {
 	pod := obj.(*corev1.Pod)
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
@@ -196,7 +145,7 @@ func podRow(pod *corev1.Pod, now time.Time) []cell {
 	s := summarize(pod)
 	restarts := strconv.Itoa(s.restarts)
 	if s.restarts != 0 && !s.lastRestart.IsZero() {
-		restarts = fmt.Sprintf("%d (%s ago)", s.restarts, age(s.lastRestart, now))
+		restarts = fmt.Sprintf("%d (%s ago)", s.restarts, resource.Age(s.lastRestart, now))
 	}
 	ip := ""
 	if len(pod.Status.PodIPs) > 0 {
@@ -242,7 +191,7 @@ type podSummary struct {
 // summarize derives the STATUS of a pod from its containers. The first init container that has not done its work
 // decides; if there is none, the first regular container that waits or has ended; otherwise the phase.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/printers/internalversion/printers.go printPod.
+// Source: k8s.io/kubernetes v1.37.2 pkg/printers/internalversion/printers.go printPod.
 func summarize(pod *corev1.Pod) podSummary {
 	s := podSummary{total: len(pod.Spec.Containers), reason: string(pod.Status.Phase)}
 	if pod.Status.Reason != "" {

@@ -22,7 +22,7 @@ import (
 
 // podEviction is a delete with a reason, which a PodDisruptionBudget can reject.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/storage/eviction.go.
 func podEviction() resource.Subresource {
 	return resource.Subresource{
 		Kind:   policyv1.SchemeGroupVersion.WithKind("Eviction"),
@@ -61,7 +61,7 @@ func evict(ctx context.Context, d resource.Deletion) (o *metav1.DeleteOptions, a
 	switch {
 	case budget == nil || err != nil:
 		return o, false, err
-	case !podReady(pod) && mayLoseUnready(budget):
+	case !podConditionTrue(pod, corev1.PodReady) && mayLoseUnready(budget):
 		return o, onlyAsSeen(o, pod), nil
 	}
 	return o, false, useBudget(ctx, d, budget, pod)
@@ -107,15 +107,6 @@ func budgetOf(ctx context.Context, others resource.Others, pod *corev1.Pod) (*po
 
 var budgets = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
 
-func podReady(pod *corev1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 // mayLoseUnready reports whether a budget ignores a pod that is not ready.
 func mayLoseUnready(b *policyv1.PodDisruptionBudget) bool {
 	return ptr.Deref(b.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow ||
@@ -151,12 +142,12 @@ func useBudget(ctx context.Context, d resource.Deletion, budget *policyv1.PodDis
 
 // mostDisrupted is how many unfinished evictions a budget can have.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go MaxDisruptedPodSize.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/storage/eviction.go MaxDisruptedPodSize.
 const mostDisrupted = 2000
 
 // budgetRefuses returns the reason why a budget allows no disruption now.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go checkAndDecrement.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/storage/eviction.go checkAndDecrement.
 func budgetRefuses(b *policyv1.PodDisruptionBudget) error {
 	switch s := &b.Status; {
 	case s.ObservedGeneration < b.Generation:
@@ -205,7 +196,7 @@ func budgetBroken(b *policyv1.PodDisruptionBudget, why, cause string) error {
 
 // markEvicted sets the condition that tells watchers of the pod why it will go.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go addConditionAndDeletePod.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/storage/eviction.go addConditionAndDeletePod.
 func markEvicted(pod *corev1.Pod, o *metav1.DeleteOptions) error {
 	kind := schema.GroupResource{Resource: "Pod"} // as in the real server
 	if o != nil && o.Preconditions != nil {

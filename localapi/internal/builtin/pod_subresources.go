@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func podSubresources() map[string]resource.Subresource {
@@ -28,7 +29,7 @@ func podSubresources() map[string]resource.Subresource {
 
 // podBinding is the subresource with which a scheduler assigns a pod to a node.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/storage.go BindingREST.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/storage/storage.go BindingREST.
 func podBinding() resource.Subresource {
 	return resource.Subresource{
 		Kind:  corev1.SchemeGroupVersion.WithKind("Binding"),
@@ -42,11 +43,23 @@ func podBinding() resource.Subresource {
 	}
 }
 
+// bindings are the bindings of pods that the body names.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/storage/storage.go LegacyBindingREST.
+func bindings() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: corev1.SchemeGroupVersion, Kind: "Binding", Plural: "bindings", Singular: "binding",
+		Namespaced: true, Creates: "pods/binding",
+		New:     func() runtime.Object { return &corev1.Binding{} },
+		NewList: func() runtime.Object { return &metav1.List{} }, // bindings are never listed
+	}
+}
+
 func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
 	if b.Name != pod.Name {
 		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
-	if errs := validateBinding(b); len(errs) > 0 {
+	if errs := rules(validateBinding)(b); len(errs) > 0 {
 		// A plain 500 rather than a 422: the real server does not wrap this error.
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: errs.ToAggregate().Error(),
@@ -79,20 +92,17 @@ func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
 	return nil
 }
 
-func validateBinding(b *corev1.Binding) field.ErrorList {
-	path := field.NewPath("target")
+func validateBinding(f verify.Field, b *corev1.Binding) {
 	if k := b.Target.Kind; k != "" && k != "Node" {
-		return field.ErrorList{field.NotSupported(path.Child("kind"), k, []string{"Node", "<empty>"})}
+		verify.Supported(f, "target.kind", k, "Node", "<empty>")
+		return
 	}
-	if b.Target.Name == "" {
-		return field.ErrorList{field.Required(path.Child("name"), "")}
-	}
-	return invalid(path.Child("name"), b.Target.Name, apivalidation.NameIsDNSSubdomain(b.Target.Name, false))
+	f.RequireMatch("target.name", b.Target.Name, validation.IsDNS1123Subdomain)
 }
 
 // setPodCondition sets a condition. If its status does not change, neither does the time of its transition.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/pod/util.go UpdatePodCondition.
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/pod/util.go UpdatePodCondition.
 func setPodCondition(s *corev1.PodStatus, condition corev1.PodCondition) {
 	condition.LastTransitionTime = metav1.Now()
 	for i := range s.Conditions {
@@ -111,7 +121,7 @@ func setPodCondition(s *corev1.PodStatus, condition corev1.PodCondition) {
 // although the client becomes an owner of what it tried to change: the real server has a filter for these writes, but
 // does not use it.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go podEphemeralContainersStrategy.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/strategy.go podEphemeralContainersStrategy.
 func podEphemeralContainers() resource.Subresource {
 	return resource.Subresource{
 		Kind:    corev1.SchemeGroupVersion.WithKind("Pod"),
@@ -127,34 +137,28 @@ func podEphemeralContainers() resource.Subresource {
 			bumpPodGeneration(pod, old)
 			return nil
 		},
-		Validate: func(obj, old runtime.Object) field.ErrorList {
-			return validateEphemeralUpdate(obj.(*corev1.Pod), old.(*corev1.Pod))
-		},
+		Validate: updateRules(validateEphemeralUpdate),
 	}
 }
 
 // validateEphemeralUpdate checks that ephemeral containers are only added.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodEphemeralContainersUpdate.
-func validateEphemeralUpdate(pod, old *corev1.Pod) field.ErrorList {
-	path := field.NewPath("spec", "ephemeralContainers")
-	errs := validatePodSpec(&pod.Spec, field.NewPath("spec"))
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidatePodEphemeralContainersUpdate.
+func validateEphemeralUpdate(f verify.Field, pod, old *corev1.Pod) {
+	validatePodSpec(f.Child("spec"), &pod.Spec)
 	now := map[string]*corev1.EphemeralContainer{}
 	for i := range pod.Spec.EphemeralContainers {
 		now[pod.Spec.EphemeralContainers[i].Name] = &pod.Spec.EphemeralContainers[i]
 	}
 	for i := range old.Spec.EphemeralContainers {
 		was := &old.Spec.EphemeralContainers[i]
-		switch c := now[was.Name]; {
-		case c == nil:
-			errs = append(errs,
-				field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
-		case !equality.Semantic.DeepEqual(c, was):
-			errs = append(errs, field.Forbidden(path,
-				fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name, shownDiff(*was, *c))))
+		existing := fmt.Sprintf("existing ephemeral containers %q may not be ", was.Name)
+		if c := now[was.Name]; c == nil {
+			f.Forbid("spec.ephemeralContainers", true, existing+"removed\n")
+		} else if !equality.Semantic.DeepEqual(c, was) {
+			f.Forbid("spec.ephemeralContainers", true, existing+"changed\n"+shownDiff(*was, *c))
 		}
 	}
-	return errs
 }
 
 // merged returns base with add's entries on top, or base itself if there are none.
@@ -176,9 +180,9 @@ const nothingRuns = "this embedded API server runs no containers. " +
 
 // podConnections are the subresources that lead to the containers of a pod, of which there are none.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/rest/subresources.go, log.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/rest/subresources.go, log.go.
 func podConnections() map[string]resource.Subresource {
-	all := map[string]resource.Subresource{
+	return map[string]resource.Subresource{
 		"log": {
 			Kind:  corev1.SchemeGroupVersion.WithKind("Pod"),
 			New:   func() runtime.Object { return &corev1.Pod{} },
@@ -190,19 +194,18 @@ func podConnections() map[string]resource.Subresource {
 		"proxy": proxy[corev1.PodProxyOptions](func(obj runtime.Object) error {
 			return notRunning(obj, "cannot be reached")
 		}),
-	}
-	maps.Copy(all, map[string]resource.Subresource{
 		"attach":      connection[corev1.PodAttachOptions]("cannot be attached to"),
 		"exec":        connection[corev1.PodExecOptions]("cannot run a command"),
 		"portforward": connection[corev1.PodPortForwardOptions]("has no ports to forward to"),
-	})
-	return all
+	}
 }
 
 // connection is a connection to a pod's container, with the options T. what completes "pod web".
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/rest/authorize.go.
 func connection[T any, P pointerTo[T]](what string) resource.Subresource {
 	s := proxy[T, P](func(obj runtime.Object) error { return notRunning(obj, what) })
-	s.Verbs = []string{"create", "get"}
+	s.Verbs, s.ConnectNeedsCreate = []string{"create", "get"}, true
 	return s
 }
 

@@ -1,48 +1,38 @@
 package builtin
 
 import (
-	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/restart"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // validatePod validates a whole Pod.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validatePodMetadataAndSpec,
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go validatePodMetadataAndSpec,
 // ValidatePodCreate.
-func validatePod(pod *corev1.Pod) field.ErrorList {
-	path := field.NewPath("spec")
-	errs := validatePodSpec(&pod.Spec, path)
-	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		errs = append(errs, nonnegative(*s, path.Child("terminationGracePeriodSeconds"))...)
-	}
-	errs = append(errs, trimmedImages(pod.Spec.Containers, path.Child("containers"))...)
-	errs = append(errs, trimmedImages(pod.Spec.InitContainers, path.Child("initContainers"))...)
-	if pod.ResourceVersion == "" && len(pod.Spec.EphemeralContainers) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
-	}
-	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 {
-		errs = append(errs,
-			field.Forbidden(path.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
-	}
-	return errs
+func validatePod(f verify.Field, pod *corev1.Pod) {
+	f, spec := f.Child("spec"), &pod.Spec
+	validatePodSpec(f, spec)
+	f.Nonnegative("terminationGracePeriodSeconds", ptr.Deref(spec.TerminationGracePeriodSeconds, 0))
+	verify.Each(f, "containers", spec.Containers, trimmedImage)
+	verify.Each(f, "initContainers", spec.InitContainers, trimmedImage)
+	f.Forbid("ephemeralContainers", pod.ResourceVersion == "" && len(spec.EphemeralContainers) > 0,
+		"cannot be set on create")
+	f.Forbid("nodeName", spec.NodeName != "" && len(spec.SchedulingGates) > 0,
+		"cannot be set until all schedulingGates have been cleared")
 }
 
-func trimmedImages(containers []corev1.Container, path *field.Path) (errs field.ErrorList) {
-	for i := range containers {
-		if image := containers[i].Image; image != strings.TrimSpace(image) {
-			errs = append(errs,
-				field.Invalid(path.Index(i).Child("image"), image, "must not have leading or trailing whitespace"))
-		}
-	}
-	return errs
+func trimmedImage(f verify.Field, c *corev1.Container) {
+	f.Reject("image", c.Image != strings.TrimSpace(c.Image), c.Image, "must not have leading or trailing whitespace")
 }
 
 // updatablePodSpec ends the error message for any other change. Users search for its exact words.
@@ -52,46 +42,34 @@ const updatablePodSpec = "`spec.containers[*].image`,`spec.initContainers[*].ima
 
 // validatePodUpdate validates what an update changes. A pod's spec is almost immutable.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodUpdate.
-func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
-	path := field.NewPath("spec")
-	for _, list := range []struct {
-		name     string
-		now, was int
-	}{
-		{"containers", len(pod.Spec.Containers), len(old.Spec.Containers)},
-		{"initContainers", len(pod.Spec.InitContainers), len(old.Spec.InitContainers)},
-	} {
-		if list.now != list.was {
-			return field.ErrorList{
-				field.Forbidden(path.Child(list.name), "pod updates may not add or remove containers"),
-			}
-		}
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidatePodUpdate.
+func validatePodUpdate(f verify.Field, pod, old *corev1.Pod) {
+	f, now, was := f.Child("spec"), &pod.Spec, &old.Spec
+	const fixed = "pod updates may not add or remove containers"
+	switch {
+	case len(now.Containers) != len(was.Containers):
+		f.Forbid("containers", true, fixed)
+		return
+	case len(now.InitContainers) != len(was.InitContainers):
+		f.Forbid("initContainers", true, fixed)
+		return
 	}
-	errs, stop := validateDeadlineUpdate(pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds,
-		path.Child("activeDeadlineSeconds"))
-	if stop {
-		return errs
+	if !validateDeadlineUpdate(f, now.ActiveDeadlineSeconds, was.ActiveDeadlineSeconds) {
+		return
 	}
-	errs = append(errs, onlyAddedTolerations(pod.Spec.Tolerations, old.Spec.Tolerations, path.Child("tolerations"))...)
-	errs = append(errs,
-		onlyRemovedGates(pod.Spec.SchedulingGates, old.Spec.SchedulingGates, path.Child("schedulingGates"))...)
-	if equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
-		return errs
+	onlyAddedTolerations(f, now.Tolerations, was.Tolerations)
+	onlyRemovedGates(f, now.SchedulingGates, was.SchedulingGates)
+	if equality.Semantic.DeepEqual(now, was) {
+		return
 	}
-	masked, selectorErrs := maskUpdatable(&pod.Spec, &old.Spec, path)
-	errs = append(errs, selectorErrs...)
-	if !equality.Semantic.DeepEqual(*masked, old.Spec) {
-		errs = append(errs, field.Forbidden(path,
-			fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatablePodSpec,
-				shownDiff(old.Spec, *masked))))
+	if masked := maskUpdatable(f, now, was); !equality.Semantic.DeepEqual(masked, was) {
+		f.Forbid("", true, "pod updates may not change fields other than "+updatablePodSpec+"\n"+
+			shownDiff(*was, *masked))
 	}
-	return errs
 }
 
 // maskUpdatable returns spec with every field that an update may change set back to old's value.
-func maskUpdatable(spec, old *corev1.PodSpec, path *field.Path) (*corev1.PodSpec, field.ErrorList) {
-	var errs field.ErrorList
+func maskUpdatable(f verify.Field, spec, old *corev1.PodSpec) *corev1.PodSpec {
 	m := spec.DeepCopy()
 	for i := range m.Containers {
 		m.Containers[i].Image = old.Containers[i].Image
@@ -109,117 +87,107 @@ func maskUpdatable(spec, old *corev1.PodSpec, path *field.Path) (*corev1.PodSpec
 	if len(old.SchedulingGates) > 0 {
 		for k, v := range old.NodeSelector {
 			if m.NodeSelector[k] != v {
-				errs = append(errs, field.Invalid(path.Child("nodeSelector"), m.NodeSelector,
-					"only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
+				f.Reject("nodeSelector", true, m.NodeSelector,
+					"only additions to spec.nodeSelector are allowed (no mutations or deletions)")
 				break
 			}
 		}
 		m.NodeSelector = old.NodeSelector
 	}
-	return m, errs
+	return m
 }
 
-func validateDeadlineUpdate(now, was *int64, path *field.Path) (errs field.ErrorList, stop bool) {
-	switch {
-	case now == nil && was == nil:
-		return nil, false
-	case now == nil:
-		return field.ErrorList{field.Invalid(path, now, "must not update from a positive integer to nil value")}, false
-	case *now < 0 || *now > math.MaxInt32:
-		return field.ErrorList{field.Invalid(path, *now, validation.InclusiveRangeError(0, math.MaxInt32))}, true
-	case was != nil && *was < *now:
-		return field.ErrorList{field.Invalid(path, *now, "must be less than or equal to previous value")}, true
+// validateDeadlineUpdate reports whether to go on: other errors are not reported with one about a new deadline.
+func validateDeadlineUpdate(f verify.Field, now, was *int64) bool {
+	if now == nil {
+		f.Reject("activeDeadlineSeconds", was != nil, nil, "must not update from a positive integer to nil value")
+		return true
 	}
-	return nil, false
+	return f.Passes(func(f verify.Field) {
+		if inRange := *now >= 0 && *now <= math.MaxInt32; !inRange {
+			f.Reject("activeDeadlineSeconds", true, *now, validation.InclusiveRangeError(0, math.MaxInt32))
+		} else {
+			f.Reject("activeDeadlineSeconds", was != nil && *was < *now, *now,
+				"must be less than or equal to previous value")
+		}
+	})
 }
 
-func onlyAddedTolerations(list, old []corev1.Toleration, path *field.Path) field.ErrorList {
+func onlyAddedTolerations(f verify.Field, list, old []corev1.Toleration) {
 	for _, o := range old {
-		found := false
-		for _, t := range list {
+		if !slices.ContainsFunc(list, func(t corev1.Toleration) bool {
 			o.TolerationSeconds = t.TolerationSeconds
-			if found = equality.Semantic.DeepEqual(o, t); found {
-				break
-			}
-		}
-		if !found {
-			return field.ErrorList{
-				field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds"),
-			}
+			return equality.Semantic.DeepEqual(o, t)
+		}) {
+			f.Forbid("tolerations", true, "existing toleration can not be modified except its tolerationSeconds")
+			return
 		}
 	}
-	return nil
 }
 
-func onlyRemovedGates(list, old []corev1.PodSchedulingGate, path *field.Path) (errs field.ErrorList) {
+func onlyRemovedGates(f verify.Field, list, old []corev1.PodSchedulingGate) {
 	known := sets.New[string]()
 	for _, g := range old {
 		known.Insert(g.Name)
 	}
-	for i, g := range list {
-		if !known.Has(g.Name) {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
-				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", g.Name)))
-		}
-	}
-	return errs
+	verify.Each(f, "schedulingGates", list, func(f verify.Field, g *corev1.PodSchedulingGate) {
+		f.Forbid("name", !known.Has(g.Name), "only deletion is allowed, but found new scheduling gate '"+g.Name+"'")
+	})
 }
 
 // validatePodStatus validates a status write.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodStatusUpdate.
-func validatePodStatus(pod, old *corev1.Pod) (errs field.ErrorList) {
-	path := field.NewPath("status")
-	for i, c := range pod.Status.Conditions {
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidatePodStatusUpdate.
+func validatePodStatus(f verify.Field, pod, old *corev1.Pod) {
+	f, now, was := f.Child("status"), &pod.Status, &old.Status
+	verify.Each(f, "conditions", now.Conditions, func(f verify.Field, c *corev1.PodCondition) {
 		switch c.Type {
 		case corev1.PodScheduled, corev1.PodReady, corev1.PodInitialized:
 		default:
-			errs = append(errs, qualifiedName(string(c.Type), path.Child("conditions").Index(i).Child("Type"))...)
+			f.Match("Type", string(c.Type), validation.IsQualifiedName)
 		}
-	}
-	if n := pod.Status.NominatedNodeName; n != "" && n != old.Status.NominatedNodeName && old.Spec.NodeName != "" {
-		errs = append(errs,
-			field.Forbidden(path.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node"))
-	}
-	errs = append(errs,
-		apivalidation.ValidateImmutableField(pod.Status.QOSClass, old.Status.QOSClass, path.Child("qosClass"))...)
-	errs = append(errs, staysTerminated(pod, old, path.Child("containerStatuses"))...)
-	return append(errs, validatePodIPs(&pod.Status, path)...)
+	})
+	nominated := now.NominatedNodeName
+	f.Forbid("nominatedNodeName", nominated != "" && nominated != was.NominatedNodeName && old.Spec.NodeName != "",
+		"may not be set on pods that are already bound to a node")
+	f.Immutable("qosClass", now.QOSClass, was.QOSClass)
+	staysTerminated(f.Child("containerStatuses"), &old.Spec, old.Spec.Containers, now.ContainerStatuses,
+		was.ContainerStatuses)
+	staysTerminated(f.Child("initContainerStatuses"), &old.Spec, old.Spec.InitContainers, now.InitContainerStatuses,
+		was.InitContainerStatuses)
+	validatePodIPs(f, now)
 }
 
-// staysTerminated rejects the restart of a container that its restart policy does not restart.
-func staysTerminated(pod, old *corev1.Pod, path *field.Path) (errs field.ErrorList) {
-	if old.Spec.RestartPolicy == corev1.RestartPolicyAlways {
-		return nil
+// staysTerminated rejects the restart of containers that their policies do not restart.
+func staysTerminated(f verify.Field, spec *corev1.PodSpec, containers []corev1.Container,
+	now, was []corev1.ContainerStatus,
+) {
+	if restart.AllAllowed(spec) {
+		return
 	}
-	for i, was := range old.Status.ContainerStatuses {
-		if was.State.Terminated == nil ||
-			(was.State.Terminated.ExitCode != 0 && old.Spec.RestartPolicy == corev1.RestartPolicyOnFailure) {
+	for i, old := range was {
+		if old.State.Terminated == nil || !slices.ContainsFunc(now, func(cs corev1.ContainerStatus) bool {
+			return cs.Name == old.Name && cs.State.Terminated == nil
+		}) {
 			continue
 		}
-		for _, now := range pod.Status.ContainerStatuses {
-			if now.Name == was.Name && now.State.Terminated == nil {
-				errs = append(errs,
-					field.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
-			}
-		}
+		f.Index(i).Forbid("state", !slices.ContainsFunc(containers, func(c corev1.Container) bool {
+			return c.Name == old.Name && restart.Allowed(spec, &c, old.State.Terminated.ExitCode)
+		}), "may not be transitioned to non-terminated state")
 	}
-	return errs
 }
 
-func validatePodIPs(status *corev1.PodStatus, path *field.Path) (errs field.ErrorList) {
+func validatePodIPs(f verify.Field, status *corev1.PodStatus) {
 	families := map[bool]int{} // addresses by "is IPv6"
 	for i, ip := range status.PodIPs {
-		errs = append(errs, validation.IsValidIPForLegacyField(path.Child("podIPs").Index(i), ip.IP, true, nil)...)
+		f.Add(validation.IsValidIPForLegacyField(f.Path("podIPs").Index(i), ip.IP, true, nil)...)
 		families[strings.Contains(ip.IP, ":")]++
 	}
 	if families[true] > 1 || families[false] > 1 {
-		errs = append(errs, field.Invalid(path.Child("podIPs"), shown(status.PodIPs),
-			"may specify no more than one IP for each IP family"))
+		f.Reject("podIPs", true, shown(status.PodIPs), "may specify no more than one IP for each IP family")
 	}
-	if len(status.HostIPs) > 0 && status.HostIP != status.HostIPs[0].IP {
-		errs = append(errs, field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), status.HostIPs[0].IP,
-			"must be equal to `hostIP`"))
+	if len(status.HostIPs) > 0 {
+		first := status.HostIPs[0].IP
+		f.Reject("hostIPs[0].ip", status.HostIP != first, first, "must be equal to `hostIP`")
 	}
-	return errs
 }

@@ -36,7 +36,7 @@ func isSidecar(c *corev1.Container) bool {
 // podQOS returns the quality-of-service class of a new Pod: Guaranteed if every container has limits equal to its
 // requests for CPU and memory, BestEffort if no container requests anything, otherwise Burstable.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS.
 func podQOS(spec *corev1.PodSpec) corev1.PodQOSClass {
 	if r := spec.Resources; r != nil && (len(r.Requests) > 0 || len(r.Limits) > 0) {
 		return resourcesQOS(r)
@@ -78,7 +78,7 @@ func resourcesQOS(r *corev1.ResourceRequirements) corev1.PodQOSClass {
 // defaultPodTemplate fills in the defaults of a pod template. A template gets fewer of them than a Pod: what only
 // defaultPod sets never shows in a Deployment, so adding a default there changes no template hash.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_PodSpec and what
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/defaults.go SetDefaults_PodSpec and what
 // zz_generated.defaults.go calls.
 func defaultPodTemplate(t *corev1.PodTemplateSpec) { defaultPodSpec(&t.Spec) }
 
@@ -107,7 +107,7 @@ func defaultPodSpec(spec *corev1.PodSpec) {
 
 // defaultPod fills in the defaults of a Pod, beyond those of any pod spec.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Pod, SetDefaults_PodStatus.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/defaults.go SetDefaults_Pod, SetDefaults_PodStatus.
 func defaultPod(pod *corev1.Pod) {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil && *s < 0 {
 		pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
@@ -270,7 +270,7 @@ var imageReference = regexp.MustCompile(`^(?:(?:[a-zA-Z0-9]+(?:[.-]+[a-zA-Z0-9]+
 // pullPolicyFor returns Always for an image whose tag is "latest" or missing, and IfNotPresent for any other image,
 // including an invalid reference.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/util/parsers/parsers.go ParseImageName.
+// Source: k8s.io/kubernetes v1.37.2 pkg/util/parsers/parsers.go ParseImageName.
 func pullPolicyFor(image string) corev1.PullPolicy {
 	m := imageReference.FindStringSubmatch(image)
 	if m != nil && (m[1] == "latest" || (m[1] == "" && m[2] == "")) {

@@ -1,14 +1,17 @@
 package builtin
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/util/parsers/parsers_test.go; github.com/distribution/reference v0.6.0.
+// Source: k8s.io/kubernetes v1.37.2 pkg/util/parsers/parsers_test.go; github.com/distribution/reference v0.6.0.
 func TestPullPolicyFor(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("0123456789abcdef", 4)
 	for image, want := range map[string]corev1.PullPolicy{
@@ -38,7 +41,7 @@ func TestPullPolicyFor(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS.
 func TestPodQOS(t *testing.T) {
 	list := func(cpu, memory string) corev1.ResourceList {
 		l := corev1.ResourceList{}
@@ -90,5 +93,35 @@ func TestPodQOS(t *testing.T) {
 	whole := corev1.PodSpec{Containers: []corev1.Container{none}, Resources: &all.Resources}
 	if got := podQOS(&whole); got != corev1.PodQOSGuaranteed {
 		t.Errorf("limits of the whole pod: got %s", got)
+	}
+}
+
+// TestPodResources: what a pod states for itself as a whole is completed from what its containers state. peers/localapi
+// compares the same pods with kube-apiserver.
+func TestPodResources(t *testing.T) {
+	const container = "{name: a, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2, hugepages-2Mi: 4Mi}}}"
+	for _, test := range []struct{ spec, want string }{
+		{"{resources: {}, containers: [" + container + "]}", "{}"},
+		{"{resources: {limits: {cpu: 4}}, containers: [{name: a}]}", "{limits: {cpu: 4}, requests: {cpu: 4}}"},
+		{"{resources: {requests: {cpu: 3}}, containers: [" + container + "]}", "{requests: {cpu: 3, memory: 1Gi, " +
+			"hugepages-2Mi: 4Mi}, limits: {cpu: 3, hugepages-2Mi: 4Mi}}"},
+		{"{resources: {requests: {cpu: 1}}, containers: [" + container + ", {name: b}]}", "{requests: {cpu: 1, " +
+			"memory: 1Gi, hugepages-2Mi: 4Mi}, limits: {hugepages-2Mi: 4Mi}}"},
+		{
+			"{resources: {requests: {hugepages-2Mi: 2Mi}, limits: {hugepages-2Mi: 2Mi}}, containers: [" +
+				container + "]}",
+			"{requests: {cpu: 1, memory: 1Gi, hugepages-2Mi: 2Mi}, limits: {cpu: 2, hugepages-2Mi: 2Mi}}",
+		},
+	} {
+		var spec corev1.PodSpec
+		var want corev1.ResourceRequirements
+		err := errors.Join(yaml.Unmarshal([]byte(test.spec), &spec), yaml.Unmarshal([]byte(test.want), &want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defaultPodResources(&spec)
+		if !equality.Semantic.DeepEqual(spec.Resources, &want) {
+			t.Errorf("%s:\ngot  %v\nwant %v", test.spec, spec.Resources, want)
+		}
 	}
 }

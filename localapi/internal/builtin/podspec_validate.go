@@ -2,208 +2,180 @@ package builtin
 
 import (
 	"math"
-	"slices"
+	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // validatePodSpec validates the spec of a Pod or of a pod template.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodSpec.
-func validatePodSpec(spec *corev1.PodSpec, path *field.Path) (errs field.ErrorList) {
-	if spec.TerminationGracePeriodSeconds == nil {
-		errs = append(errs, field.Required(path.Child("terminationGracePeriodSeconds"), ""))
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidatePodSpec.
+func validatePodSpec(f verify.Field, spec *corev1.PodSpec) {
+	f.Require("terminationGracePeriodSeconds", spec.TerminationGracePeriodSeconds != nil, "")
+	validateContainers(f, spec, validateVolumes(f, spec.Volumes))
+	verify.OneOf(f, "restartPolicy", spec.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure,
+		corev1.RestartPolicyNever)
+	verify.OneOf(f, "dnsPolicy", spec.DNSPolicy, corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst,
+		corev1.DNSDefault, corev1.DNSNone)
+	f.Labels("nodeSelector", spec.NodeSelector)
+	if spec.SecurityContext != nil {
+		validateSysctls(f, spec)
 	}
-	volumes, volumeErrs := validateVolumes(spec.Volumes, path.Child("volumes"))
-	errs = append(errs, volumeErrs...)
-	errs = append(errs, validateContainers(spec, volumes, path)...)
-	errs = append(errs, oneOf(path.Child("restartPolicy"), spec.RestartPolicy,
-		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
-	errs = append(errs, oneOf(path.Child("dnsPolicy"), spec.DNSPolicy,
-		corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
-	errs = append(errs, metavalidation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
-	errs = append(errs, validateGates(spec, path)...)
-	errs = append(errs,
-		optionalName(spec.ServiceAccountName, apivalidation.NameIsDNSSubdomain, path.Child("serviceAccountName"))...)
-	errs = append(errs, optionalName(spec.NodeName, apivalidation.NameIsDNSSubdomain, path.Child("nodeName"))...)
-	if s := spec.ActiveDeadlineSeconds; s != nil && (*s < 1 || *s > math.MaxInt32) {
-		errs = append(errs,
-			field.Invalid(path.Child("activeDeadlineSeconds"), *s, validation.InclusiveRangeError(1, math.MaxInt32)))
-	}
-	errs = append(errs, optionalName(spec.Hostname, apivalidation.NameIsDNSLabel, path.Child("hostname"))...)
-	errs = append(errs, optionalName(spec.Subdomain, apivalidation.NameIsDNSLabel, path.Child("subdomain"))...)
-	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
-	errs = append(errs,
-		optionalName(spec.PriorityClassName, apivalidation.NameIsDNSSubdomain, path.Child("priorityClassName"))...)
-	if spec.RuntimeClassName != nil {
-		errs = append(errs,
-			optionalName(*spec.RuntimeClassName, apivalidation.NameIsDNSSubdomain, path.Child("runtimeClassName"))...)
-	}
+	validateGates(f, spec)
+	f.MatchIfSet("serviceAccountName", spec.ServiceAccountName, validation.IsDNS1123Subdomain)
+	f.MatchIfSet("nodeName", spec.NodeName, validation.IsDNS1123Subdomain)
+	deadline := ptr.Deref(spec.ActiveDeadlineSeconds, 1)
+	f.Reject("activeDeadlineSeconds", deadline < 1 || deadline > math.MaxInt32, deadline,
+		validation.InclusiveRangeError(1, math.MaxInt32))
+	f.MatchIfSet("hostname", spec.Hostname, validation.IsDNS1123Label)
+	f.MatchIfSet("subdomain", spec.Subdomain, validation.IsDNS1123Label)
+	verify.Each(f, "tolerations", spec.Tolerations, validateToleration)
+	f.MatchIfSet("priorityClassName", spec.PriorityClassName, validation.IsDNS1123Subdomain)
+	f.MatchIfSet("runtimeClassName", ptr.Deref(spec.RuntimeClassName, ""), validation.IsDNS1123Subdomain)
+	validateResources(f.Child("overhead"), &corev1.ResourceRequirements{Limits: spec.Overhead})
 	if p := spec.PreemptionPolicy; p != nil {
-		errs = append(errs,
-			oneOf(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+		verify.OneOf(f, "preemptionPolicy", *p, corev1.PreemptLowerPriority, corev1.PreemptNever)
 	}
-	return errs
 }
 
-func validateGates(spec *corev1.PodSpec, path *field.Path) (errs field.ErrorList) {
-	for i, gate := range spec.ReadinessGates {
-		errs = append(errs,
-			qualifiedName(string(gate.ConditionType), path.Child("readinessGates").Index(i).Child("conditionType"))...)
-	}
+// sysctlName is the name of a parameter of the kernel.
+var sysctlName = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
+
+const maxSysctlName = 253
+
+// validateSysctls also refuses the parameters of a namespace of the kernel that the pod shares with its node.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go validateSysctls,
+// k8s.io/component-helpers v0.37.2 node/util/sysctl/namespace.go.
+func validateSysctls(f verify.Field, spec *corev1.PodSpec) {
 	seen := sets.New[string]()
-	for i, gate := range spec.SchedulingGates {
-		p := path.Child("schedulingGates").Index(i)
-		errs = append(errs, qualifiedName(gate.Name, p)...)
-		errs = append(errs, unique(seen, gate.Name, p)...)
-	}
-	return errs
+	verify.Each(f, "securityContext.sysctls", spec.SecurityContext.Sysctls, func(f verify.Field, s *corev1.Sysctl) {
+		switch {
+		case s.Name == "":
+			f.Require("name", false, "")
+		case len(s.Name) > maxSysctlName, !sysctlName.MatchString(s.Name):
+			f.Rejectf("name", true, s.Name, "must have at most %d characters and match regex %s", maxSysctlName,
+				sysctlName)
+		default:
+			verify.Unique(f, "name", seen, s.Name)
+		}
+		name := s.Name
+		if at := strings.IndexAny(name, "./"); at >= 0 && name[at] == '/' {
+			name = strings.NewReplacer("/", ".", ".", "/").Replace(name)
+		}
+		switch {
+		case spec.HostNetwork && strings.HasPrefix(name, "net."):
+			f.Reject("name", true, s.Name, "may not be specified when 'hostNetwork' is true")
+		case spec.HostIPC && (strings.HasPrefix(name, "fs.mqueue.") || ipcSysctls.Has(name)):
+			f.Reject("name", true, s.Name, "may not be specified when 'hostIPC' is true")
+		}
+	})
 }
 
-// validateVolumes also returns the names of the volumes that containers may mount.
-func validateVolumes(volumes []corev1.Volume, path *field.Path) (sets.Set[string], field.ErrorList) {
-	var errs field.ErrorList
+// ipcSysctls are the parameters of the kernel's namespace for IPC.
+var ipcSysctls = sets.New("kernel.sem", "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced",
+	"kernel.shm", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.msg")
+
+func validateGates(f verify.Field, spec *corev1.PodSpec) {
+	verify.Each(f, "readinessGates", spec.ReadinessGates, func(f verify.Field, gate *corev1.PodReadinessGate) {
+		f.Match("conditionType", string(gate.ConditionType), validation.IsQualifiedName)
+	})
+	seen := sets.New[string]()
+	verify.Each(f, "schedulingGates", spec.SchedulingGates, func(f verify.Field, gate *corev1.PodSchedulingGate) {
+		f.Match("", gate.Name, validation.IsQualifiedName)
+		verify.Unique(f, "", seen, gate.Name)
+	})
+}
+
+// validateVolumes also returns the names of the valid volumes, which containers may mount.
+func validateVolumes(f verify.Field, volumes []corev1.Volume) sets.Set[string] {
 	names := sets.New[string]()
-	for i := range volumes {
-		v := &volumes[i]
-		p := path.Index(i)
-		own := required(v.Name, p.Child("name"), validation.IsDNS1123Label)
-		if names.Has(v.Name) {
-			own = append(own, field.Duplicate(p.Child("name"), v.Name))
-		}
-		own = append(own, validateVolumeSource(v, p)...)
-		if len(own) == 0 {
+	verify.Each(f, "volumes", volumes, func(f verify.Field, v *corev1.Volume) {
+		if f.Passes(func(f verify.Field) {
+			f.RequireMatch("name", v.Name, validation.IsDNS1123Label)
+			f.Duplicate("name", names.Has(v.Name), v.Name)
+			validateVolumeSource(f, v)
+		}) {
 			names.Insert(v.Name)
 		}
-		errs = append(errs, own...)
+	})
+	return names
+}
+
+// validateProjected checks the certificates that pods ask for.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go validateProjectionSources.
+func validateProjected(f verify.Field, v *corev1.VolumeProjection) {
+	c := v.PodCertificate
+	if c == nil {
+		return
 	}
-	return names, errs
+	f = f.Child("podCertificate")
+	validateSigner(f, c.SignerName)
+	verify.OneOf(f, "keyType", c.KeyType, "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
+	most := longestLife(c.SignerName)
+	life := ptr.Deref(c.MaxExpirationSeconds, most)
+	f.Rejectf("maxExpirationSeconds", life < shortestLife, life,
+		"if provided, maxExpirationSeconds must be >= %d", shortestLife)
+	f.Rejectf("maxExpirationSeconds", life > most, life, "if provided, maxExpirationSeconds must be <= %d", most)
+	f.Require("", c.CredentialBundlePath != "" || c.KeyPath != "" || c.CertificateChainPath != "",
+		"specify at least one of credentialBundlePath, keyPath, and certificateChainPath")
 }
 
 // validateVolumeSource checks the one field that each common source requires.
-func validateVolumeSource(v *corev1.Volume, path *field.Path) field.ErrorList {
-	required := func(value string, names ...string) field.ErrorList {
-		if value != "" {
-			return nil
-		}
-		return field.ErrorList{field.Required(path.Child(names[0], names[1:]...), "")}
-	}
+func validateVolumeSource(f verify.Field, v *corev1.Volume) {
 	switch {
 	case v.HostPath != nil:
-		return required(v.HostPath.Path, "hostPath", "path")
+		f.Require("hostPath.path", v.HostPath.Path != "", "")
 	case v.Secret != nil:
-		return required(v.Secret.SecretName, "secret", "secretName")
+		f.Require("secret.secretName", v.Secret.SecretName != "", "")
 	case v.ConfigMap != nil:
-		return required(v.ConfigMap.Name, "configMap", "name")
+		f.Require("configMap.name", v.ConfigMap.Name != "", "")
 	case v.PersistentVolumeClaim != nil:
-		return required(v.PersistentVolumeClaim.ClaimName, "persistentVolumeClaim", "claimName")
+		f.Require("persistentVolumeClaim.claimName", v.PersistentVolumeClaim.ClaimName != "", "")
 	case v.CSI != nil:
-		return required(v.CSI.Driver, "csi", "driver")
+		f.Require("csi.driver", v.CSI.Driver != "", "")
 	case v.NFS != nil:
-		return append(required(v.NFS.Server, "nfs", "server"), required(v.NFS.Path, "nfs", "path")...)
+		f.Require("nfs.server", v.NFS.Server != "", "")
+		f.Require("nfs.path", v.NFS.Path != "", "")
+	case v.Projected != nil:
+		verify.Each(f, "projected.sources", v.Projected.Sources, validateProjected)
 	}
-	return nil
 }
 
-// validateTolerations validates each toleration by itself.
+// validateToleration validates a toleration by itself.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateTolerations.
-func validateTolerations(tolerations []corev1.Toleration, path *field.Path) (errs field.ErrorList) {
-	for i := range tolerations {
-		errs = append(errs, validateToleration(&tolerations[i], path.Index(i))...)
-	}
-	return errs
-}
-
-func validateToleration(t *corev1.Toleration, path *field.Path) (errs field.ErrorList) {
-	operator := path.Child("operator")
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateTolerations.
+func validateToleration(f verify.Field, t *corev1.Toleration) {
 	if t.Key != "" {
-		errs = append(errs, metavalidation.ValidateLabelName(t.Key, path.Child("key"))...)
-	} else if t.Operator != corev1.TolerationOpExists {
-		errs = append(errs, field.Invalid(operator, t.Operator,
-			"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
+		f.Add(metavalidation.ValidateLabelName(t.Key, f.Path("key"))...)
+	} else {
+		f.Reject("operator", t.Operator != corev1.TolerationOpExists, t.Operator,
+			"operator must be Exists when `key` is empty, which means \"match all values and all keys\"")
 	}
-	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-		errs = append(errs,
-			field.Invalid(path.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
-	}
+	f.Reject("effect", t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute, t.Effect,
+		"effect must be 'NoExecute' when `tolerationSeconds` is set")
 	switch t.Operator {
 	case corev1.TolerationOpEqual, "":
-		for _, msg := range validation.IsValidLabelValue(t.Value) {
-			errs = append(errs, field.Invalid(operator, t.Value, msg))
-		}
+		f.Match("operator", t.Value, validation.IsValidLabelValue)
 	case corev1.TolerationOpExists:
-		if t.Value != "" {
-			errs = append(errs, field.Invalid(operator, t.Value, "value must be empty when `operator` is 'Exists'"))
-		}
+		f.Reject("operator", t.Value != "", t.Value, "value must be empty when `operator` is 'Exists'")
 	default:
-		errs = append(errs, field.NotSupported(operator, t.Operator,
-			[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+		verify.Supported(f, "operator", t.Operator, corev1.TolerationOpEqual, corev1.TolerationOpExists)
 	}
 	if t.Effect != "" {
-		errs = append(errs, oneOf(path.Child("effect"), t.Effect,
-			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
+		validateTaintEffect(f, t.Effect)
 	}
-	return errs
 }
 
-// oneOf requires value to be set and among the allowed values.
-func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
-	if value == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return supported(path, value, allowed...)
-}
-
-// supported requires one of some values.
-func supported[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return field.ErrorList{field.NotSupported(path, value, allowed)}
-}
-
-func nonnegative(value int64, path *field.Path) field.ErrorList {
-	return apivalidation.ValidateNonnegativeField(value, path)
-}
-
-func labelSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
-	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path)
-}
-
-func dnsLabel(value string, path *field.Path) field.ErrorList {
-	return invalid(path, value, validation.IsDNS1123Label(value))
-}
-
-func qualifiedName(value string, path *field.Path) field.ErrorList {
-	return invalid(path, value, validation.IsQualifiedName(value))
-}
-
-func optionalName(value string, rule apivalidation.ValidateNameFunc, path *field.Path) field.ErrorList {
-	if value == "" {
-		return nil
-	}
-	return invalid(path, value, rule(value, false))
-}
-
-// required requires a value that a rule accepts.
-func required(value string, path *field.Path, rule func(string) []string) field.ErrorList {
-	if value == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return invalid(path, value, rule(value))
-}
-
-// invalid returns one error for each message.
-func invalid(path *field.Path, value any, messages []string) (errs field.ErrorList) {
-	for _, msg := range messages {
-		errs = append(errs, field.Invalid(path, value, msg))
-	}
-	return errs
+func validateTaintEffect(f verify.Field, effect corev1.TaintEffect) {
+	verify.OneOf(f, "effect", effect, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+		corev1.TaintEffectNoExecute)
 }

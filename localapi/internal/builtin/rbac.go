@@ -7,11 +7,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	rbacv1beta1 "k8s.io/api/rbac/v1beta1" // the real server's tables show its documentation
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // rbacName accepts any name that can be part of a path, such as "system:masters".
@@ -21,7 +21,7 @@ func role() *resource.Definition {
 	d := namespaced[rbacv1.Role, rbacv1.RoleList](rbacv1.SchemeGroupVersion, "roles")
 	d.CreateOnUpdate = true
 	d.ValidateName = rbacName
-	d.Validate = check(func(r *rbacv1.Role) field.ErrorList { return validateRules(r.Rules, true) })
+	d.Validate = rules(func(f verify.Field, r *rbacv1.Role) { validateRules(f, r.Rules, true) })
 	printed(d, func(r *rbacv1.Role, _ time.Time) []cell { return roleColumns(&r.ObjectMeta) })
 	return d
 }
@@ -30,7 +30,7 @@ func clusterRole() *resource.Definition {
 	d := typed[rbacv1.ClusterRole, rbacv1.ClusterRoleList](rbacv1.SchemeGroupVersion, "clusterroles")
 	d.CreateOnUpdate = true
 	d.ValidateName = rbacName
-	d.Validate = check(validateClusterRole)
+	d.Validate = rules(validateClusterRole)
 	printed(d, func(r *rbacv1.ClusterRole, _ time.Time) []cell { return roleColumns(&r.ObjectMeta) })
 	return d
 }
@@ -43,61 +43,40 @@ func roleColumns(m *metav1.ObjectMeta) []cell {
 	}
 }
 
-func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
-	errs := validateRules(r.Rules, false)
-	if r.AggregationRule == nil {
-		return errs
+func validateClusterRole(f verify.Field, r *rbacv1.ClusterRole) {
+	validateRules(f, r.Rules, false)
+	if r.AggregationRule != nil {
+		selectors := r.AggregationRule.ClusterRoleSelectors
+		f.Require("aggregationRule.clusterRoleSelectors", len(selectors) > 0,
+			"at least one clusterRoleSelector required if aggregationRule is non-nil")
+		verify.Each(f, "aggregationRule.clusterRoleSelectors", selectors,
+			func(f verify.Field, s *metav1.LabelSelector) { f.LabelSelector("", s) })
 	}
-	path := field.NewPath("aggregationRule", "clusterRoleSelectors")
-	if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
-		errs = append(errs,
-			field.Required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
-	}
-	for i := range r.AggregationRule.ClusterRoleSelectors {
-		s := &r.AggregationRule.ClusterRoleSelectors[i]
-		errs = append(errs, labelSelector(s, path.Index(i))...)
-	}
-	return errs
 }
 
 // The errors of the real server's declarative rules (missing verbs, names) come after all others.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/validation/validation.go ValidatePolicyRule.
-func validateRules(rules []rbacv1.PolicyRule, namespaced bool) (errs field.ErrorList) {
-	for i := range rules {
-		rule, path := &rules[i], field.NewPath("rules").Index(i)
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/rbac/validation/validation.go ValidatePolicyRule.
+func validateRules(f verify.Field, all []rbacv1.PolicyRule, namespaced bool) {
+	verify.Each(f, "rules", all, func(f verify.Field, rule *rbacv1.PolicyRule) {
 		if urls := rule.NonResourceURLs; len(urls) > 0 {
-			if namespaced {
-				errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), urls,
-					"namespaced rules cannot apply to non-resource URLs"))
-			}
-			if len(rule.APIGroups) > 0 || len(rule.Resources) > 0 || len(rule.ResourceNames) > 0 {
-				errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), urls,
-					"rules cannot apply to both regular resources and non-resource URLs"))
-			}
-			continue
+			f.Reject("nonResourceURLs", namespaced, urls, "namespaced rules cannot apply to non-resource URLs")
+			f.Reject("nonResourceURLs", len(rule.APIGroups)+len(rule.Resources)+len(rule.ResourceNames) > 0, urls,
+				"rules cannot apply to both regular resources and non-resource URLs")
+			return
 		}
-		if len(rule.APIGroups) == 0 {
-			errs = append(errs,
-				field.Required(path.Child("apiGroups"), "resource rules must supply at least one api group"))
-		}
-		if len(rule.Resources) == 0 {
-			errs = append(errs,
-				field.Required(path.Child("resources"), "resource rules must supply at least one resource"))
-		}
-	}
-	for i := range rules {
-		if len(rules[i].Verbs) == 0 {
-			errs = append(errs, field.Required(field.NewPath("rules").Index(i).Child("verbs"), ""))
-		}
-	}
-	return errs
+		f.Require("apiGroups", len(rule.APIGroups) > 0, "resource rules must supply at least one api group")
+		f.Require("resources", len(rule.Resources) > 0, "resource rules must supply at least one resource")
+	})
+	verify.Each(f, "rules", all, func(f verify.Field, rule *rbacv1.PolicyRule) {
+		f.Require("verbs", len(rule.Verbs) > 0, "")
+	})
 }
 
 func roleBinding() *resource.Definition {
 	d := namespaced[rbacv1.RoleBinding, rbacv1.RoleBindingList](rbacv1.SchemeGroupVersion, "rolebindings")
 	bindingRules(d, func(b *rbacv1.RoleBinding) binding {
-		return binding{&b.ObjectMeta, &b.RoleRef, b.Subjects, rbacv1beta1.RoleBinding{}.SwaggerDoc(), "roleBinding"}
+		return binding{&b.RoleRef, b.Subjects, rbacv1beta1.RoleBinding{}.SwaggerDoc(), "roleBinding"}
 	}, "Role", "ClusterRole")
 	return d
 }
@@ -107,7 +86,7 @@ func clusterRoleBinding() *resource.Definition {
 		"clusterrolebindings")
 	bindingRules(d, func(b *rbacv1.ClusterRoleBinding) binding {
 		return binding{
-			&b.ObjectMeta, &b.RoleRef, b.Subjects, rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc(), "clusterRoleBinding",
+			&b.RoleRef, b.Subjects, rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc(), "clusterRoleBinding",
 		}
 	}, "ClusterRole")
 	return d
@@ -115,7 +94,6 @@ func clusterRoleBinding() *resource.Definition {
 
 // binding is what the two kinds of bindings share.
 type binding struct {
-	meta     *metav1.ObjectMeta
 	role     *rbacv1.RoleRef
 	subjects []rbacv1.Subject
 	doc      map[string]string
@@ -127,15 +105,14 @@ func bindingRules[T any, P pointerTo[T]](d *resource.Definition, of func(P) bind
 	d.CreateOnUpdate = true
 	d.ValidateName = rbacName
 	d.Default = mutate(func(obj P) { defaultBinding(of(obj)) })
-	d.Validate = check(func(obj P) field.ErrorList {
-		b := of(obj)
-		return validateBindingTo(*b.role, b.subjects, kinds...)
+	d.Validate = rules(func(f verify.Field, obj P) { validateBindingTo(f, of(obj), kinds...) })
+	d.ValidateUpdate = updateRules(func(f verify.Field, obj, old P) {
+		immutableShown(f, "roleRef", *of(obj).role, *of(old).role)
 	})
-	d.ValidateUpdate = compare(func(obj, old P) field.ErrorList { return sameRole(*of(obj).role, *of(old).role) })
-	printed(d, func(obj P, now time.Time) []cell { return of(obj).columns(now) })
+	listed(d, func(obj P) []cell { return of(obj).columns() })
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/v1/defaults.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/rbac/v1/defaults.go.
 func defaultBinding(b binding) {
 	setDefault(&b.role.APIGroup, rbacv1.GroupName)
 	for i := range b.subjects {
@@ -145,59 +122,36 @@ func defaultBinding(b binding) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/validation/validation.go ValidateRoleBinding.
-func validateBindingTo(ref rbacv1.RoleRef, subjects []rbacv1.Subject, kinds ...string) field.ErrorList {
-	path := field.NewPath("roleRef")
-	errs := oneOf(path.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
-	errs = append(errs, oneOf(path.Child("kind"), ref.Kind, kinds...)...)
-	if ref.Name != "" {
-		errs = append(errs, invalid(path.Child("name"), ref.Name, rbacName(ref.Name, false))...)
-	}
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/rbac/validation/validation.go ValidateRoleBinding.
+func validateBindingTo(f verify.Field, b binding, kinds ...string) {
+	ref := b.role
+	verify.OneOf(f, "roleRef.apiGroup", ref.APIGroup, rbacv1.GroupName)
+	verify.OneOf(f, "roleRef.kind", ref.Kind, kinds...)
+	f.MatchIfSet("roleRef.name", ref.Name, content.IsPathSegmentName)
 	namespaced := len(kinds) > 1
-	for i := range subjects {
-		errs = append(errs, validateSubject(&subjects[i], namespaced, field.NewPath("subjects").Index(i))...)
-	}
-	if ref.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	}
-	for i := range subjects {
-		if subjects[i].Name == "" {
-			errs = append(errs, field.Required(field.NewPath("subjects").Index(i).Child("name"), ""))
-		}
-	}
-	return errs
+	verify.Each(f, "subjects", b.subjects, func(f verify.Field, s *rbacv1.Subject) {
+		validateSubject(f, s, namespaced)
+	})
+	f.Require("roleRef.name", ref.Name != "", "")
+	verify.Each(f, "subjects", b.subjects, func(f verify.Field, s *rbacv1.Subject) {
+		f.Require("name", s.Name != "", "")
+	})
 }
 
-func sameRole(ref, old rbacv1.RoleRef) field.ErrorList {
-	if ref == old {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), shown(ref), apivalidation.FieldImmutableErrorMsg)}
-}
-
-func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) (errs field.ErrorList) {
+func validateSubject(f verify.Field, s *rbacv1.Subject, namespaced bool) {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
-		if s.Name != "" {
-			errs = append(errs,
-				invalid(path.Child("name"), s.Name, apivalidation.ValidateServiceAccountName(s.Name, false))...)
-		}
-		if s.APIGroup != "" {
-			errs = append(errs, field.NotSupported(path.Child("apiGroup"), s.APIGroup, []string{""}))
-		}
-		if !namespaced && s.Namespace == "" {
-			errs = append(errs, field.Required(path.Child("namespace"), ""))
-		}
+		f.MatchIfSet("name", s.Name, validation.IsDNS1123Subdomain)
+		verify.Supported(f, "apiGroup", s.APIGroup, "")
+		f.Require("namespace", namespaced || s.Namespace != "", "")
 	case rbacv1.UserKind, rbacv1.GroupKind:
-		errs = append(errs, oneOf(path.Child("apiGroup"), s.APIGroup, rbacv1.GroupName)...)
+		verify.OneOf(f, "apiGroup", s.APIGroup, rbacv1.GroupName)
 	default:
-		errs = append(errs, field.NotSupported(path.Child("kind"), s.Kind,
-			[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+		verify.Supported(f, "kind", s.Kind, rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind)
 	}
-	return errs
 }
 
-func (b binding) columns(now time.Time) []cell {
+func (b binding) columns() []cell {
 	named := map[string][]string{}
 	for i := range b.subjects {
 		name := b.subjects[i].Name
@@ -208,9 +162,7 @@ func (b binding) columns(now time.Time) []cell {
 	}
 	of := func(kind string) string { return strings.Join(named[kind], ", ") }
 	return []cell{
-		nameColumn(b.meta.Name),
 		column("Role", "string", b.doc["roleRef"], b.role.Kind+"/"+b.role.Name),
-		ageColumn(b.meta.CreationTimestamp, now),
 		wideColumn("Users", "string", "Users in the "+b.name, of(rbacv1.UserKind)),
 		wideColumn("Groups", "string", "Groups in the "+b.name, of(rbacv1.GroupKind)),
 		wideColumn("ServiceAccounts", "string", "ServiceAccounts in the "+b.name, of(rbacv1.ServiceAccountKind)),

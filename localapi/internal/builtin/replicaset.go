@@ -8,14 +8,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func replicaSet() *resource.Definition {
@@ -27,17 +26,18 @@ func replicaSet() *resource.Definition {
 		defaultReplicas(&rs.Spec.Replicas, nil)
 		defaultPodTemplate(&rs.Spec.Template)
 	})
-	d.Validate = check(validateReplicaSet)
-	d.ValidateUpdate = compare(validateReplicaSetUpdate)
-	d.ValidateStatusUpdate = compare(validateReplicaSetStatus)
-	printed(d, func(rs *appsv1.ReplicaSet, now time.Time) []cell {
+	d.Validate = rules(validateReplicaSet)
+	d.ValidateUpdate = fixed(verify.Field.Immutable, "spec.selector")
+	d.ValidateStatusUpdate = updateRules(func(f verify.Field, rs, _ *appsv1.ReplicaSet) {
+		validateCounters(f.Child("status"), &rs.Status, "fullyLabeledReplicas", "replicas", "fullyLabeledReplicas",
+			"readyReplicas", "availableReplicas", "observedGeneration", "terminatingReplicas")
+	})
+	listed(d, func(rs *appsv1.ReplicaSet) []cell {
 		doc, spec, s := appsv1.ReplicaSetStatus{}.SwaggerDoc(), appsv1.ReplicaSetSpec{}.SwaggerDoc(), &rs.Status
 		return append([]cell{
-			nameColumn(rs.Name),
 			column("Desired", "integer", spec["replicas"], replicasOf(rs.Spec.Replicas)),
 			column("Current", "integer", doc["replicas"], int64(s.Replicas)),
 			column("Ready", "integer", doc["readyReplicas"], int64(s.ReadyReplicas)),
-			ageColumn(rs.CreationTimestamp, now),
 		}, templateColumns(&rs.Spec.Template, spec["selector"], metav1.FormatLabelSelector(rs.Spec.Selector))...)
 	})
 	withScale(d, func(rs *appsv1.ReplicaSet) scalable {
@@ -46,22 +46,12 @@ func replicaSet() *resource.Definition {
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateReplicaSetSpec.
-func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
-	path, spec := field.NewPath("spec"), &rs.Spec
-	errs := nonnegatives(spec, path, "replicas", "minReadySeconds")
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/validation/validation.go ValidateReplicaSetSpec.
+func validateReplicaSet(f verify.Field, rs *appsv1.ReplicaSet) {
+	f, spec := f.Child("spec"), &rs.Spec
+	nonnegatives(f, spec, "replicas", "minReadySeconds")
 	// The real server says "deployment" here, too.
-	return append(errs, validateWorkload(workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"}, path)...)
-}
-
-func validateReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
-	return immutable(rs.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
-}
-
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateReplicaSetStatus.
-func validateReplicaSetStatus(rs, _ *appsv1.ReplicaSet) field.ErrorList {
-	return validateCounters(&rs.Status, "fullyLabeledReplicas", "replicas", "fullyLabeledReplicas", "readyReplicas",
-		"availableReplicas", "observedGeneration", "terminatingReplicas")
+	validateWorkload(f, workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"})
 }
 
 // replicationController is only stored; no controller here creates its pods.
@@ -73,8 +63,11 @@ func replicationController() *resource.Definition {
 	withStatus(d)
 	withGeneration(d, "Spec")
 	d.Default = mutate(defaultReplicationController)
-	d.Validate = check(validateReplicationController)
-	d.ValidateStatusUpdate = compare(validateReplicationControllerStatus)
+	d.Validate = rules(validateReplicationController)
+	d.ValidateStatusUpdate = updateRules(func(f verify.Field, rc, _ *corev1.ReplicationController) {
+		validateCounters(f.Child("status"), &rc.Status, "fullyLabeledReplicas", "replicas", "fullyLabeledReplicas",
+			"readyReplicas", "availableReplicas", "observedGeneration")
+	})
 	d.Warnings = func(obj, old runtime.Object) []string {
 		problems := validation.IsDNS1123Label(obj.(*corev1.ReplicationController).Name)
 		if old != nil || len(problems) == 0 {
@@ -83,10 +76,8 @@ func replicationController() *resource.Definition {
 		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, "+
 			"which can result in surprising behavior; a DNS label is recommended: %v", problems)}
 	}
-	d.Fields = selectable(func(rc *corev1.ReplicationController) fields.Set {
-		return fields.Set{"status.replicas": fmt.Sprint(rc.Status.Replicas)}
-	})
-	printed(d, replicationControllerRow)
+	d.Fields = selectableFields("status.replicas")
+	listed(d, replicationControllerRow)
 	withScale(d, func(rc *corev1.ReplicationController) scalable {
 		selector := &metav1.LabelSelector{MatchLabels: rc.Spec.Selector}
 		return scalable{&rc.ObjectMeta, &rc.Spec.Replicas, rc.Status.Replicas, selector}
@@ -94,7 +85,7 @@ func replicationController() *resource.Definition {
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_ReplicationController.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/defaults.go SetDefaults_ReplicationController.
 func defaultReplicationController(rc *corev1.ReplicationController) {
 	defaultReplicas(&rc.Spec.Replicas, nil)
 	if rc.Spec.Template == nil {
@@ -111,43 +102,33 @@ func defaultReplicationController(rc *corev1.ReplicationController) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateReplicationControllerSpec.
-func validateReplicationController(rc *corev1.ReplicationController) field.ErrorList {
-	path, spec := field.NewPath("spec"), &rc.Spec
-	errs := nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))
-	if len(spec.Selector) == 0 {
-		errs = append(errs, field.Required(path.Child("selector"), ""))
-	}
-	errs = append(errs, nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))...)
-	template := path.Child("template")
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateReplicationControllerSpec.
+func validateReplicationController(f verify.Field, rc *corev1.ReplicationController) {
+	f, spec := f.Child("spec"), &rc.Spec
+	nonnegatives(f, spec, "minReadySeconds")
+	f.Require("selector", len(spec.Selector) > 0, "")
+	nonnegatives(f, spec, "replicas")
 	if spec.Template == nil {
-		return append(errs, field.Required(template, ""))
+		f.Require("template", false, "")
+		return
 	}
-	if !labels.SelectorFromSet(spec.Selector).Matches(labels.Set(spec.Template.Labels)) {
-		errs = append(errs, field.Invalid(template.Child("metadata", "labels"), spec.Template.Labels,
-			"`selector` does not match template `labels`"))
-	}
-	errs = append(errs, validateTemplate(spec.Template, template)...)
-	return append(errs, runsForever(spec.Template, "ReplicationController", template)...)
+	own := spec.Template.Labels
+	f.Reject("template.metadata.labels", !labels.SelectorFromSet(spec.Selector).Matches(labels.Set(own)), own,
+		"`selector` does not match template `labels`")
+	validateTemplate(f.Child("template"), spec.Template)
+	runsForever(f.Child("template.spec"), spec.Template, "ReplicationController")
 }
 
-func validateReplicationControllerStatus(rc, _ *corev1.ReplicationController) field.ErrorList {
-	return validateCounters(&rc.Status, "fullyLabeledReplicas", "replicas", "fullyLabeledReplicas", "readyReplicas",
-		"availableReplicas", "observedGeneration")
-}
-
-func replicationControllerRow(rc *corev1.ReplicationController, now time.Time) []cell {
+func replicationControllerRow(rc *corev1.ReplicationController) []cell {
 	template := rc.Spec.Template
 	if template == nil {
 		template = &corev1.PodTemplateSpec{}
 	}
 	spec, status := corev1.ReplicationControllerSpec{}.SwaggerDoc(), corev1.ReplicationControllerStatus{}.SwaggerDoc()
 	return append([]cell{
-		nameColumn(rc.Name),
 		column("Desired", "integer", spec["replicas"], replicasOf(rc.Spec.Replicas)),
 		column("Current", "integer", status["replicas"], int64(rc.Status.Replicas)),
 		column("Ready", "integer", status["readyReplicas"], int64(rc.Status.ReadyReplicas)),
-		ageColumn(rc.CreationTimestamp, now),
 	}, templateColumns(template, spec["selector"], labels.FormatLabels(rc.Spec.Selector))...)
 }
 
@@ -156,8 +137,8 @@ func podTemplate() *resource.Definition {
 	withGeneration(d, "Template")
 	d.DeleteReturnsObject = true
 	d.Default = mutate(func(t *corev1.PodTemplate) { defaultPodTemplate(&t.Template) })
-	d.Validate = check(func(t *corev1.PodTemplate) field.ErrorList {
-		return validateTemplate(&t.Template, field.NewPath("template"))
+	d.Validate = rules(func(f verify.Field, t *corev1.PodTemplate) {
+		validateTemplate(f.Child("template"), &t.Template)
 	})
 	printed(d, func(t *corev1.PodTemplate, _ time.Time) []cell {
 		names, images := containerLists(&t.Template)
@@ -174,22 +155,15 @@ func podTemplate() *resource.Definition {
 func controllerRevision() *resource.Definition {
 	d := namespaced[appsv1.ControllerRevision, appsv1.ControllerRevisionList](appsv1.SchemeGroupVersion,
 		"controllerrevisions")
-	d.Validate = check(func(r *appsv1.ControllerRevision) field.ErrorList {
-		errs := nonnegative(r.Revision, field.NewPath("revision"))
-		if r.Data.Object == nil && len(r.Data.Raw) == 0 {
-			errs = append(errs, field.Required(field.NewPath("data"), "data is mandatory"))
-		}
-		return errs
+	d.Validate = rules(func(f verify.Field, r *appsv1.ControllerRevision) {
+		f.Nonnegative("revision", r.Revision)
+		f.Require("data", r.Data.Object != nil || len(r.Data.Raw) > 0, "data is mandatory")
 	})
-	d.ValidateUpdate = compare(func(r, old *appsv1.ControllerRevision) field.ErrorList {
-		return immutable(r.Data, old.Data, field.NewPath("data"))
-	})
-	printed(d, func(r *appsv1.ControllerRevision, now time.Time) []cell {
+	d.ValidateUpdate = fixed(verify.Field.Immutable, "data")
+	listed(d, func(r *appsv1.ControllerRevision) []cell {
 		return []cell{
-			nameColumn(r.Name),
 			column("Controller", "string", "Controller of the object", controllerName(r)),
 			column("Revision", "string", appsv1.ControllerRevision{}.SwaggerDoc()["revision"], r.Revision),
-			ageColumn(r.CreationTimestamp, now),
 		}
 	})
 	return d

@@ -4,19 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	api "github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
-// resourceQuota is only stored and limits nothing, because no controller here counts usage.
+// resourceQuota is what [Quota] enforces.
 func resourceQuota() *api.Definition {
 	d := namespaced[corev1.ResourceQuota, corev1.ResourceQuotaList](corev1.SchemeGroupVersion, "resourcequotas",
 		"quota")
@@ -27,52 +26,53 @@ func resourceQuota() *api.Definition {
 		roundToMilli(q.Status.Hard)
 		roundToMilli(q.Status.Used)
 	})
-	d.Validate = check(validateQuota)
-	d.ValidateUpdate = compare(validateQuotaUpdate)
-	d.ValidateStatusUpdate = compare(validateQuotaStatus)
+	d.Validate = rules(validateQuota)
+	// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateResourceQuotaUpdate.
+	d.ValidateUpdate = updateRules(func(f verify.Field, q, old *corev1.ResourceQuota) {
+		f.Reject("spec.scopes", !sets.New(q.Spec.Scopes...).Equal(sets.New(old.Spec.Scopes...)), q.Spec.Scopes,
+			apivalidation.FieldImmutableErrorMsg)
+	})
+	d.ValidateStatusUpdate = updateRules(func(f verify.Field, q, _ *corev1.ResourceQuota) {
+		validateQuantities(f.Child("status.hard"), q.Status.Hard)
+		validateQuantities(f.Child("status.used"), q.Status.Used)
+	})
 	d.Warnings = quotaWarnings
-	printed(d, quotaRow)
+	listed(d, quotaRow)
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateResourceQuotaSpec.
-func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
-	path := field.NewPath("spec")
-	errs := quantities(q.Spec.Hard, path.Child("hard"))
-	errs = append(errs, validateScopes(q.Spec.Scopes, &q.Spec, path.Child("scopes"))...)
-	if q.Spec.ScopeSelector == nil {
-		return errs
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidateResourceQuotaSpec.
+func validateQuota(f verify.Field, q *corev1.ResourceQuota) {
+	f, spec := f.Child("spec"), &q.Spec
+	validateQuantities(f.Child("hard"), spec.Hard)
+	validateScopes(f.Child("scopes"), spec)
+	if spec.ScopeSelector == nil {
+		return
 	}
-	at := path.Child("scopeSelector", "matchExpressions")
+	f = f.Child("scopeSelector.matchExpressions")
 	var scopes []corev1.ResourceQuotaScope
-	for _, r := range q.Spec.ScopeSelector.MatchExpressions {
+	for _, r := range spec.ScopeSelector.MatchExpressions {
 		scopes = append(scopes, r.ScopeName)
-		errs = append(errs, validateScopeRequirement(r, &q.Spec, at)...)
+		validateScopeRequirement(f, r, spec)
 	}
-	return append(errs, conflictingScopes(scopes, q.Spec.Scopes, at)...)
+	conflictingScopes(f, scopes, spec.Scopes)
 }
 
-// quantities validates amounts of resources that a quota can limit.
-func quantities(list corev1.ResourceList, path *field.Path) (errs field.ErrorList) {
+// validateQuantities validates amounts of resources that a quota can limit.
+func validateQuantities(f verify.Field, list corev1.ResourceList) {
 	for _, name := range sortedKeys(list) {
-		q, at := list[name], path.Key(string(name))
-		errs = append(errs, validateResourceName(name, at)...)
-		if !strings.Contains(string(name), "/") && !isQuotaResource(name) {
-			errs = append(errs, field.Invalid(at, name, "must be a standard resource for quota"))
-		}
-		if q.Sign() < 0 {
-			errs = append(errs, field.Invalid(at, q.String(), apivalidation.IsNegativeErrorMsg))
-		}
-		if countedWhole(name) && q.MilliValue()%1000 != 0 {
-			errs = append(errs, field.Invalid(at, q, "must be an integer"))
-		}
+		q, f := list[name], f.Key(string(name))
+		validateResourceName(f, name)
+		f.Reject("", !strings.Contains(string(name), "/") && !isQuotaResource(name), name,
+			"must be a standard resource for quota")
+		f.Reject("", q.Sign() < 0, q.String(), apivalidation.IsNegativeErrorMsg)
+		f.Reject("", countedWhole(name) && q.MilliValue()%1000 != 0, q, "must be an integer")
 	}
-	return errs
 }
 
 // quotaScopes are the existing scopes, with the resources that a quota of the scope can limit.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/helper/helpers.go IsResourceQuotaScopeValidForResource.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/helper/helpers.go IsResourceQuotaScopeValidForResource.
 var quotaScopes = func() map[corev1.ResourceQuotaScope]sets.Set[corev1.ResourceName] {
 	pods := sets.New(corev1.ResourcePods)
 	compute := pods.Clone().Insert(corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceLimitsCPU,
@@ -90,100 +90,60 @@ var quotaScopes = func() map[corev1.ResourceQuotaScope]sets.Set[corev1.ResourceN
 }()
 
 // fitsScope checks that a quota limits only resources of its scope. what is its name in errors.
-func fitsScope(
-	scope corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, path *field.Path, what any,
-) (errs field.ErrorList) {
+func fitsScope(f verify.Field, scope corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, what any) {
 	fits, ok := quotaScopes[scope]
-	if !ok {
-		return nil
-	}
 	for _, name := range sortedKeys(spec.Hard) {
-		if isQuotaResource(name) && !fits.Has(name) {
-			errs = append(errs, field.Invalid(path, what, "unsupported scope applied to resource"))
-		}
+		f.Reject("", ok && isQuotaResource(name) && !fits.Has(name), what, "unsupported scope applied to resource")
 	}
-	return errs
 }
 
-func validateScopes(
-	scopes []corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, path *field.Path,
-) (errs field.ErrorList) {
-	for _, scope := range scopes {
-		if _, ok := quotaScopes[scope]; !ok {
-			errs = append(errs, field.Invalid(path, scopes, "unsupported scope"))
-		}
-		errs = append(errs, fitsScope(scope, spec, path, scopes)...)
+func validateScopes(f verify.Field, spec *corev1.ResourceQuotaSpec) {
+	for _, scope := range spec.Scopes {
+		f.Reject("", quotaScopes[scope] == nil, spec.Scopes, "unsupported scope")
+		fitsScope(f, scope, spec, spec.Scopes)
 	}
-	return append(errs, conflictingScopes(scopes, scopes, path)...)
+	conflictingScopes(f, spec.Scopes, spec.Scopes)
 }
 
-func conflictingScopes(scopes, shown []corev1.ResourceQuotaScope, path *field.Path) (errs field.ErrorList) {
+func conflictingScopes(f verify.Field, scopes, shown []corev1.ResourceQuotaScope) {
 	for _, pair := range [][2]corev1.ResourceQuotaScope{
 		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
 		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
 	} {
-		if slices.Contains(scopes, pair[0]) && slices.Contains(scopes, pair[1]) {
-			errs = append(errs, field.Invalid(path, shown, "conflicting scopes"))
-		}
+		f.Reject("", slices.Contains(scopes, pair[0]) && slices.Contains(scopes, pair[1]), shown, "conflicting scopes")
 	}
-	return errs
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateScopedResourceSelectorRequirement.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go validateScopedResourceSelectorRequirement.
 func validateScopeRequirement(
-	r corev1.ScopedResourceSelectorRequirement, spec *corev1.ResourceQuotaSpec, path *field.Path,
-) (errs field.ErrorList) {
-	if _, ok := quotaScopes[r.ScopeName]; !ok {
-		errs = append(errs, field.Invalid(path.Child("scopeName"), r.ScopeName, "unsupported scope"))
-	}
-	errs = append(errs, fitsScope(r.ScopeName, spec, path, shown(spec.ScopeSelector))...)
+	f verify.Field, r corev1.ScopedResourceSelectorRequirement, spec *corev1.ResourceQuotaSpec,
+) {
+	f.Reject("scopeName", quotaScopes[r.ScopeName] == nil, r.ScopeName, "unsupported scope")
+	fitsScope(f, r.ScopeName, spec, shown(spec.ScopeSelector))
 	switch r.ScopeName {
 	case corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort,
-		corev1.ResourceQuotaScopeTerminating,
-		corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
-		if r.Operator != corev1.ScopeSelectorOpExists {
-			errs = append(errs, field.Invalid(path.Child("operator"), r.Operator,
-				"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "+
-					"ResourceQuotaScopeNotTerminating, "+
-					"ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "+
-					"ResourceQuotaScopeCrossNamespacePodAffinity"))
-		}
+		corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating,
+		corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
+		f.Reject("operator", r.Operator != corev1.ScopeSelectorOpExists, r.Operator,
+			"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "+
+				"ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "+
+				"ResourceQuotaScopeCrossNamespacePodAffinity")
 	}
-	values := path.Child("values")
 	switch r.Operator {
 	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
-		if len(r.Values) == 0 {
-			errs = append(errs, field.Required(values,
-				"must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
-		}
+		f.Require("values", len(r.Values) > 0,
+			"must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")
 	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
-		if len(r.Values) > 0 {
-			errs = append(errs, field.Invalid(values, r.Values,
-				"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
-		}
+		f.Reject("values", len(r.Values) > 0, r.Values,
+			"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector")
 	default:
-		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
+		f.Reject("operator", true, r.Operator, "not a valid selector operator")
 	}
-	return errs
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateResourceQuotaUpdate.
-func validateQuotaUpdate(q, old *corev1.ResourceQuota) field.ErrorList {
-	if sets.New(q.Spec.Scopes...).Equal(sets.New(old.Spec.Scopes...)) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "scopes"), q.Spec.Scopes,
-		apivalidation.FieldImmutableErrorMsg)}
-}
-
-func validateQuotaStatus(q, _ *corev1.ResourceQuota) field.ErrorList {
-	path := field.NewPath("status")
-	return append(quantities(q.Status.Hard, path.Child("hard")), quantities(q.Status.Used, path.Child("used"))...)
-}
-
-// quotaWarnings returns the real server's warnings about a new quota, and one that it is not enforced.
+// quotaWarnings returns warnings about a new quota.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/resourcequota/strategy.go WarningsOnCreate.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/resourcequota/strategy.go WarningsOnCreate.
 func quotaWarnings(obj, old runtime.Object) []string {
 	if old != nil {
 		return nil
@@ -205,12 +165,12 @@ func quotaWarnings(obj, old runtime.Object) []string {
 					amount(limit)))
 		}
 	}
-	return append(warnings, "this server stores ResourceQuotas and does not enforce them")
+	return warnings
 }
 
 func amount(q resource.Quantity) string { return q.String() }
 
-func quotaRow(q *corev1.ResourceQuota, now time.Time) []cell {
+func quotaRow(q *corev1.ResourceQuota) []cell {
 	var requests, limits []string
 	for _, name := range sortedKeys(q.Status.Hard) {
 		text := fmt.Sprintf("%s: %s/%s", name, amount(q.Status.Used[name]), amount(q.Status.Hard[name]))
@@ -221,11 +181,9 @@ func quotaRow(q *corev1.ResourceQuota, now time.Time) []cell {
 		}
 	}
 	return []cell{
-		nameColumn(q.Name),
 		column("Request", "string", "Request represents a minimum amount of cpu/memory that a container may consume.",
 			strings.Join(requests, ", ")),
 		column("Limit", "string", "Limits control the maximum amount of cpu/memory that a container may use "+
 			"independent of contention on the node.", strings.Join(limits, ", ")),
-		ageColumn(q.CreationTimestamp, now),
 	}
 }

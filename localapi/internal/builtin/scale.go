@@ -4,22 +4,20 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // scalable is the part of a workload that the scale subresource shows.
@@ -33,7 +31,7 @@ type scalable struct {
 // withScale makes scale the only subresource of a kind. view reads an object. A write sets the number of replicas, and
 // increments the generation if the number changes.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/storage/storage.go ScaleREST.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/apps/deployment/storage/storage.go ScaleREST.
 func withScale[T runtime.Object](d *resource.Definition, view func(T) scalable) {
 	d.Subresources = map[string]resource.Subresource{"scale": {
 		Kind:  autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
@@ -66,7 +64,9 @@ func projectScale(w scalable) (runtime.Object, error) {
 }
 
 func mergeScale(w scalable, scale *autoscalingv1.Scale, gr schema.GroupResource) error {
-	if errs := nonnegative(int64(scale.Spec.Replicas), field.NewPath("spec", "replicas")); len(errs) > 0 {
+	if errs := verify.Errors(nil, func(f verify.Field) {
+		f.Nonnegative("spec.replicas", int64(scale.Spec.Replicas))
+	}); len(errs) > 0 {
 		return apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), w.meta.Name, errs)
 	}
 	if err := checkPreconditions(w.meta, scale.UID, ""); err != nil {
@@ -108,16 +108,13 @@ func checkPreconditions(obj metav1.Object, uid types.UID, resourceVersion string
 
 // validateTemplate validates a pod template by itself.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodTemplateSpec.
-func validateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
-	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
-	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
-	errs = append(errs, validatePodSpec(&t.Spec, path.Child("spec"))...)
-	if len(t.Spec.EphemeralContainers) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"),
-			"ephemeral containers not allowed in pod template"))
-	}
-	return errs
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go ValidatePodTemplateSpec.
+func validateTemplate(f verify.Field, t *corev1.PodTemplateSpec) {
+	f.Labels("labels", t.Labels)
+	f.Add(apivalidation.ValidateAnnotations(t.Annotations, f.Path("annotations"))...)
+	validatePodSpec(f.Child("spec"), &t.Spec)
+	f.Forbid("spec.ephemeralContainers", len(t.Spec.EphemeralContainers) > 0,
+		"ephemeral containers not allowed in pod template")
 }
 
 // workload is what the rules of types with a pod template and a selector have to know of the type.
@@ -129,105 +126,73 @@ type workload struct {
 }
 
 // validateWorkload validates a selector, that it selects the pods of its own template, and the template of pods that
-// run for ever. path is that of the spec.
+// run for ever. f is the spec.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentSpec,
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/validation/validation.go ValidateDeploymentSpec,
 // ValidatePodTemplateSpecForReplicaSet.
-func validateWorkload(w workload, path *field.Path) field.ErrorList {
-	errs, ok := validateSelector(w, path)
-	if !ok {
-		return errs
+func validateWorkload(f verify.Field, w workload) {
+	if validateSelector(f, w) {
+		validateTemplate(f.Child("template"), w.template)
+		runsForever(f.Child("template.spec"), w.template, w.kind)
 	}
-	template := path.Child("template")
-	errs = append(errs, validateTemplate(w.template, template)...)
-	return append(errs, runsForever(w.template, w.kind, template)...)
 }
 
 // runsForever requires that a template's pods are restarted and have no deadline.
-func runsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) (errs field.ErrorList) {
-	if p := t.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p,
-			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
-	}
-	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs,
-			field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+
-				" is not Supported"))
-	}
-	return errs
+func runsForever(f verify.Field, t *corev1.PodTemplateSpec, kind string) {
+	verify.Supported(f, "restartPolicy", t.Spec.RestartPolicy, corev1.RestartPolicyAlways)
+	f.Forbid("activeDeadlineSeconds", t.Spec.ActiveDeadlineSeconds != nil,
+		"activeDeadlineSeconds in "+kind+" is not Supported")
 }
 
-// validateSelector validates a selector and what it selects. ok is false if there is no valid selector.
-func validateSelector(w workload, path *field.Path) (errs field.ErrorList, ok bool) {
-	s, t := w.selector, w.template
-	at := path.Child("selector")
-	switch {
-	case s == nil && w.kind != "DaemonSet": // for a DaemonSet, the real server only reports a mismatch
-		errs = append(errs, field.Required(at, ""))
-	case s != nil:
-		errs = append(errs, labelSelector(s, at)...)
-		if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-			errs = append(errs, field.Invalid(at, s, "empty selector is invalid for "+w.name))
-		}
+// validateSelector validates a selector and what it selects. It reports whether there is a valid selector.
+func validateSelector(f verify.Field, w workload) bool {
+	s, daemons := w.selector, w.kind == "DaemonSet" // for which the real server only reports a mismatch
+	if s == nil {
+		f.Require("selector", daemons, "")
+	} else {
+		f.LabelSelector("selector", s)
+		f.Reject("selector", len(s.MatchLabels)+len(s.MatchExpressions) == 0, s,
+			"empty selector is invalid for "+w.name)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
-		return append(errs, field.Invalid(at, s, "invalid label selector")), false
+		f.Reject("selector", true, s, "invalid label selector")
+		return false
 	}
-	if (!selector.Empty() || w.kind == "DaemonSet") && !selector.Matches(labels.Set(t.Labels)) {
-		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), t.Labels,
-			"`selector` does not match template `labels`"))
-	}
-	return errs, true
-}
-
-func immutable(value, old any, path *field.Path) field.ErrorList {
-	return apivalidation.ValidateImmutableField(value, old, path)
-}
-
-// unchanged is immutable for a field whose rule the real server declares: the error does not contain the value.
-func unchanged(value, old any, path *field.Path) field.ErrorList {
-	errs := immutable(value, old, path)
-	for _, err := range errs {
-		err.BadValue = nil
-	}
-	return errs
+	own := w.template.Labels
+	f.Reject("template.metadata.labels", (!selector.Empty() || daemons) && !selector.Matches(labels.Set(own)), own,
+		"`selector` does not match template `labels`")
+	return true
 }
 
 // nonnegatives requires that the named numbers in the struct that of points to are not negative.
-func nonnegatives(of any, path *field.Path, names ...string) (errs field.ErrorList) {
+func nonnegatives(f verify.Field, of any, names ...string) {
 	for _, name := range names {
-		errs = append(errs, nonnegative(number(of, name), path.Child(name))...)
+		f.Nonnegative(name, number(of, name))
 	}
-	return errs
 }
 
 // number returns the number that a struct has under a name in JSON; 0 if it is missing.
 func number(of any, name string) int64 {
-	v := reflect.ValueOf(of).Elem().FieldByName(strings.ToUpper(name[:1]) + name[1:])
-	if v.Kind() == reflect.Pointer && v.IsNil() {
-		return 0
+	if v := reflect.Indirect(fieldOf(of, name)); v.IsValid() {
+		return v.Int()
 	}
-	return reflect.Indirect(v).Int()
+	return 0
 }
 
 // validateCounters validates the numbers in the status of a workload. None is negative, no number of pods exceeds the
 // number of all pods, and not more are available than ready. labeled is the number that the type has besides these two.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatus,
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/validation/validation.go ValidateDeploymentStatus,
 // ValidateReplicaSetStatus.
-func validateCounters(status any, labeled string, all ...string) field.ErrorList {
-	path := field.NewPath("status")
-	errs := nonnegatives(status, path, all...)
+func validateCounters(f verify.Field, status any, labeled string, all ...string) {
+	nonnegatives(f, status, all...)
 	for _, pods := range []string{labeled, "readyReplicas", "availableReplicas"} {
-		if n := number(status, pods); n > number(status, "replicas") {
-			errs = append(errs, field.Invalid(path.Child(pods), n, "cannot be greater than status.replicas"))
-		}
+		n := number(status, pods)
+		f.Reject(pods, n > number(status, "replicas"), n, "cannot be greater than status.replicas")
 	}
-	if n := number(status, "availableReplicas"); n > number(status, "readyReplicas") {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), n, "cannot be greater than readyReplicas"))
-	}
-	return errs
+	n := number(status, "availableReplicas")
+	f.Reject("availableReplicas", n > number(status, "readyReplicas"), n, "cannot be greater than readyReplicas")
 }
 
 // defaultReplicas sets the two defaults that all scalable apps share.

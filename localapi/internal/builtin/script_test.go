@@ -13,18 +13,23 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/flyball-dev/flyball/localapi/internal/admission"
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // TestRules plays the scripts in testdata against the definitions, in the order that the package resource promises. All
-// answers in the scripts are those of kube-apiserver v1.37.1; each script names where the rule stands.
+// answers in the scripts are those of kube-apiserver v1.37.2; each script names where the rule stands.
 //
 //	create           store a new object, print it
 //	patch, status    change it (or its status) by a merge patch, print what differs then as a merge patch
@@ -125,7 +130,7 @@ func (p *player) create(t *testing.T, input string) string {
 	if p.def.Default != nil {
 		p.def.Default(obj)
 	}
-	if p.def.PrepareCreate != nil {
+	if obj, m = admit(t, obj, nil); p.def.PrepareCreate != nil {
 		p.def.PrepareCreate(t.Context(), obj)
 	}
 	done, err := p.allocate(t.Context(), obj, nil)
@@ -136,6 +141,9 @@ func (p *player) create(t *testing.T, input string) string {
 	if p.def.Validate != nil {
 		errs = p.def.Validate(obj)
 	}
+	if p.def.ValidateCreate != nil {
+		errs = append(errs, p.def.ValidateCreate(obj)...)
+	}
 	done(len(errs) == 0)
 	if len(errs) > 0 {
 		return failure(p.invalid(obj, errs))
@@ -145,6 +153,35 @@ func (p *player) create(t *testing.T, input string) string {
 	shown := obj.DeepCopyObject()
 	hide(shown)
 	return toYAML(t, shown)
+}
+
+// admit has [PodAdmission] change a pod, and returns other objects as they are. old is nil for a create.
+func admit(t *testing.T, obj, old runtime.Object) (runtime.Object, metav1.Object) {
+	t.Helper()
+	a := &admission.Attributes{Operation: admissionv1.Create, Object: obj}
+	if _, ok := obj.(*corev1.Pod); ok {
+		a.Resource = corev1.SchemeGroupVersion.WithResource("pods")
+	}
+	if old != nil {
+		a.Operation, a.OldObject = admissionv1.Update, old
+	}
+	if err := (&PodAdmission{PriorityClasses: everyCluster}).Mutate(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	m, err := meta.Accessor(a.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Object, m
+}
+
+// everyCluster returns the priority classes that every cluster has, as the server stores them.
+func everyCluster() ([]*schedulingv1.PriorityClass, error) {
+	all := SystemPriorityClasses()
+	for _, c := range all {
+		c.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority)
+	}
+	return all, nil
 }
 
 // change applies a merge patch to the object, gives it to judge, and prints what came of it.
@@ -166,6 +203,7 @@ func (p *player) change(t *testing.T, input string, judge func(ctx context.Conte
 	if p.def.Default != nil {
 		p.def.Default(obj)
 	}
+	obj, _ = admit(t, obj, p.obj)
 	if err := judge(t.Context(), obj); err != nil {
 		return failure(err)
 	}

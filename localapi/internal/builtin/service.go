@@ -5,11 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -29,17 +27,15 @@ func service() *resource.Definition {
 	d.PrepareCreate = prepare(prepareServiceCreate)
 	d.PrepareUpdate = carry(prepareServiceUpdate)
 	d.Allocate = allocateService
-	d.Validate = check(validateService)
-	d.ValidateUpdate = compare(validateServiceUpdate)
-	d.ValidateStatusUpdate = compare(validateServiceStatus)
-	d.Fields = selectable(func(s *corev1.Service) fields.Set {
-		return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
-	})
-	printed(d, serviceRow)
+	d.Validate = rules(validateService)
+	d.ValidateUpdate = updateRules(validateServiceUpdate)
+	d.ValidateStatusUpdate = updateRules(validateServiceStatus)
+	d.Fields = selectableFields("spec.clusterIP", "spec.type")
+	listed(d, serviceRow)
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Service.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/defaults.go SetDefaults_Service.
 func defaultService(s *corev1.Service) {
 	spec := &s.Spec
 	setDefault(&spec.Type, corev1.ServiceTypeClusterIP)
@@ -85,7 +81,7 @@ func defaultIPMode(ingress []corev1.LoadBalancerIngress) {
 
 // reachableFromOutside reports whether traffic from outside the cluster can reach the Service.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/service/util.go ExternallyAccessible.
+// Source: k8s.io/kubernetes v1.37.2 pkg/api/v1/service/util.go ExternallyAccessible.
 func reachableFromOutside(s *corev1.Service) bool {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
@@ -119,7 +115,7 @@ func prepareServiceCreate(s *corev1.Service) {
 
 // hideInternalTrafficPolicy clears the policy of a Service that is only a name.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go defaultOnReadInternalTrafficPolicy.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/service/storage/storage.go defaultOnReadInternalTrafficPolicy.
 func hideInternalTrafficPolicy(s *corev1.Service) {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		s.Spec.InternalTrafficPolicy = nil
@@ -129,7 +125,7 @@ func hideInternalTrafficPolicy(s *corev1.Service) {
 // prepareServiceUpdate keeps the status. If the type changes, it clears what was allocated for the old type and the
 // client merely sent back. It keeps what the client changed, for validation to reject.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/strategy.go dropTypeDependentFields.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/service/strategy.go dropTypeDependentFields.
 func prepareServiceUpdate(s, old *corev1.Service) {
 	s.Status = old.Status
 	hideInternalTrafficPolicy(s)
@@ -179,18 +175,16 @@ func nodePortsOf(s *corev1.Service) sets.Set[int32] {
 	return ports
 }
 
-func serviceRow(s *corev1.Service, now time.Time) []cell {
+func serviceRow(s *corev1.Service) []cell {
 	ip, doc := "", corev1.ServiceSpec{}.SwaggerDoc()
 	if len(s.Spec.ClusterIPs) > 0 {
 		ip = s.Spec.ClusterIPs[0]
 	}
 	return []cell{
-		nameColumn(s.Name),
 		column("Type", "string", doc["type"], string(s.Spec.Type)),
 		column("Cluster-IP", "string", doc["clusterIP"], orNone(ip)),
 		column("External-IP", "string", doc["externalIPs"], externalIP(s)),
 		column("Port(s)", "string", doc["ports"], orNone(portList(s.Spec.Ports))),
-		ageColumn(s.CreationTimestamp, now),
 		wideColumn("Selector", "string", doc["selector"], labels.FormatLabels(s.Spec.Selector)),
 	}
 }

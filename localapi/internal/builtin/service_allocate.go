@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // portRange is the one range that node ports and health check ports come from.
@@ -24,7 +25,7 @@ const portRange = "nodePort"
 // The cluster is single-stack IPv4: a Service that prefers both families gets one, a Service that requires both is
 // refused, as on any such cluster.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/alloc.go, storage.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/service/storage/alloc.go, storage.go.
 func allocateService(_ context.Context, a resource.Allocator, obj, old runtime.Object) (func(stored bool), error) {
 	was, _ := old.(*corev1.Service)
 	allocator := &serviceAllocator{pool: a}
@@ -86,7 +87,7 @@ func (a *serviceAllocator) allocate(s, old *corev1.Service) error {
 
 // adoptAllocated copies allocated values from the old Service where the client left them out.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go patchAllocatedValues.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/service/storage/storage.go patchAllocatedValues.
 func adoptAllocated(s, old *corev1.Service) {
 	now, was := &s.Spec, &old.Spec
 	if hasClusterIP(old) && hasClusterIP(s) {
@@ -114,7 +115,7 @@ func adoptAllocated(s, old *corev1.Service) {
 
 // adoptClusterIPs completes an update in which the client changed only one of clusterIP and clusterIPs.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go normalizeClusterIPs.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/service/storage/storage.go normalizeClusterIPs.
 func adoptClusterIPs(s, old *corev1.Service) {
 	now, was := &s.Spec, &old.Spec
 	if len(was.ClusterIPs) > 0 && len(now.ClusterIPs) == 0 && now.ClusterIP == was.ClusterIP {
@@ -137,12 +138,12 @@ func wantsNodePorts(s *corev1.Service) bool {
 
 // settleFamilies fills in ipFamilyPolicy and ipFamilies.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/alloc.go initIPFamilyFields.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/service/storage/alloc.go initIPFamilyFields.
 func settleFamilies(s, old *corev1.Service) error {
 	if !hasClusterIP(s) {
 		return nil
 	}
-	path, spec := field.NewPath("spec"), &s.Spec
+	spec := &s.Spec
 	withoutSelector := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
 	switch {
 	case spec.IPFamilyPolicy != nil:
@@ -153,11 +154,12 @@ func settleFamilies(s, old *corev1.Service) error {
 	default:
 		spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack)
 	}
-	errs := validateClusterIPs(s, path)
-	if len(errs) == 0 && *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) == 2 {
-		errs = append(errs, field.Invalid(path.Child("ipFamilyPolicy"), spec.IPFamilyPolicy,
-			"must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"))
-	}
+	errs := verify.Errors(field.NewPath("spec"), func(f verify.Field) {
+		validateClusterIPs(f, s)
+		f.Reject("ipFamilyPolicy", !f.Failed() && *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack &&
+			len(spec.IPFamilies) == 2, spec.IPFamilyPolicy,
+			"must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified")
+	})
 	if len(errs) > 0 {
 		return invalidService(s, errs)
 	}
@@ -165,21 +167,18 @@ func settleFamilies(s, old *corev1.Service) error {
 		settleHeadless(spec)
 		return nil
 	}
-	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
-		errs = append(errs, field.Invalid(path.Child("ipFamilyPolicy"), spec.IPFamilyPolicy,
-			"this cluster is not configured for dual-stack services"))
-	}
-	for i, ip := range spec.ClusterIPs {
-		if ip != corev1.ClusterIPNone && i >= len(spec.IPFamilies) && familyOf(ip) != corev1.IPv4Protocol {
-			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(i), spec.ClusterIPs,
-				fmt.Sprintf("%s is not configured on this cluster", familyOf(ip))))
+	errs = verify.Errors(field.NewPath("spec"), func(f verify.Field) {
+		f.Reject("ipFamilyPolicy", *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack, spec.IPFamilyPolicy,
+			"this cluster is not configured for dual-stack services")
+		for i, ip := range spec.ClusterIPs {
+			missing := ip != corev1.ClusterIPNone && i >= len(spec.IPFamilies) && familyOf(ip) != corev1.IPv4Protocol
+			f.Child("clusterIPs").Index(i).Rejectf("", missing, spec.ClusterIPs,
+				"%s is not configured on this cluster", familyOf(ip))
 		}
-	}
-	for i, f := range spec.IPFamilies {
-		if f != corev1.IPv4Protocol {
-			errs = append(errs, field.Invalid(path.Child("ipFamilies").Index(i), f, "not configured on this cluster"))
-		}
-	}
+		verify.Each(f, "ipFamilies", spec.IPFamilies, func(f verify.Field, family *corev1.IPFamily) {
+			f.Reject("", *family != corev1.IPv4Protocol, *family, "not configured on this cluster")
+		})
+	})
 	if len(errs) > 0 {
 		return invalidService(s, errs)
 	}
@@ -305,30 +304,13 @@ func (a *serviceAllocator) allocateHealthPort(s, old *corev1.Service) error {
 
 // release records the addresses and ports of old that s, which may be nil, does not keep.
 func (a *serviceAllocator) release(old, s *corev1.Service) {
-	keptIPs, keptPorts := map[string]bool{}, map[int32]bool{}
-	if s != nil {
-		for _, ip := range s.Spec.ClusterIPs {
-			keptIPs[ip] = true
-		}
-		for p := range nodePortsOf(s) {
-			keptPorts[p] = true
-		}
-		keptPorts[s.Spec.HealthCheckNodePort] = true
+	if s == nil {
+		s = &corev1.Service{}
 	}
-	for _, ip := range old.Spec.ClusterIPs {
-		if ip != corev1.ClusterIPNone && !keptIPs[ip] {
-			a.releasedIPs = append(a.releasedIPs, ip)
-		}
-	}
-	ports := nodePortsOf(old)
-	if p := old.Spec.HealthCheckNodePort; p != 0 {
-		ports.Insert(p)
-	}
-	for _, p := range sets.List(ports) {
-		if !keptPorts[p] {
-			a.releasedPorts = append(a.releasedPorts, p)
-		}
-	}
+	ips := sets.New(old.Spec.ClusterIPs...).Delete(corev1.ClusterIPNone).Delete(s.Spec.ClusterIPs...)
+	ports := nodePortsOf(old).Insert(old.Spec.HealthCheckNodePort).Difference(nodePortsOf(s))
+	a.releasedIPs = sets.List(ips)
+	a.releasedPorts = sets.List(ports.Delete(0, s.Spec.HealthCheckNodePort))
 }
 
 func invalidService(s *corev1.Service, errs field.ErrorList) error {

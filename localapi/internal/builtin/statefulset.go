@@ -2,8 +2,8 @@ package builtin
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 func statefulSet() *resource.Definition {
@@ -24,14 +26,14 @@ func statefulSet() *resource.Definition {
 	withGeneration(d, "Spec")
 	d.ValidateName = apivalidation.NameIsDNSLabel
 	d.Default = mutate(defaultStatefulSet)
-	d.Validate = check(validateStatefulSet)
-	d.ValidateUpdate = compare(validateStatefulSetUpdate)
-	printed(d, func(s *appsv1.StatefulSet, now time.Time) []cell {
+	d.Validate = rules(validateStatefulSet)
+	// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/validation/validation.go ValidateStatefulSetUpdate.
+	d.ValidateUpdate = fixed(verify.Field.Immutable, "spec.selector", "spec.volumeClaimTemplates", "spec.serviceName",
+		"spec.podManagementPolicy")
+	listed(d, func(s *appsv1.StatefulSet) []cell {
 		ready := fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, replicasOf(s.Spec.Replicas))
 		return append([]cell{
-			nameColumn(s.Name),
 			column("Ready", "string", "Number of the pod with ready state", ready),
-			ageColumn(s.CreationTimestamp, now),
 		}, containerColumns(&s.Spec.Template)...)
 	})
 	withScale(d, func(s *appsv1.StatefulSet) scalable {
@@ -40,7 +42,7 @@ func statefulSet() *resource.Definition {
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_StatefulSet.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/v1/defaults.go SetDefaults_StatefulSet.
 func defaultStatefulSet(s *appsv1.StatefulSet) {
 	defaultReplicas(&s.Spec.Replicas, &s.Spec.RevisionHistoryLimit)
 	setDefault(&s.Spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
@@ -66,26 +68,23 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 	defaultPodTemplate(&s.Spec.Template)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateStatefulSetSpec.
-func validateStatefulSet(s *appsv1.StatefulSet) (errs field.ErrorList) {
-	path, spec := field.NewPath("spec"), &s.Spec
-	if p := spec.PodManagementPolicy; p != appsv1.OrderedReadyPodManagement && p != appsv1.ParallelPodManagement {
-		errs = append(errs, field.Invalid(path.Child("podManagementPolicy"), p, "must be 'OrderedReady' or 'Parallel'"))
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/validation/validation.go ValidateStatefulSetSpec.
+func validateStatefulSet(f verify.Field, s *appsv1.StatefulSet) {
+	f, spec := f.Child("spec"), &s.Spec
+	p, u := spec.PodManagementPolicy, spec.UpdateStrategy
+	f.Reject("podManagementPolicy", p != appsv1.OrderedReadyPodManagement && p != appsv1.ParallelPodManagement, p,
+		"must be 'OrderedReady' or 'Parallel'")
+	switch u.Type {
+	case appsv1.RollingUpdateStatefulSetStrategyType:
+	case appsv1.OnDeleteStatefulSetStrategyType:
+		f.Reject("updateStrategy.rollingUpdate", u.RollingUpdate != nil, shown(u.RollingUpdate),
+			"only allowed for updateStrategy 'RollingUpdate'")
+	default:
+		f.Reject("updateStrategy", true, shown(u), "must be 'RollingUpdate' or 'OnDelete'")
 	}
-	switch u := spec.UpdateStrategy; {
-	case u.Type != appsv1.RollingUpdateStatefulSetStrategyType && u.Type != appsv1.OnDeleteStatefulSetStrategyType:
-		errs = append(errs,
-			field.Invalid(path.Child("updateStrategy"), shown(u), "must be 'RollingUpdate' or 'OnDelete'"))
-	case u.Type == appsv1.OnDeleteStatefulSetStrategyType && u.RollingUpdate != nil:
-		errs = append(errs, field.Invalid(path.Child("updateStrategy", "rollingUpdate"), shown(u.RollingUpdate),
-			"only allowed for updateStrategy 'RollingUpdate'"))
-	}
-	errs = append(errs, nonnegatives(spec, path, "replicas", "minReadySeconds")...)
-	if spec.ServiceName != "" {
-		errs = append(errs, dnsLabel(spec.ServiceName, path.Child("serviceName"))...)
-	}
-	return append(errs,
-		validateWorkload(workload{spec.Selector, withClaims(spec), "statefulset", "StatefulSet"}, path)...)
+	nonnegatives(f, spec, "replicas", "minReadySeconds")
+	f.MatchIfSet("serviceName", spec.ServiceName, validation.IsDNS1123Label)
+	validateWorkload(f, workload{spec.Selector, withClaims(spec), "statefulset", "StatefulSet"})
 }
 
 // withClaims returns the template with a volume for each claim template, as in the controller's pods.
@@ -112,17 +111,6 @@ func withClaims(spec *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	return t
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateStatefulSetUpdate.
-func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
-	path := field.NewPath("spec")
-	errs := immutable(s.Spec.Selector, old.Spec.Selector, path.Child("selector"))
-	errs = append(errs,
-		immutable(s.Spec.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))...)
-	errs = append(errs, immutable(s.Spec.ServiceName, old.Spec.ServiceName, path.Child("serviceName"))...)
-	return append(errs,
-		immutable(s.Spec.PodManagementPolicy, old.Spec.PodManagementPolicy, path.Child("podManagementPolicy"))...)
-}
-
 func daemonSet() *resource.Definition {
 	d := namespaced[appsv1.DaemonSet, appsv1.DaemonSetList](appsv1.SchemeGroupVersion, "daemonsets", "ds")
 	d.Categories = []string{"all"}
@@ -134,15 +122,13 @@ func daemonSet() *resource.Definition {
 	})
 	d.PrepareUpdate = carry(prepareDaemonSetUpdate)
 	withGeneration(d, "Spec")
-	d.Validate = check(validateDaemonSet)
-	d.ValidateUpdate = compare(func(d, old *appsv1.DaemonSet) field.ErrorList {
-		return immutable(d.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
-	})
-	printed(d, daemonSetRow)
+	d.Validate = rules(validateDaemonSet)
+	d.ValidateUpdate = fixed(verify.Field.Immutable, "spec.selector")
+	listed(d, daemonSetRow)
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_DaemonSet;
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/v1/defaults.go SetDefaults_DaemonSet;
 // pkg/apis/apps/v1/conversion.go, for the template generation, which a client therefore owns.
 func defaultDaemonSet(d *appsv1.DaemonSet) {
 	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
@@ -162,7 +148,7 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 // prepareDaemonSetUpdate also counts changes of the template. The count is a field in the server and an annotation
 // in apps/v1.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/daemonset/strategy.go PrepareForUpdate;
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/apps/daemonset/strategy.go PrepareForUpdate;
 // pkg/apis/apps/v1/conversion.go.
 func prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
 	d.Status = old.Status
@@ -178,26 +164,23 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 		map[string]string{appsv1.DeprecatedTemplateGeneration: strconv.FormatInt(n, 10)})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDaemonSetSpec.
-func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
-	path, spec := field.NewPath("spec"), &d.Spec
-	errs := validateWorkload(workload{spec.Selector, &spec.Template, "daemonset", "DaemonSet"}, path)
-	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
-	if u := spec.UpdateStrategy; u.Type != appsv1.RollingUpdateDaemonSetStrategyType &&
-		u.Type != appsv1.OnDeleteDaemonSetStrategyType {
-		errs = append(errs, field.NotSupported(path.Child("updateStrategy"), shown(u),
-			[]appsv1.DaemonSetUpdateStrategyType{
-				appsv1.RollingUpdateDaemonSetStrategyType,
-				appsv1.OnDeleteDaemonSetStrategyType,
-			}))
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/apps/validation/validation.go ValidateDaemonSetSpec.
+func validateDaemonSet(f verify.Field, d *appsv1.DaemonSet) {
+	f, spec := f.Child("spec"), &d.Spec
+	validateWorkload(f, workload{spec.Selector, &spec.Template, "daemonset", "DaemonSet"})
+	nonnegatives(f, spec, "minReadySeconds")
+	all := []appsv1.DaemonSetUpdateStrategyType{
+		appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType,
 	}
-	return append(errs, nonnegative(replicasOf(spec.RevisionHistoryLimit), path.Child("revisionHistoryLimit"))...)
+	if u := spec.UpdateStrategy; !slices.Contains(all, u.Type) {
+		f.Add(field.NotSupported(f.Path("updateStrategy"), shown(u), all))
+	}
+	nonnegatives(f, spec, "revisionHistoryLimit")
 }
 
-func daemonSetRow(d *appsv1.DaemonSet, now time.Time) []cell {
+func daemonSetRow(d *appsv1.DaemonSet) []cell {
 	doc, s := appsv1.DaemonSetStatus{}.SwaggerDoc(), &d.Status
 	return append([]cell{
-		nameColumn(d.Name),
 		column("Desired", "integer", doc["desiredNumberScheduled"], int64(s.DesiredNumberScheduled)),
 		column("Current", "integer", doc["currentNumberScheduled"], int64(s.CurrentNumberScheduled)),
 		column("Ready", "integer", doc["numberReady"], int64(s.NumberReady)),
@@ -205,7 +188,6 @@ func daemonSetRow(d *appsv1.DaemonSet, now time.Time) []cell {
 		column("Available", "integer", doc["numberAvailable"], int64(s.NumberAvailable)),
 		column("Node Selector", "string", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"],
 			labels.FormatLabels(d.Spec.Template.Spec.NodeSelector)),
-		ageColumn(d.CreationTimestamp, now),
 	}, templateColumns(&d.Spec.Template, appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"],
 		metav1.FormatLabelSelector(d.Spec.Selector))...)
 }

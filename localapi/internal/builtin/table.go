@@ -5,26 +5,30 @@ import (
 	"cmp"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // cell is a value in a row of a table, with the name, the type and the description of its column. A column with
 // priority 0 is always printed, one with priority 1 by "kubectl get -o wide". The server sends both; kubectl chooses.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/printers/internalversion/printers.go, for all columns and cells of the package.
+// Source: k8s.io/kubernetes v1.37.2 pkg/printers/internalversion/printers.go, for all columns and cells of the package.
 type cell struct {
 	name, kind, doc string
+	format          string // "name", or ""
 	value           any
 	priority        int32
 }
@@ -47,6 +51,28 @@ func printed[T any, P pointerTo[T]](d *resource.Definition, row func(obj P, now 
 	}
 }
 
+// ageCell is the place of the age in a row of listed, if it is not behind the last column that is always printed.
+var ageCell = cell{name: "Age"}
+
+// listed is printed for a type whose first column is its name, and which has a column for its age. row returns the
+// other cells.
+func listed[T any, P pointerTo[T]](d *resource.Definition, row func(obj P) []cell) {
+	printed(d, func(obj P, now time.Time) []cell {
+		m := resource.Meta(obj)
+		cells := append([]cell{nameColumn(m.GetName())}, row(obj)...)
+		age := ageColumn(m.GetCreationTimestamp(), now)
+		if at := slices.IndexFunc(cells, func(c cell) bool { return c.name == age.name }); at >= 0 {
+			cells[at] = age
+			return cells
+		}
+		wide := slices.IndexFunc(cells, func(c cell) bool { return c.priority > 0 })
+		if wide < 0 {
+			wide = len(cells)
+		}
+		return slices.Insert(cells, wide, age)
+	})
+}
+
 // knownColumns are the columns of types, by Go type. All servers of the process share them: to make them would take a
 // fifth of the memory that a server needs to start. They are read-only.
 var knownColumns sync.Map
@@ -54,9 +80,8 @@ var knownColumns sync.Map
 func columnsOf(row []cell) []metav1.TableColumnDefinition {
 	columns := make([]metav1.TableColumnDefinition, len(row))
 	for i, c := range row {
-		columns[i] = metav1.TableColumnDefinition{Name: c.name, Type: c.kind, Description: c.doc, Priority: c.priority}
-		if c.name == "Name" {
-			columns[i].Format = "name"
+		columns[i] = metav1.TableColumnDefinition{
+			Name: c.name, Type: c.kind, Format: c.format, Description: c.doc, Priority: c.priority,
 		}
 	}
 	return columns
@@ -71,11 +96,13 @@ func wideColumn(name, kind, doc string, value any) cell {
 }
 
 func nameColumn(name string) cell {
-	return column("Name", "string", metav1.ObjectMeta{}.SwaggerDoc()["name"], name)
+	return cell{
+		name: "Name", kind: "string", format: "name", doc: metav1.ObjectMeta{}.SwaggerDoc()["name"], value: name,
+	}
 }
 
 func ageColumn(created metav1.Time, now time.Time) cell {
-	return column("Age", "string", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"], age(created, now))
+	return column("Age", "string", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"], resource.Age(created, now))
 }
 
 // containerColumns are the -o wide columns of every type with a pod template.
@@ -100,14 +127,6 @@ func containerLists(t *corev1.PodTemplateSpec) (names, images string) {
 	return strings.Join(n, ","), strings.Join(i, ",")
 }
 
-// age returns how long ago t was, as kubectl prints it: "<unknown>" for the zero time.
-func age(t metav1.Time, now time.Time) string {
-	if t.IsZero() {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(now.Sub(t.Time))
-}
-
 // orNone returns s, or "<none>" if it is empty.
 func orNone(s string) string {
 	return cmp.Or(s, "<none>")
@@ -128,6 +147,13 @@ func shown(v any) json.RawMessage {
 
 // shownDiff returns the difference between two values as the real server prints it.
 func shownDiff(a, b any) string { return diff.Diff(shown(a), shown(b)) }
+
+// immutableShown is [verify.Field.Immutable] for a value that the real server prints in its own types.
+func immutableShown(f verify.Field, name string, value, old any) {
+	if !equality.Semantic.DeepEqual(value, old) {
+		f.Reject(name, true, shown(value), apivalidation.FieldImmutableErrorMsg)
+	}
+}
 
 func show(out *bytes.Buffer, v reflect.Value) {
 	switch {

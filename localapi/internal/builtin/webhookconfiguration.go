@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 	"github.com/flyball-dev/flyball/localapi/internal/webhookclient"
 )
 
@@ -33,7 +33,7 @@ func mutatingWebhookConfiguration() *resource.Definition {
 		}
 	})
 	webhookRules(d, func(obj runtime.Object) []registrationv1.MutatingWebhook { return obj.(*T).Webhooks })
-	printed(d, func(c *T, now time.Time) []cell { return webhookColumns(&c.ObjectMeta, len(c.Webhooks), now) })
+	listed(d, func(c *T) []cell { return countWebhooks(len(c.Webhooks)) })
 	return d
 }
 
@@ -43,14 +43,11 @@ func validatingWebhookConfiguration() *resource.Definition {
 		"validatingwebhookconfigurations")
 	d.Default = mutate(func(c *T) {
 		for i := range c.Webhooks {
-			w := AsMutating(&c.Webhooks[i])
-			defaultWebhook(&w)
-			c.Webhooks[i] = registrationv1.ValidatingWebhook{
-				Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy,
-				MatchPolicy: w.MatchPolicy, NamespaceSelector: w.NamespaceSelector,
-				ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
-				AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
-			}
+			w, defaulted := &c.Webhooks[i], AsMutating(&c.Webhooks[i]) // with the same rules and the same service
+			defaultWebhook(&defaulted)
+			w.FailurePolicy, w.MatchPolicy = defaulted.FailurePolicy, defaulted.MatchPolicy
+			w.NamespaceSelector, w.ObjectSelector = defaulted.NamespaceSelector, defaulted.ObjectSelector
+			w.TimeoutSeconds = defaulted.TimeoutSeconds
 		}
 	})
 	webhookRules(d, func(obj runtime.Object) (all []registrationv1.MutatingWebhook) {
@@ -59,7 +56,7 @@ func validatingWebhookConfiguration() *resource.Definition {
 		}
 		return all
 	})
-	printed(d, func(c *T, now time.Time) []cell { return webhookColumns(&c.ObjectMeta, len(c.Webhooks), now) })
+	listed(d, func(c *T) []cell { return countWebhooks(len(c.Webhooks)) })
 	return d
 }
 
@@ -75,13 +72,13 @@ func AsMutating(w *registrationv1.ValidatingWebhook) registrationv1.MutatingWebh
 
 // webhookRules adds the rules of a configuration.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/admissionregistration/mutatingwebhookconfiguration/strategy.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/admissionregistration/mutatingwebhookconfiguration/strategy.go.
 func webhookRules(d *resource.Definition, webhooks func(runtime.Object) []registrationv1.MutatingWebhook) {
 	d.Categories = []string{"api-extensions"}
 	d.NeedsResourceVersion = true
 	withGeneration(d, "Webhooks")
 	d.ValidateCreate = notStatic
-	d.Validate = func(obj runtime.Object) field.ErrorList { return validateWebhooks(webhooks(obj)) }
+	d.Validate = rules(func(f verify.Field, obj runtime.Object) { validateWebhooks(f, webhooks(obj)) })
 	d.Warnings = func(obj, _ runtime.Object) (all []string) {
 		for i, w := range webhooks(obj) {
 			all = append(all, ruleWarnings(w.Rules, field.NewPath("webhooks").Index(i).Child("rules"))...)
@@ -90,16 +87,12 @@ func webhookRules(d *resource.Definition, webhooks func(runtime.Object) []regist
 	}
 }
 
-func webhookColumns(m *metav1.ObjectMeta, webhooks int, now time.Time) []cell {
-	return []cell{
-		nameColumn(m.Name),
-		column("Webhooks", "integer", "Webhooks indicates the number of webhooks registered in this configuration",
-			int64(webhooks)),
-		ageColumn(m.CreationTimestamp, now),
-	}
+func countWebhooks(n int) []cell {
+	return []cell{column("Webhooks", "integer",
+		"Webhooks indicates the number of webhooks registered in this configuration", int64(n))}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/admissionregistration/v1/defaults.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/admissionregistration/v1/defaults.go.
 func defaultWebhook(w *registrationv1.MutatingWebhook) {
 	setDefaultPtr(&w.FailurePolicy, registrationv1.Fail)
 	setDefaultPtr(&w.MatchPolicy, registrationv1.Equivalent)
@@ -116,7 +109,7 @@ func defaultWebhook(w *registrationv1.MutatingWebhook) {
 
 // notStatic reserves names for configurations in files, which a real server reads at start-up.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/admissionregistration/validation/static_suffix.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/admissionregistration/validation/static_suffix.go.
 func notStatic(obj runtime.Object) field.ErrorList {
 	const suffix = ".static.k8s.io"
 	name := obj.(metav1.Object).GetName()
@@ -129,7 +122,7 @@ func notStatic(obj runtime.Object) field.ErrorList {
 
 // unseen are the resources that admission never sees.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/kubeapiserver/admission/exclusion/resources.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/kubeapiserver/admission/exclusion/resources.go.
 var unseen = []schema.GroupResource{
 	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
 	{Group: "authentication.k8s.io", Resource: "tokenreviews"},
@@ -159,159 +152,108 @@ func ruleWarnings(rules []registrationv1.RuleWithOperations, path *field.Path) (
 	return all
 }
 
-// The rules of this file are those of k8s.io/kubernetes v1.37.1 pkg/apis/admissionregistration/validation/validation.go
+// The rules of this file are those of k8s.io/kubernetes v1.37.2 pkg/apis/admissionregistration/validation/validation.go
 // for new objects. Leniency towards objects that older servers stored is left out.
 
-func validateWebhooks(webhooks []registrationv1.MutatingWebhook) (errs field.ErrorList) {
+func validateWebhooks(f verify.Field, webhooks []registrationv1.MutatingWebhook) {
 	names := sets.New[string]()
-	for i := range webhooks {
-		w, path := &webhooks[i], field.NewPath("webhooks").Index(i)
-		errs = append(errs, validateWebhook(w, path)...)
-		errs = append(errs, webhookclient.ValidateVersions(w.AdmissionReviewVersions, "must specify one of v1, v1beta1",
-			path.Child("admissionReviewVersions"))...)
-		errs = append(errs, distinct(names, w.Name, path.Child("name"))...)
-	}
-	return errs
+	verify.Each(f, "webhooks", webhooks, func(f verify.Field, w *registrationv1.MutatingWebhook) {
+		validateWebhook(f, w)
+		webhookclient.ValidateVersions(f.Child("admissionReviewVersions"), w.AdmissionReviewVersions,
+			"must specify one of v1, v1beta1")
+		distinct(f, "name", names, w.Name)
+	})
 }
 
-// distinct adds a name to those before it, unless it is empty.
-func distinct(names sets.Set[string], name string, path *field.Path) field.ErrorList {
-	if names.Has(name) {
-		return field.ErrorList{field.Duplicate(path, name)}
-	}
+// distinct is [verify.Unique] for names that may be empty.
+func distinct(f verify.Field, field string, names sets.Set[string], name string) {
 	if name != "" {
-		names.Insert(name)
+		verify.Unique(f, field, names, name)
 	}
-	return nil
 }
 
-func validateWebhook(w *registrationv1.MutatingWebhook, path *field.Path) field.ErrorList {
-	errs := validation.IsFullyQualifiedName(path.Child("name"), w.Name)
-	for i := range w.Rules {
-		errs = append(errs, validateRule(&w.Rules[i], path.Child("rules").Index(i))...)
-	}
-	errs = append(errs, optional(path.Child("failurePolicy"), w.FailurePolicy, registrationv1.Fail,
-		registrationv1.Ignore)...)
-	errs = append(errs, optional(path.Child("matchPolicy"), w.MatchPolicy, registrationv1.Equivalent,
-		registrationv1.Exact)...)
-	if w.SideEffects == nil {
-		errs = append(errs, field.Required(path.Child("sideEffects"), "must specify one of None, NoneOnDryRun"))
-	}
-	errs = append(errs, optional(path.Child("sideEffects"), w.SideEffects, registrationv1.SideEffectClassNone,
-		registrationv1.SideEffectClassNoneOnDryRun)...)
-	if s := w.TimeoutSeconds; s != nil && (*s > 30 || *s < 1) {
-		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *s,
-			"the timeout value must be between 1 and 30 seconds"))
-	}
-	errs = append(errs, labelSelector(w.NamespaceSelector, path.Child("namespaceSelector"))...)
-	errs = append(errs, labelSelector(w.ObjectSelector, path.Child("objectSelector"))...)
-	errs = append(errs, optional(path.Child("reinvocationPolicy"), w.ReinvocationPolicy,
-		registrationv1.IfNeededReinvocationPolicy, registrationv1.NeverReinvocationPolicy)...)
-	errs = append(errs, validateClientConfig(&w.ClientConfig, path.Child("clientConfig"))...)
-	return append(errs, validateConditions(w.MatchConditions, path.Child("matchConditions"))...)
+func validateWebhook(f verify.Field, w *registrationv1.MutatingWebhook) {
+	f.Add(validation.IsFullyQualifiedName(f.Path("name"), w.Name)...)
+	verify.Each(f, "rules", w.Rules, validateRule)
+	verify.SupportedPointer(f, "failurePolicy", w.FailurePolicy, registrationv1.Fail, registrationv1.Ignore)
+	verify.SupportedPointer(f, "matchPolicy", w.MatchPolicy, registrationv1.Equivalent, registrationv1.Exact)
+	f.Require("sideEffects", w.SideEffects != nil, "must specify one of None, NoneOnDryRun")
+	verify.SupportedPointer(f, "sideEffects", w.SideEffects, registrationv1.SideEffectClassNone,
+		registrationv1.SideEffectClassNoneOnDryRun)
+	s := w.TimeoutSeconds
+	f.Reject("timeoutSeconds", s != nil && (*s > 30 || *s < 1), s, "the timeout value must be between 1 and 30 seconds")
+	f.LabelSelector("namespaceSelector", w.NamespaceSelector)
+	f.LabelSelector("objectSelector", w.ObjectSelector)
+	verify.SupportedPointer(f, "reinvocationPolicy", w.ReinvocationPolicy, registrationv1.IfNeededReinvocationPolicy,
+		registrationv1.NeverReinvocationPolicy)
+	validateClientConfig(f, &w.ClientConfig)
+	validateConditions(f, w.MatchConditions)
 }
 
-// optional requires one of some values, if there is a value.
-func optional[T ~string](path *field.Path, value *T, allowed ...T) field.ErrorList {
-	if value == nil {
-		return nil
-	}
-	return supported(path, *value, allowed...)
-}
-
-func validateClientConfig(c *registrationv1.WebhookClientConfig, path *field.Path) field.ErrorList {
+func validateClientConfig(f verify.Field, c *registrationv1.WebhookClientConfig) {
 	var service *webhookclient.Service
 	if s := c.Service; s != nil {
 		service = &webhookclient.Service{
 			Namespace: s.Namespace, Name: s.Name, Port: ptr.Deref(s.Port, 0), Path: ptr.Deref(s.Path, ""),
 		}
 	}
-	return webhookclient.ValidateTarget(c.URL, service, path)
+	webhookclient.ValidateTarget(f.Child("clientConfig"), c.URL, service)
 }
 
 // validateConditions validates match conditions, but not their expressions.
-func validateConditions(conditions []registrationv1.MatchCondition, path *field.Path) (errs field.ErrorList) {
+func validateConditions(f verify.Field, conditions []registrationv1.MatchCondition) {
 	const most = 64
-	if len(conditions) > most {
-		errs = append(errs, field.TooMany(path, len(conditions), most))
-	}
+	f.AtMost("matchConditions", len(conditions), most)
 	names := sets.New[string]()
-	for i, c := range conditions {
-		at := path.Index(i)
-		if strings.TrimSpace(c.Expression) == "" {
-			errs = append(errs, field.Required(at.Child("expression"), ""))
-		}
-		errs = append(errs, required(c.Name, at.Child("name"), validation.IsQualifiedName)...)
-		errs = append(errs, distinct(names, c.Name, at.Child("name"))...)
-	}
-	return errs
+	verify.Each(f, "matchConditions", conditions, func(f verify.Field, c *registrationv1.MatchCondition) {
+		f.Require("expression", strings.TrimSpace(c.Expression) != "", "")
+		f.RequireMatch("name", c.Name, validation.IsQualifiedName)
+		distinct(f, "name", names, c.Name)
+	})
 }
 
-func validateRule(r *registrationv1.RuleWithOperations, path *field.Path) (errs field.ErrorList) {
-	at := path.Child("operations")
-	if len(r.Operations) == 0 {
-		errs = append(errs, field.Required(at, ""))
-	}
-	if len(r.Operations) > 1 && slices.Contains(r.Operations, registrationv1.OperationAll) {
-		errs = append(errs, field.Invalid(at, r.Operations, "if '*' is present, must not specify other operations"))
-	}
-	for i, o := range r.Operations {
-		errs = append(errs, supported(at.Index(i), o, registrationv1.OperationAll, registrationv1.Connect,
-			registrationv1.Create, registrationv1.Delete, registrationv1.Update)...)
-	}
-	for _, list := range []struct {
-		name, what string
-		items      []string
-	}{{"apiGroups", "groups", r.APIGroups}, {"apiVersions", "versions", r.APIVersions}} {
-		at := path.Child(list.name)
-		if len(list.items) == 0 {
-			errs = append(errs, field.Required(at, ""))
-		}
-		if len(list.items) > 1 && slices.Contains(list.items, "*") {
-			errs = append(errs, field.Invalid(at, list.items, "if '*' is present, must not specify other API "+
-				list.what))
-		}
-	}
-	for i, v := range r.APIVersions {
-		if v == "" {
-			errs = append(errs, field.Required(path.Child("apiVersions").Index(i), ""))
-		}
-	}
-	errs = append(errs, validateRuleResources(r.Resources, path.Child("resources"))...)
-	return append(errs, optional(path.Child("scope"), r.Scope, registrationv1.AllScopes, registrationv1.ClusterScope,
-		registrationv1.NamespacedScope)...)
+func validateRule(f verify.Field, r *registrationv1.RuleWithOperations) {
+	f.Require("operations", len(r.Operations) > 0, "")
+	f.Reject("operations", len(r.Operations) > 1 && slices.Contains(r.Operations, registrationv1.OperationAll),
+		r.Operations, "if '*' is present, must not specify other operations")
+	verify.Each(f, "operations", r.Operations, func(f verify.Field, o *registrationv1.OperationType) {
+		verify.Supported(f, "", *o, registrationv1.OperationAll, registrationv1.Connect, registrationv1.Create,
+			registrationv1.Delete, registrationv1.Update)
+	})
+	allOrSome(f, "apiGroups", r.APIGroups, "API groups")
+	allOrSome(f, "apiVersions", r.APIVersions, "API versions")
+	verify.Each(f, "apiVersions", r.APIVersions, func(f verify.Field, v *string) { f.Require("", *v != "", "") })
+	validateRuleResources(f, r.Resources)
+	verify.SupportedPointer(f, "scope", r.Scope, registrationv1.AllScopes, registrationv1.ClusterScope,
+		registrationv1.NamespacedScope)
 }
 
-func validateRuleResources(resources []string, path *field.Path) (errs field.ErrorList) {
-	if len(resources) == 0 {
-		errs = append(errs, field.Required(path, ""))
-	}
+// allOrSome requires a list that either contains only "*" or does not contain it.
+func allOrSome(f verify.Field, name string, list []string, what string) {
+	f.Require(name, len(list) > 0, "")
+	f.Reject(name, len(list) > 1 && slices.Contains(list, "*"), list, "if '*' is present, must not specify other "+what)
+}
+
+func validateRuleResources(f verify.Field, resources []string) {
+	f.Require("resources", len(resources) > 0, "")
 	var plain bool // as in the real server, only the last one counts
 	for i, pattern := range resources {
+		at := f.Child("resources").Index(i)
 		name, sub, below := strings.Cut(pattern, "/")
 		switch {
 		case pattern == "":
-			errs = append(errs, field.Required(path.Index(i), ""))
-			continue
+			at.Require("", false, "")
 		case !below:
 			plain = pattern != "*"
-			continue
-		}
-		if slices.Contains(resources[:i], name+"/*") {
-			errs = append(errs, field.Invalid(path.Index(i), pattern,
-				fmt.Sprintf("if '%s/*' is present, must not specify %s", name, pattern)))
-		}
-		if slices.Contains(resources[:i], "*/"+sub) {
-			errs = append(errs, field.Invalid(path.Index(i), pattern,
-				fmt.Sprintf("if '*/%s' is present, must not specify %s", sub, pattern)))
+		default:
+			for _, other := range []string{name + "/*", "*/" + sub} {
+				at.Reject("", slices.Contains(resources[:i], other), pattern,
+					"if '"+other+"' is present, must not specify "+pattern)
+			}
 		}
 	}
-	if len(resources) > 1 && slices.Contains(resources, "*/*") {
-		errs = append(errs, field.Invalid(path, resources, "if '*/*' is present, must not specify other resources"))
-	}
-	if plain && slices.Contains(resources, "*") {
-		errs = append(errs, field.Invalid(path, resources,
-			"if '*' is present, must not specify other resources without subresources"))
-	}
-	return errs
+	f.Reject("resources", len(resources) > 1 && slices.Contains(resources, "*/*"), resources,
+		"if '*/*' is present, must not specify other resources")
+	f.Reject("resources", plain && slices.Contains(resources, "*"), resources,
+		"if '*' is present, must not specify other resources without subresources")
 }

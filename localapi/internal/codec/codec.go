@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -163,6 +164,9 @@ func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 	if strictErr, ok := runtime.AsStrictDecodingError(err); ok && obj != nil {
 		strict, err = strictErr.Errors(), nil
 	}
+	if o, ok := obj.(*optionalKind); ok {
+		obj = o.Unstructured
+	}
 	if err != nil {
 		return nil, nil, gvk, err
 	}
@@ -173,6 +177,38 @@ func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 		obj.GetObjectKind().SetGroupVersionKind(kind)
 	}
 	return obj, strict, gvk, nil
+}
+
+// OptionalKind returns an object to decode into that gives u its content. Where a body states no kind or no apiVersion,
+// u gets that of kind.
+func OptionalKind(u *unstructured.Unstructured, kind schema.GroupVersionKind) runtime.Object {
+	return &optionalKind{u, kind}
+}
+
+type optionalKind struct {
+	*unstructured.Unstructured
+	kind schema.GroupVersionKind
+}
+
+// SetUnstructuredContent implements [runtime.Unstructured]. Decoding calls it if it looks for unknown fields.
+func (o *optionalKind) SetUnstructuredContent(content map[string]any) {
+	o.Unstructured.SetUnstructuredContent(content)
+	if o.GetKind() == "" {
+		o.SetKind(o.kind.Kind)
+	}
+	if o.GetAPIVersion() == "" {
+		o.SetAPIVersion(o.kind.GroupVersion().String())
+	}
+}
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. Decoding calls it otherwise.
+func (o *optionalKind) UnmarshalJSON(text []byte) error {
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(text, &content); err != nil {
+		return err
+	}
+	o.SetUnstructuredContent(content)
+	return nil
 }
 
 // CheckKind returns an error if obj, whose kind is set, is of another kind or version than the wanted one.
@@ -230,7 +266,6 @@ func decodeError(err error, want schema.GroupVersionKind, got *schema.GroupVersi
 	)
 }
 
-// summary returns the beginning of a body.
 func summary(body []byte) string {
 	const longest = 30
 	if len(body) == 0 {

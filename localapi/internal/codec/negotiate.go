@@ -37,6 +37,9 @@ type clause struct {
 // YAML.
 //
 // Errors: NotAcceptable.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/negotiation/negotiate.go acceptMediaTypeOptions, and
+// handlers/get.go ListResource, which negotiates twice for a watch.
 func Negotiate(r *http.Request, stream bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
 	return negotiate(r, stream, true, convertible)
 }
@@ -53,13 +56,16 @@ func negotiate(r *http.Request, stream, marshals bool, convertible func(schema.G
 			continue
 		}
 		out := Output{Format: format, Pretty: wantsPretty(r, c)}
-		if as := c.params["as"]; as != "" {
-			out.As = schema.GroupVersionKind{Group: c.params["g"], Version: c.params["v"], Kind: as}
-			if convertible == nil || !convertible(out.As) || format == Protobuf && as == "Table" {
-				continue
-			}
+		out.As = schema.GroupVersionKind{Group: c.params["g"], Version: c.params["v"], Kind: c.params["as"]}
+		if !out.As.Empty() &&
+			(convertible == nil || !convertible(out.As) || format == Protobuf && out.As.Kind == "Table") {
+			continue
 		}
 		return out, nil
+	}
+	if stream { // The answer to a list comes first: it names the types for streams only if a list could be answered.
+		_, err := negotiate(r, false, marshals, convertible)
+		stream = err == nil
 	}
 	return Output{}, notAcceptable(stream)
 }

@@ -1,7 +1,6 @@
 package crd
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -9,13 +8,13 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/expressions"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 	"github.com/flyball-dev/flyball/localapi/internal/webhookclient"
 )
 
@@ -37,7 +36,7 @@ type checks struct {
 }
 
 // validate validates a whole definition. before is nil for a new one.
-func validate(crd, before *apiextensionsv1.CustomResourceDefinition, cel expressions.Evaluator) (errs field.ErrorList) {
+func validate(f verify.Field, crd, before *apiextensionsv1.CustomResourceDefinition, cel expressions.Evaluator) {
 	c := &checks{cel: cel}
 	c.anyBundle = before == nil || !apihelpers.IsCRDConditionTrue(before, apiextensionsv1.Established) ||
 		hasInvalidBundle(before)
@@ -46,20 +45,16 @@ func validate(crd, before *apiextensionsv1.CustomResourceDefinition, cel express
 		c.before, err = internalForm(before)
 	}
 	if err != nil {
-		return field.ErrorList{field.Invalid(field.NewPath("spec"), "", err.Error())}
+		f.Reject("spec", true, "", err.Error())
+		return
 	}
-	if required := crd.Spec.Names.Plural + "." + crd.Spec.Group; crd.Name != required {
-		errs = append(errs,
-			field.Invalid(field.NewPath("metadata", "name"), crd.Name, `must be spec.names.plural+"."+spec.group`))
-	}
-	errs = append(errs, c.validateSpec(&internal.Spec, field.NewPath("spec"))...)
-	errs = append(errs, validateNames(&internal.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))...)
-	errs = append(errs, validateStored(crd, field.NewPath("status", "storedVersions"))...)
-	if crd.Spec.PreserveUnknownFields {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "preserveUnknownFields"), true,
-			"cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
-	}
-	return errs
+	f.Reject("metadata.name", crd.Name != crd.Spec.Names.Plural+"."+crd.Spec.Group, crd.Name,
+		`must be spec.names.plural+"."+spec.group`)
+	c.validateSpec(f.Child("spec"), &internal.Spec)
+	validateNames(f.Child("status.acceptedNames"), &internal.Status.AcceptedNames)
+	validateStored(f, crd)
+	f.Reject("spec.preserveUnknownFields", crd.Spec.PreserveUnknownFields, true,
+		"cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead")
 }
 
 func internalForm(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
@@ -71,276 +66,204 @@ func internalForm(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions
 }
 
 func validateCreate(crd *apiextensionsv1.CustomResourceDefinition, cel expressions.Evaluator) field.ErrorList {
-	return append(validate(crd, nil, cel), validateApproval(crd, nil)...)
+	return verify.Errors(nil, func(f verify.Field) {
+		validate(f, crd, nil, cel)
+		validateApproval(f, crd, nil)
+	})
 }
 
 // validateUpdate validates a definition and what changed in it.
 func validateUpdate(crd, before *apiextensionsv1.CustomResourceDefinition, cel expressions.Evaluator) field.ErrorList {
-	errs := validate(crd, before, cel)
-	spec := field.NewPath("spec")
-	if apihelpers.IsCRDConditionTrue(before, apiextensionsv1.Established) {
-		errs = append(errs,
-			apivalidation.ValidateImmutableField(crd.Spec.Scope, before.Spec.Scope, spec.Child("scope"))...)
-		errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Kind, before.Spec.Names.Kind,
-			spec.Child("names", "kind"))...)
-	}
-	errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Group, before.Spec.Group, spec.Child("group"))...)
-	errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Plural, before.Spec.Names.Plural,
-		spec.Child("names", "plural"))...)
-	return append(errs, validateApproval(crd, before)...)
+	return verify.Errors(nil, func(f verify.Field) {
+		validate(f, crd, before, cel)
+		if apihelpers.IsCRDConditionTrue(before, apiextensionsv1.Established) {
+			f.Immutable("spec.scope", crd.Spec.Scope, before.Spec.Scope)
+			f.Immutable("spec.names.kind", crd.Spec.Names.Kind, before.Spec.Names.Kind)
+		}
+		f.Immutable("spec.group", crd.Spec.Group, before.Spec.Group)
+		f.Immutable("spec.names.plural", crd.Spec.Names.Plural, before.Spec.Names.Plural)
+		validateApproval(f, crd, before)
+	})
 }
 
 func validateStatusUpdate(obj, _ runtime.Object) field.ErrorList {
-	internal, err := internalForm(of(obj))
-	if err != nil {
-		return field.ErrorList{field.Invalid(field.NewPath("status"), "", err.Error())}
-	}
-	return validateNames(&internal.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))
+	return verify.Errors(field.NewPath("status"), func(f verify.Field) {
+		if internal, err := internalForm(of(obj)); err != nil {
+			f.Reject("", true, "", err.Error())
+		} else {
+			validateNames(f.Child("acceptedNames"), &internal.Status.AcceptedNames)
+		}
+	})
 }
 
 // validateStored checks the versions that objects may be stored in against the versions of the definition.
-func validateStored(crd *apiextensionsv1.CustomResourceDefinition, path *field.Path) (errs field.ErrorList) {
+func validateStored(f verify.Field, crd *apiextensionsv1.CustomResourceDefinition) {
 	stored := crd.Status.StoredVersions
 	if len(stored) == 0 {
-		return field.ErrorList{field.Invalid(path, stored, "must have at least one stored version")}
+		f.Reject("status.storedVersions", true, stored, "must have at least one stored version")
+		return
 	}
 	var known []string
 	for _, v := range crd.Spec.Versions {
 		known = append(known, v.Name)
-		if v.Storage && !slices.Contains(stored, v.Name) {
-			errs = append(errs, field.Invalid(path, stored, "must have the storage version "+v.Name))
-		}
+		f.Reject("status.storedVersions", v.Storage && !slices.Contains(stored, v.Name), stored,
+			"must have the storage version "+v.Name)
 	}
-	for i, v := range stored {
-		if !slices.Contains(known, v) {
-			errs = append(errs, field.Invalid(path.Index(i), v, fmt.Sprintf(
-				"missing from spec.versions; %[1]s was previously a storage version, and must remain in "+
-					"spec.versions until a storage migration ensures no data remains persisted in %[1]s and "+
-					"removes %[1]s from status.storedVersions", v,
-			)))
-		}
-	}
-	return errs
+	verify.Each(f, "status.storedVersions", stored, func(f verify.Field, v *string) {
+		f.Rejectf("", !slices.Contains(known, *v), *v,
+			"missing from spec.versions; %[1]s was previously a storage version, and must remain in spec.versions "+
+				"until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from "+
+				"status.storedVersions", *v)
+	})
 }
 
 // validateApproval guards the groups of the Kubernetes community. before is nil for a new definition.
-func validateApproval(crd, before *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
+func validateApproval(f verify.Field, crd, before *apiextensionsv1.CustomResourceDefinition) {
 	if !apihelpers.IsProtectedCommunityGroup(crd.Spec.Group) {
-		return nil
+		return
 	}
 	state, reason := apihelpers.GetAPIApprovalState(crd.Annotations)
 	if before != nil {
 		if old, _ := apihelpers.GetAPIApprovalState(before.Annotations); old == state {
-			return nil
+			return
 		}
 	}
-	path := field.NewPath("metadata", "annotations").Key(apiextensionsv1.KubeAPIApprovedAnnotation)
+	f = f.Child("metadata.annotations").Key(apiextensionsv1.KubeAPIApprovedAnnotation)
 	switch state {
 	case apihelpers.APIApproved, apihelpers.APIApprovalBypassed:
-		return nil
 	case apihelpers.APIApprovalMissing:
-		return field.ErrorList{field.Required(path, reason)}
-	}
-	return field.ErrorList{field.Invalid(path, crd.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation], reason)}
-}
-
-func (c *checks) validateSpec(s *apiextensions.CustomResourceDefinitionSpec, path *field.Path) field.ErrorList {
-	errs := validateGroup(s.Group, path.Child("group"))
-	switch s.Scope {
-	case apiextensions.ClusterScoped, apiextensions.NamespaceScoped:
-	case "":
-		errs = append(errs, field.Required(path.Child("scope"), ""))
+		f.Require("", false, reason)
 	default:
-		errs = append(errs, field.NotSupported(path.Child("scope"), s.Scope,
-			[]apiextensions.ResourceScope{apiextensions.ClusterScoped, apiextensions.NamespaceScoped}))
+		f.Reject("", true, crd.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation], reason)
 	}
-	errs = append(errs, c.validateVersions(s, path.Child("versions"))...)
-	for _, n := range []struct{ name, value string }{
-		{"plural", s.Names.Plural},
-		{"singular", s.Names.Singular},
-		{"kind", s.Names.Kind},
-		{"listKind", s.Names.ListKind},
-	} {
-		if n.value == "" {
-			errs = append(errs, field.Required(path.Child("names", n.name), ""))
+}
+
+func (c *checks) validateSpec(f verify.Field, s *apiextensions.CustomResourceDefinitionSpec) {
+	f.Require("group", s.Group != "", "")
+	f.MatchIfSet("group", s.Group, func(group string) []string {
+		if problems := verify.Joined(utilvalidation.IsDNS1123Subdomain)(group); len(problems) > 0 {
+			return problems
 		}
+		if !strings.Contains(group, ".") {
+			return []string{"should be a domain with at least one dot"}
+		}
+		return nil
+	})
+	verify.OneOf(f, "scope", s.Scope, apiextensions.ClusterScoped, apiextensions.NamespaceScoped)
+	c.validateVersions(f, s)
+	f.Require("names.plural", s.Names.Plural != "", "")
+	f.Require("names.singular", s.Names.Singular != "", "")
+	f.Require("names.kind", s.Names.Kind != "", "")
+	f.Require("names.listKind", s.Names.ListKind != "", "")
+	validateNames(f.Child("names"), &s.Names)
+	c.validateSchema(f.Child("validation"), versionSchema{s.Validation, s.Version, anyStatus(s)})
+	validateParts(f, s.Subresources, s.AdditionalPrinterColumns, s.SelectableFields, s.Validation)
+	if to := s.Conversion; to != nil {
+		f.Reject("conversion.strategy", to.Strategy != apiextensions.NoneConverter &&
+			ptr.Deref(s.PreserveUnknownFields, true), to.Strategy,
+			"must be None if spec.preserveUnknownFields is true")
+		c.validateConversion(f.Child("conversion"), to)
 	}
-	errs = append(errs, validateNames(&s.Names, path.Child("names"))...)
-	common := versionSchema{schema: s.Validation, version: s.Version, hasStatus: anyStatus(s)}
-	errs = append(errs, c.validateSchema(common, path.Child("validation"))...)
-	errs = append(errs, validateSubresources(s.Subresources, path.Child("subresources"))...)
-	for i := range s.AdditionalPrinterColumns {
-		errs = append(errs,
-			validateColumn(&s.AdditionalPrinterColumns[i], path.Child("additionalPrinterColumns").Index(i))...)
-	}
-	if len(s.SelectableFields) > 0 {
-		errs = append(errs, validateSelectable(s.SelectableFields, s.Validation, path.Child("selectableFields"))...)
-	}
-	if to := s.Conversion; to != nil && to.Strategy != apiextensions.NoneConverter &&
-		ptr.Deref(s.PreserveUnknownFields, true) {
-		errs = append(errs, field.Invalid(path.Child("conversion", "strategy"), to.Strategy,
-			"must be None if spec.preserveUnknownFields is true"))
-	}
-	return append(errs, c.validateConversion(s.Conversion, path.Child("conversion"))...)
 }
 
-func validateGroup(group string, path *field.Path) field.ErrorList {
-	if group == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	if problems := utilvalidation.IsDNS1123Subdomain(group); len(problems) > 0 {
-		return field.ErrorList{field.Invalid(path, group, strings.Join(problems, ","))}
-	}
-	if !strings.Contains(group, ".") {
-		return field.ErrorList{field.Invalid(path, group, "should be a domain with at least one dot")}
-	}
-	return nil
-}
-
-func (c *checks) validateVersions(s *apiextensions.CustomResourceDefinitionSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+func (c *checks) validateVersions(f verify.Field, s *apiextensions.CustomResourceDefinitionSpec) {
 	common := s.Validation != nil && s.Validation.OpenAPIV3Schema != nil
-	for i, v := range s.Versions {
-		if !common && (v.Schema == nil || v.Schema.OpenAPIV3Schema == nil) {
-			errs = append(errs, field.Required(path.Index(i).Child("schema", "openAPIV3Schema"), ""))
-		}
-	}
 	storage, names := 0, map[string]bool{}
-	for i := range s.Versions {
-		v := &s.Versions[i]
+	for i, v := range s.Versions {
+		f.Child("versions").Index(i).Require("schema.openAPIV3Schema",
+			common || v.Schema != nil && v.Schema.OpenAPIV3Schema != nil, "")
 		if v.Storage {
 			storage++
 		}
 		names[v.Name] = true
-		if problems := utilvalidation.IsDNS1035Label(v.Name); len(problems) > 0 {
-			errs = append(errs, field.Invalid(path.Index(i).Child("name"), v.Name, strings.Join(problems, ",")))
-		}
-		errs = append(errs, c.validateVersion(s, v, path.Index(i))...)
 	}
-	if len(names) < len(s.Versions) {
-		errs = append(errs, field.Invalid(path, s.Versions, "must contain unique version names"))
-	}
-	if storage != 1 {
-		errs = append(errs, field.Invalid(path, s.Versions, "must have exactly one version marked as storage version"))
-	}
-	return errs
+	verify.Each(f, "versions", s.Versions, func(f verify.Field, v *apiextensions.CustomResourceDefinitionVersion) {
+		f.Match("name", v.Name, verify.Joined(utilvalidation.IsDNS1035Label))
+		c.validateVersion(f, s, v)
+	})
+	f.Reject("versions", len(names) < len(s.Versions), s.Versions, "must contain unique version names")
+	f.Reject("versions", storage != 1, s.Versions, "must have exactly one version marked as storage version")
 }
 
-func (c *checks) validateVersion(s *apiextensions.CustomResourceDefinitionSpec,
-	v *apiextensions.CustomResourceDefinitionVersion, path *field.Path,
-) field.ErrorList {
-	errs := validateDeprecation(v, path.Child("deprecationWarning"))
-	hasStatus := v.Subresources != nil && v.Subresources.Status != nil || s.Subresources != nil &&
-		s.Subresources.Status != nil
-	own := versionSchema{schema: v.Schema, version: v.Name, hasStatus: hasStatus}
-	errs = append(errs, c.validateSchema(own, path.Child("schema"))...)
-	errs = append(errs, validateSubresources(v.Subresources, path.Child("subresources"))...)
-	for i := range v.AdditionalPrinterColumns {
-		errs = append(errs,
-			validateColumn(&v.AdditionalPrinterColumns[i], path.Child("additionalPrinterColumns").Index(i))...)
-	}
-	if len(v.SelectableFields) > 0 {
-		errs = append(errs, validateSelectable(v.SelectableFields, v.Schema, path.Child("selectableFields"))...)
-	}
-	return errs
+func (c *checks) validateVersion(
+	f verify.Field, s *apiextensions.CustomResourceDefinitionSpec, v *apiextensions.CustomResourceDefinitionVersion,
+) {
+	validateDeprecation(f, v)
+	c.validateSchema(f.Child("schema"),
+		versionSchema{v.Schema, v.Name, hasStatus(v.Subresources) || hasStatus(s.Subresources)})
+	validateParts(f, v.Subresources, v.AdditionalPrinterColumns, v.SelectableFields, v.Schema)
 }
 
-func validateDeprecation(v *apiextensions.CustomResourceDefinitionVersion, path *field.Path) (errs field.ErrorList) {
+// validateParts validates what a version has, or all of them have.
+func validateParts(
+	f verify.Field, sub *apiextensions.CustomResourceSubresources,
+	columns []apiextensions.CustomResourceColumnDefinition, selectable []apiextensions.SelectableField,
+	schema *apiextensions.CustomResourceValidation,
+) {
+	validateSubresources(f, sub)
+	verify.Each(f, "additionalPrinterColumns", columns, validateColumn)
+	if len(selectable) > 0 {
+		validateSelectable(f, selectable, schema)
+	}
+}
+
+func validateDeprecation(f verify.Field, v *apiextensions.CustomResourceDefinitionVersion) {
 	if v.DeprecationWarning == nil {
-		return nil
+		return
 	}
-	var problems []string
-	switch text := *v.DeprecationWarning; {
+	f, text := f.Child("deprecationWarning"), v.DeprecationWarning
+	switch {
 	case !v.Deprecated:
-		problems = append(problems, "can only be set for deprecated versions")
-	case text == "":
-		problems = append(problems, "must not be an empty string")
+		f.Reject("", true, text, "can only be set for deprecated versions")
+	case *text == "":
+		f.Reject("", true, text, "must not be an empty string")
 	default:
-		if len(text) > 256 {
-			problems = append(problems, "must be <= 256 characters long")
-		}
-		if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
-			problems = append(problems,
-				fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d",
-					i))
-		}
+		f.Reject("", len(*text) > 256, text, "must be <= 256 characters long")
+		i := strings.IndexFunc(*text, func(r rune) bool { return !unicode.IsPrint(r) })
+		f.Rejectf("", i >= 0, text,
+			"must only contain printable UTF-8 characters; non-printable character found at index %d", i)
 	}
-	for _, p := range problems {
-		errs = append(errs, field.Invalid(path, v.DeprecationWarning, p))
-	}
-	return errs
 }
+
+func hasStatus(s *apiextensions.CustomResourceSubresources) bool { return s != nil && s.Status != nil }
 
 func anyStatus(s *apiextensions.CustomResourceDefinitionSpec) bool {
-	if s.Subresources != nil && s.Subresources.Status != nil {
-		return true
-	}
-	return slices.ContainsFunc(s.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool {
-		return v.Subresources != nil && v.Subresources.Status != nil
-	})
+	return hasStatus(s.Subresources) ||
+		slices.ContainsFunc(s.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool {
+			return hasStatus(v.Subresources)
+		})
 }
 
-// validateNames validates the names that are set.
-func validateNames(names *apiextensions.CustomResourceDefinitionNames, path *field.Path) (errs field.ErrorList) {
-	label := func(path *field.Path, value string) {
-		if problems := utilvalidation.IsDNS1035Label(value); value != "" && len(problems) > 0 {
-			errs = append(errs, field.Invalid(path, value, strings.Join(problems, ",")))
-		}
-	}
-	kind := func(path *field.Path, value string) {
-		if problems := utilvalidation.IsDNS1035Label(strings.ToLower(value)); value != "" && len(problems) > 0 {
-			errs = append(errs, field.Invalid(path, value, "may have mixed case, but should otherwise match: "+
-				strings.Join(problems, ",")))
-		}
-	}
-	label(path.Child("plural"), names.Plural)
-	label(path.Child("singular"), names.Singular)
-	kind(path.Child("kind"), names.Kind)
-	kind(path.Child("listKind"), names.ListKind)
-	for i, name := range names.ShortNames {
-		label(path.Child("shortNames").Index(i), name)
-	}
-	if names.Kind != "" && names.Kind == names.ListKind {
-		errs = append(errs,
-			field.Invalid(path.Child("listKind"), names.ListKind, "kind and listKind may not be the same"))
-	}
-	for i, category := range names.Categories {
-		label(path.Child("categories").Index(i), category)
-	}
-	return errs
+func validateNames(f verify.Field, names *apiextensions.CustomResourceDefinitionNames) {
+	label := verify.Joined(utilvalidation.IsDNS1035Label)
+	f.MatchIfSet("plural", names.Plural, label)
+	f.MatchIfSet("singular", names.Singular, label)
+	f.MatchIfSet("kind", names.Kind, verify.Kind)
+	f.MatchIfSet("listKind", names.ListKind, verify.Kind)
+	labels := func(f verify.Field, name *string) { f.MatchIfSet("", *name, label) }
+	verify.Each(f, "shortNames", names.ShortNames, labels)
+	f.Reject("listKind", names.Kind != "" && names.Kind == names.ListKind, names.ListKind,
+		"kind and listKind may not be the same")
+	verify.Each(f, "categories", names.Categories, labels)
 }
 
-func (c *checks) validateConversion(to *apiextensions.CustomResourceConversion, path *field.Path) field.ErrorList {
-	if to == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	strategies := []apiextensions.ConversionStrategyType{apiextensions.NoneConverter, apiextensions.WebhookConverter}
-	if to.Strategy == "" {
-		errs = append(errs, field.Required(path.Child("strategy"), ""))
-	} else if !slices.Contains(strategies, to.Strategy) {
-		errs = append(errs, field.NotSupported(path.Child("strategy"), to.Strategy, strategies))
-	}
-	at, versions := path.Child("webhookClientConfig"), path.Child("conversionReviewVersions")
+func (c *checks) validateConversion(f verify.Field, to *apiextensions.CustomResourceConversion) {
+	verify.OneOf(f, "strategy", to.Strategy, apiextensions.NoneConverter, apiextensions.WebhookConverter)
+	w := to.WebhookClientConfig
 	if to.Strategy != apiextensions.WebhookConverter {
 		const idle = "should not be set when strategy is not set to Webhook"
-		if to.WebhookClientConfig != nil {
-			errs = append(errs, field.Forbidden(at, idle))
-		}
-		if len(to.ConversionReviewVersions) > 0 {
-			errs = append(errs, field.Forbidden(versions, idle))
-		}
-		return errs
+		f.Forbid("webhookClientConfig", w != nil, idle)
+		f.Forbid("conversionReviewVersions", len(to.ConversionReviewVersions) > 0, idle)
+		return
 	}
-	if w := to.WebhookClientConfig; w == nil {
-		errs = append(errs, field.Required(at, "required when strategy is set to Webhook"))
-	} else {
-		errs = append(errs, webhookclient.ValidateTarget(w.URL, serviceOf(w), at)...)
+	f.Require("webhookClientConfig", w != nil, "required when strategy is set to Webhook")
+	if w != nil {
+		webhookclient.ValidateTarget(f.Child("webhookClientConfig"), w.URL, serviceOf(w))
 		if !c.anyBundle {
-			errs = append(errs, webhookclient.ValidateBundle(w.CABundle, at.Child("caBundle"))...)
+			webhookclient.ValidateBundle(f.Child("webhookClientConfig.caBundle"), w.CABundle)
 		}
 	}
-	return append(errs, webhookclient.ValidateVersions(to.ConversionReviewVersions, "", versions)...)
+	webhookclient.ValidateVersions(f.Child("conversionReviewVersions"), to.ConversionReviewVersions, "")
 }
 
 func serviceOf(w *apiextensions.WebhookClientConfig) *webhookclient.Service {
@@ -355,5 +278,7 @@ func serviceOf(w *apiextensions.WebhookClientConfig) *webhookclient.Service {
 func hasInvalidBundle(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	c := crd.Spec.Conversion
 	return c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil &&
-		len(webhookclient.ValidateBundle(c.Webhook.ClientConfig.CABundle, nil)) > 0
+		len(verify.Errors(nil, func(f verify.Field) {
+			webhookclient.ValidateBundle(f, c.Webhook.ClientConfig.CABundle)
+		})) > 0
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flyball-dev/flyball/localapi/internal/customresource"
 	"github.com/flyball-dev/flyball/localapi/internal/expressions"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // allowedAtRoot are the fields that may be set at the root of a schema with a status subresource. The schema of the
@@ -34,37 +35,34 @@ type versionSchema struct {
 	hasStatus bool
 }
 
-func (c *checks) validateSchema(v versionSchema, path *field.Path) (errs field.ErrorList) {
+func (c *checks) validateSchema(f verify.Field, v versionSchema) {
 	if v.schema == nil || v.schema.OpenAPIV3Schema == nil {
-		return nil
+		return
 	}
-	s, at := v.schema.OpenAPIV3Schema, path.Child("openAPIV3Schema")
-	if v.hasStatus {
-		errs = append(errs, validateRoot(s, path)...)
-	}
-	if s.Nullable {
-		errs = append(errs,
-			field.Forbidden(path.Child("openAPIV3Schema.nullable"), "nullable cannot be true at the root"))
-	}
+	s, path := v.schema.OpenAPIV3Schema, f.Path("openAPIV3Schema")
 	structural, err := structuralschema.NewStructural(s)
-	sound := err == nil
-	if err == nil {
-		problems := structuralschema.ValidateStructural(at, structural)
-		if len(problems) == 0 {
-			problems = customresource.ValidateDefaults(at, structural, c.cel)
+	valid := f.Passes(func(f verify.Field) {
+		if v.hasStatus {
+			validateRoot(f, s)
 		}
-		errs = append(errs, problems...)
-		sound = len(problems) == 0
+		f.Forbid("openAPIV3Schema.nullable", s.Nullable, "nullable cannot be true at the root")
+		var problems field.ErrorList
+		if err == nil {
+			if problems = structuralschema.ValidateStructural(path, structural); len(problems) == 0 {
+				problems = customresource.ValidateDefaults(path, structural, c.cel)
+			}
+			f.Add(problems...)
+		}
+		sound := err == nil && len(problems) == 0
+		problems = verify.Errors(path, func(f verify.Field) { (&schemaRules{}).validate(f, s, true) })
+		f.Add(problems...)
+		if sound && c.cel != nil {
+			f.Add(c.cel.ValidateRules(path, s, c.origin(v, problems))...)
+		}
+	})
+	if valid && err != nil {
+		f.Reject("openAPIV3Schema", true, "", err.Error())
 	}
-	problems := (&schemaRules{}).validate(s, at, true)
-	errs = append(errs, problems...)
-	if sound && c.cel != nil {
-		errs = append(errs, c.cel.ValidateRules(at, s, c.origin(v, problems))...)
-	}
-	if len(errs) == 0 && err != nil {
-		errs = append(errs, field.Invalid(at, "", err.Error()))
-	}
-	return errs
 }
 
 // origin describes the schema of a version to the evaluator of its rules.
@@ -86,23 +84,23 @@ func (c *checks) origin(v versionSchema, problems field.ErrorList) expressions.O
 	return o
 }
 
-func validateRoot(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
+func validateRoot(f verify.Field, s *apiextensions.JSONSchemaProps) {
 	v := reflect.ValueOf(s).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Name
 		switch {
 		case v.Field(i).IsZero():
 		case name == "Type" && s.Type != "object":
-			return field.ErrorList{field.Invalid(path.Child("openAPIV3Schema.type"), s.Type,
-				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
+			f.Reject("openAPIV3Schema.type", true, s.Type,
+				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)
+			return
 		case !slices.Contains(allowedAtRoot, name):
-			return field.ErrorList{field.Invalid(path.Child("openAPIV3Schema"), *s, fmt.Sprintf(
+			f.Rejectf("openAPIV3Schema", true, *s,
 				"only %v fields are allowed at the root of the schema if the status subresource is enabled",
-				allowedAtRoot,
-			))}
+				allowedAtRoot)
+			return
 		}
 	}
-	return nil
 }
 
 // schemaRules validates schemas node by node. Its fields describe the position in the schema.
@@ -117,21 +115,19 @@ func (r *schemaRules) without(reason string) *schemaRules {
 
 var metaFields = []string{"metadata", "kind", "apiVersion"}
 
-func (r *schemaRules) validate(s *apiextensions.JSONSchemaProps, path *field.Path, root bool) field.ErrorList {
+func (r *schemaRules) validate(f verify.Field, s *apiextensions.JSONSchemaProps, root bool) {
 	if s == nil {
-		return nil
+		return
 	}
-	errs := r.validateNode(s, path)
+	r.validateNode(f, s)
 	if a := s.AdditionalProperties; a != nil {
-		if len(s.Properties) != 0 && (!a.Allows || a.Schema != nil) {
-			errs = append(errs, field.Forbidden(path.Child("additionalProperties"),
-				"additionalProperties and properties are mutual exclusive"))
-		}
+		f.Forbid("additionalProperties", len(s.Properties) != 0 && (!a.Allows || a.Schema != nil),
+			"additionalProperties and properties are mutual exclusive")
 		below := r
 		if r.inMetadata {
 			below = r.without("inside additionalProperties applying to object metadata")
 		}
-		errs = append(errs, below.validate(a.Schema, path.Child("additionalProperties"), false)...)
+		below.validate(f.Child("additionalProperties"), a.Schema, false)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		below := r
@@ -142,219 +138,146 @@ func (r *schemaRules) validate(s *apiextensions.JSONSchemaProps, path *field.Pat
 			}
 		}
 		property := s.Properties[name]
-		errs = append(errs, below.validate(&property, path.Child("properties").Key(name), false)...)
+		below.validate(f.Child("properties").Key(name), &property, false)
 	}
-	errs = append(errs, r.validate(s.Not, path.Child("not"), false)...)
-	for _, list := range []struct {
-		name    string
-		schemas []apiextensions.JSONSchemaProps
-	}{{"allOf", s.AllOf}, {"oneOf", s.OneOf}, {"anyOf", s.AnyOf}} {
-		for i := range list.schemas {
-			errs = append(errs, r.validate(&list.schemas[i], path.Child(list.name).Index(i), false)...)
-		}
-	}
+	each := func(f verify.Field, s *apiextensions.JSONSchemaProps) { r.validate(f, s, false) }
+	each(f.Child("not"), s.Not)
+	verify.Each(f, "allOf", s.AllOf, each)
+	verify.Each(f, "oneOf", s.OneOf, each)
+	verify.Each(f, "anyOf", s.AnyOf, each)
 	if s.Items != nil {
-		errs = append(errs, r.validate(s.Items.Schema, path.Child("items"), false)...)
+		each(f.Child("items"), s.Items.Schema)
 	}
-	return append(errs, validateExtensions(s, path)...)
+	validateExtensions(f, s)
 }
 
 var schemaTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
 
 // validateNode checks which features of OpenAPI the node uses.
-func (r *schemaRules) validateNode(s *apiextensions.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
-	if s.Type != "" && !slices.Contains(schemaTypes, s.Type) {
-		errs = append(errs, field.NotSupported(path.Child("type"), s.Type, schemaTypes))
+func (r *schemaRules) validateNode(f verify.Field, s *apiextensions.JSONSchemaProps) {
+	if s.Type != "" {
+		verify.Supported(f, "type", s.Type, schemaTypes...)
 	}
-	if s.Default != nil && r.noDefaults != "" {
-		errs = append(errs, field.Forbidden(path.Child("default"), "must not be set "+r.noDefaults))
-	}
-	for _, f := range []struct {
-		set             bool
-		name, forbidden string
-	}{
-		{s.ID != "", "id", "id is not supported"},
-		{s.AdditionalItems != nil, "additionalItems", "additionalItems is not supported"},
-		{len(s.PatternProperties) != 0, "patternProperties", "patternProperties is not supported"},
-		{len(s.Definitions) != 0, "definitions", "definitions is not supported"},
-		{s.Dependencies != nil, "dependencies", "dependencies is not supported"},
-		{s.Ref != nil, "$ref", "$ref is not supported"},
-		{s.Type == "null", "type", "type cannot be set to null, use nullable as an alternative"},
-		{s.Items != nil && len(s.Items.JSONSchemas) != 0, "items", "items must be a schema object and not an array"},
-		{
-			r.inMetadata && s.XEmbeddedResource, "x-kubernetes-embedded-resource",
-			"must not be used inside of resource meta",
-		},
-		{
-			s.UniqueItems, "uniqueItems",
-			"uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
-		},
-	} {
-		if f.set {
-			errs = append(errs, field.Forbidden(path.Child(f.name), f.forbidden))
-		}
-	}
-	return errs
+	f.Forbid("default", s.Default != nil && r.noDefaults != "", "must not be set "+r.noDefaults)
+	f.Forbid("id", s.ID != "", "id is not supported")
+	f.Forbid("additionalItems", s.AdditionalItems != nil, "additionalItems is not supported")
+	f.Forbid("patternProperties", len(s.PatternProperties) != 0, "patternProperties is not supported")
+	f.Forbid("definitions", len(s.Definitions) != 0, "definitions is not supported")
+	f.Forbid("dependencies", s.Dependencies != nil, "dependencies is not supported")
+	f.Forbid("$ref", s.Ref != nil, "$ref is not supported")
+	f.Forbid("type", s.Type == "null", "type cannot be set to null, use nullable as an alternative")
+	f.Forbid("items", s.Items != nil && len(s.Items.JSONSchemas) != 0,
+		"items must be a schema object and not an array")
+	f.Forbid("x-kubernetes-embedded-resource", r.inMetadata && s.XEmbeddedResource,
+		"must not be used inside of resource meta")
+	f.Forbid("uniqueItems", s.UniqueItems,
+		"uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
 }
 
 // validateExtensions validates the x-kubernetes- fields of a node.
-func validateExtensions(s *apiextensions.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
-	if s.XPreserveUnknownFields != nil && !*s.XPreserveUnknownFields {
-		errs = append(errs,
-			field.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined"))
-	}
+func validateExtensions(f verify.Field, s *apiextensions.JSONSchemaProps) {
+	f.Reject("x-kubernetes-preserve-unknown-fields", !ptr.Deref(s.XPreserveUnknownFields, true), false,
+		"must be true or undefined")
 	if s.XMapType != nil {
-		errs = append(errs, needsType(s, "object", "x-kubernetes-map-type", path)...)
-		if *s.XMapType != "atomic" && *s.XMapType != "granular" {
-			errs = append(errs,
-				field.NotSupported(path.Child("x-kubernetes-map-type"), *s.XMapType, []string{"atomic", "granular"}))
-		}
+		needsType(f, s, "object", "x-kubernetes-map-type")
+		verify.Supported(f, "x-kubernetes-map-type", *s.XMapType, "atomic", "granular")
 	}
-	errs = append(errs, validateListType(s, path)...)
-	errs = append(errs, validateMapKeys(s, path)...)
-	for i, rule := range s.XValidations {
-		errs = append(errs, validateRule(rule, path.Child("x-kubernetes-validations").Index(i))...)
-	}
-	return errs
+	validateListType(f, s)
+	validateMapKeys(f, s)
+	verify.Each(f, "x-kubernetes-validations", s.XValidations, validateRule)
 }
 
-func needsType(s *apiextensions.JSONSchemaProps, want, because string, path *field.Path) field.ErrorList {
+func needsType(f verify.Field, s *apiextensions.JSONSchemaProps, want, because string) {
 	message := fmt.Sprintf("must be %s if %s is specified", want, because)
-	switch s.Type {
-	case want:
-		return nil
-	case "":
-		return field.ErrorList{field.Required(path.Child("type"), message)}
-	}
-	return field.ErrorList{field.Invalid(path.Child("type"), s.Type, message)}
+	f.Require("type", s.Type != "", message)
+	f.Reject("type", s.Type != "" && s.Type != want, s.Type, message)
 }
 
 func listType(s *apiextensions.JSONSchemaProps) string {
 	return ptr.Deref(s.XListType, "")
 }
 
-func validateListType(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
+func validateListType(f verify.Field, s *apiextensions.JSONSchemaProps) {
 	if s.XListType == nil {
-		return nil
+		return
 	}
-	errs := needsType(s, "array", "x-kubernetes-list-type", path)
+	needsType(f, s, "array", "x-kubernetes-list-type")
 	if s.Type == "array" && listType(s) == "set" && s.Items != nil && s.Items.Schema != nil {
 		const atomic = "must be atomic as item of a list with x-kubernetes-list-type=set"
 		items := s.Items.Schema
-		if items.Type == "array" && items.XListType != nil && *items.XListType != "atomic" {
-			errs = append(errs, field.Invalid(path.Child("items", "x-kubernetes-list-type"), items.XListType, atomic))
-		}
-		if items.Type == "object" && (items.XMapType == nil || *items.XMapType != "atomic") {
-			errs = append(errs, field.Invalid(path.Child("items", "x-kubernetes-map-type"), items.XListType, atomic))
-		}
+		f.Reject("items.x-kubernetes-list-type",
+			items.Type == "array" && ptr.Deref(items.XListType, "atomic") != "atomic", items.XListType, atomic)
+		f.Reject("items.x-kubernetes-map-type",
+			items.Type == "object" && ptr.Deref(items.XMapType, "") != "atomic", items.XListType, atomic)
 	}
-	if all := []string{"atomic", "set", "map"}; !slices.Contains(all, listType(s)) {
-		errs = append(errs, field.NotSupported(path.Child("x-kubernetes-list-type"), *s.XListType, all))
-	}
-	return errs
+	verify.Supported(f, "x-kubernetes-list-type", *s.XListType, "atomic", "set", "map")
 }
 
-// validateMapKeys validates lists that are maps, and their keys.
-func validateMapKeys(s *apiextensions.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
-	if len(s.XListMapKeys) > 0 && listType(s) != "map" {
+func validateMapKeys(f verify.Field, s *apiextensions.JSONSchemaProps) {
+	kind := listType(s)
+	if len(s.XListMapKeys) > 0 && kind != "map" {
 		const message = "must be map if x-kubernetes-list-map-keys is non-empty"
-		if s.XListType == nil {
-			errs = append(errs, field.Required(path.Child("x-kubernetes-list-type"), message))
-		} else {
-			errs = append(errs, field.Invalid(path.Child("x-kubernetes-list-type"), *s.XListType, message))
-		}
+		f.Require("x-kubernetes-list-type", s.XListType != nil, message)
+		f.Reject("x-kubernetes-list-type", s.XListType != nil, kind, message)
 	}
-	if listType(s) == "map" {
-		if len(s.XListMapKeys) == 0 {
-			errs = append(errs, field.Required(path.Child("x-kubernetes-list-map-keys"),
-				"must not be empty if x-kubernetes-list-type is map"))
-		}
+	if kind == "map" {
+		f.Require("x-kubernetes-list-map-keys", len(s.XListMapKeys) > 0,
+			"must not be empty if x-kubernetes-list-type is map")
 		switch {
 		case s.Items == nil:
-			errs = append(errs,
-				field.Required(path.Child("items"), "must have a schema if x-kubernetes-list-type is map"))
+			f.Require("items", false, "must have a schema if x-kubernetes-list-type is map")
 		case s.Items.Schema == nil:
-			errs = append(errs, field.Invalid(path.Child("items"), s.Items,
-				"must only have a single schema if x-kubernetes-list-type is map"))
+			f.Reject("items", true, s.Items, "must only have a single schema if x-kubernetes-list-type is map")
 		case s.Items.Schema.Type != "object":
-			errs = append(errs, field.Invalid(path.Child("items", "type"), s.Items.Schema.Type,
-				"must be object if parent array's x-kubernetes-list-type is map"))
+			f.Reject("items.type", true, s.Items.Schema.Type,
+				"must be object if parent array's x-kubernetes-list-type is map")
 		default:
-			errs = append(errs, validateKeys(s, path)...)
+			validateKeys(f, s)
 		}
 	}
-	if t := listType(s); (t == "map" || t == "set") && s.Items != nil && s.Items.Schema != nil &&
-		s.Items.Schema.Nullable {
-		errs = append(errs,
-			field.Forbidden(path.Child("items", "nullable"), "cannot be nullable when x-kubernetes-list-type is "+t))
-	}
-	return errs
+	f.Forbid("items.nullable",
+		(kind == "map" || kind == "set") && s.Items != nil && s.Items.Schema != nil && s.Items.Schema.Nullable,
+		"cannot be nullable when x-kubernetes-list-type is "+kind)
 }
 
-func validateKeys(s *apiextensions.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
+func validateKeys(f verify.Field, s *apiextensions.JSONSchemaProps) {
 	items := s.Items.Schema
 	for i, key := range s.XListMapKeys {
-		at := path.Child("items", "properties").Key(key)
 		property, ok := items.Properties[key]
-		if !ok {
-			errs = append(errs, field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys,
-				"entries must all be names of item properties"))
-		}
-		if slices.Contains(s.XListMapKeys[:i], key) {
-			errs = append(errs, field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys,
-				"must not contain duplicate entries"))
-		}
+		f.Reject("x-kubernetes-list-map-keys", !ok, s.XListMapKeys, "entries must all be names of item properties")
+		f.Reject("x-kubernetes-list-map-keys", slices.Contains(s.XListMapKeys[:i], key), s.XListMapKeys,
+			"must not contain duplicate entries")
 		if !ok {
 			continue
 		}
-		if property.Type == "array" || property.Type == "object" {
-			errs = append(errs, field.Invalid(at.Child("type"), items.Type,
-				"must be a scalar type if parent array's x-kubernetes-list-type is map"))
-		}
-		if !slices.Contains(items.Required, key) && property.Default == nil {
-			errs = append(errs, field.Required(at.Child("default"),
-				"this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
-		}
-		if property.Nullable {
-			errs = append(errs, field.Forbidden(at.Child("nullable"),
-				"this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
-		}
+		at := f.Child("items.properties").Key(key)
+		at.Reject("type", property.Type == "array" || property.Type == "object", items.Type,
+			"must be a scalar type if parent array's x-kubernetes-list-type is map")
+		at.Require("default", slices.Contains(items.Required, key) || property.Default != nil,
+			"this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property")
+		at.Forbid("nullable", property.Nullable,
+			"this property is in x-kubernetes-list-map-keys, so it cannot be nullable")
 	}
-	return errs
-}
-
-var ruleReasons = []apiextensions.FieldValueErrorReason{
-	apiextensions.FieldValueDuplicate, apiextensions.FieldValueForbidden, apiextensions.FieldValueInvalid,
-	apiextensions.FieldValueRequired,
 }
 
 // validateRule checks everything about a CEL rule except its expressions.
-func validateRule(rule apiextensions.ValidationRule, path *field.Path) (errs field.ErrorList) {
+func validateRule(f verify.Field, rule *apiextensions.ValidationRule) {
 	expression, message := strings.TrimSpace(rule.Rule), strings.TrimSpace(rule.Message)
 	lines := func(s string) bool { return strings.ContainsAny(s, "\n\r") }
 	switch {
 	case expression == "":
-		errs = append(errs, field.Required(path.Child("rule"), "rule is not specified"))
+		f.Require("rule", false, "rule is not specified")
 	case rule.Message != "" && message == "":
-		errs = append(errs, field.Invalid(path.Child("message"), rule.Message, "must be non-empty if specified"))
+		f.Reject("message", true, rule.Message, "must be non-empty if specified")
 	case lines(message):
-		errs = append(errs, field.Invalid(path.Child("message"), rule.Message, "must not contain line breaks"))
-	case lines(expression) && message == "":
-		errs = append(errs,
-			field.Required(path.Child("message"), "message must be specified if rule contains line breaks"))
+		f.Reject("message", true, rule.Message, "must not contain line breaks")
+	case lines(expression):
+		f.Require("message", message != "", "message must be specified if rule contains line breaks")
 	}
-	if rule.MessageExpression != "" && strings.TrimSpace(rule.MessageExpression) == "" {
-		errs = append(errs,
-			field.Required(path.Child("messageExpression"), "messageExpression must be non-empty if specified"))
-	}
-	if rule.Reason != nil && !slices.Contains(ruleReasons, *rule.Reason) {
-		errs = append(errs, field.NotSupported(path.Child("reason"), *rule.Reason, ruleReasons))
-	}
-	if rule.FieldPath != "" && strings.TrimSpace(rule.FieldPath) == "" {
-		errs = append(errs, field.Invalid(path.Child("fieldPath"), rule.FieldPath, "must be non-empty if specified"))
-	}
-	if lines(rule.FieldPath) {
-		errs = append(errs, field.Invalid(path.Child("fieldPath"), rule.FieldPath, "must not contain line breaks"))
-	}
-	return errs
+	blank := func(s string) bool { return s != "" && strings.TrimSpace(s) == "" }
+	f.Require("messageExpression", !blank(rule.MessageExpression), "messageExpression must be non-empty if specified")
+	verify.SupportedPointer(f, "reason", rule.Reason, apiextensions.FieldValueDuplicate,
+		apiextensions.FieldValueForbidden, apiextensions.FieldValueInvalid, apiextensions.FieldValueRequired)
+	f.Reject("fieldPath", blank(rule.FieldPath), rule.FieldPath, "must be non-empty if specified")
+	f.Reject("fieldPath", lines(rule.FieldPath), rule.FieldPath, "must not contain line breaks")
 }

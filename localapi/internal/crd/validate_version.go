@@ -2,6 +2,7 @@ package crd
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,9 +10,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/flyball-dev/flyball/localapi/internal/customresource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 var (
@@ -19,110 +21,84 @@ var (
 	columnFormats = []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
 )
 
-func validateColumn(c *apiextensions.CustomResourceColumnDefinition, path *field.Path) (errs field.ErrorList) {
-	if c.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	}
+func validateColumn(f verify.Field, c *apiextensions.CustomResourceColumnDefinition) {
 	oneOf := "must be one of " + strings.Join(columnTypes, ",")
-	if c.Type == "" {
-		errs = append(errs, field.Required(path.Child("type"), oneOf))
-	} else if !slices.Contains(columnTypes, c.Type) {
-		errs = append(errs, field.Invalid(path.Child("type"), c.Type, oneOf))
-	}
-	if c.Format != "" && !slices.Contains(columnFormats, c.Format) {
-		errs = append(errs,
-			field.Invalid(path.Child("format"), c.Format, "must be one of "+strings.Join(columnFormats, ",")))
-	}
-	if c.JSONPath == "" {
-		return append(errs, field.Required(path.Child("JSONPath"), ""))
-	}
-	return append(errs, validatePath(c.JSONPath, path.Child("JSONPath"))...)
+	f.Require("name", c.Name != "", "")
+	f.Require("type", c.Type != "", oneOf)
+	f.Reject("type", c.Type != "" && !slices.Contains(columnTypes, c.Type), c.Type, oneOf)
+	f.Reject("format", c.Format != "" && !slices.Contains(columnFormats, c.Format), c.Format,
+		"must be one of "+strings.Join(columnFormats, ","))
+	f.RequireMatch("JSONPath", c.JSONPath, simplePath)
 }
 
-// validatePath validates a path of names, each preceded by a dot.
-func validatePath(s string, path *field.Path) field.ErrorList {
-	switch {
-	case s == "":
-		return field.ErrorList{field.Invalid(path, s, "must not be empty")}
-	case s[0] != '.':
-		return field.ErrorList{field.Invalid(path, s, "must be a simple json path starting with .")}
+// simplePath accepts a path of names, each preceded by a dot.
+func simplePath(s string) []string {
+	if !strings.HasPrefix(s, ".") {
+		return []string{"must be a simple json path starting with ."}
 	}
 	return nil
 }
 
-func validateSubresources(s *apiextensions.CustomResourceSubresources, path *field.Path) field.ErrorList {
+// pathUnder accepts a simple path under a field.
+func pathUnder(field string) func(string) []string {
+	return func(s string) []string {
+		problems := simplePath(s)
+		if len(problems) == 0 && !strings.HasPrefix(s, field+".") {
+			problems = []string{"should be a json path under " + field}
+		}
+		return problems
+	}
+}
+
+func validateSubresources(f verify.Field, s *apiextensions.CustomResourceSubresources) {
 	if s == nil || s.Scale == nil {
-		return nil
+		return
 	}
-	errs := validateReplicasPath(s.Scale.SpecReplicasPath, ".spec", path.Child("scale.specReplicasPath"))
-	errs = append(errs,
-		validateReplicasPath(s.Scale.StatusReplicasPath, ".status", path.Child("scale.statusReplicasPath"))...)
-	selector := s.Scale.LabelSelectorPath
-	if selector == nil || *selector == "" {
-		return errs
+	f = f.Child("subresources.scale")
+	f.RequireMatch("specReplicasPath", s.Scale.SpecReplicasPath, pathUnder(".spec"))
+	f.RequireMatch("statusReplicasPath", s.Scale.StatusReplicasPath, pathUnder(".status"))
+	if p := s.Scale.LabelSelectorPath; p != nil && *p != "" {
+		problems := simplePath(*p)
+		f.Problems("labelSelectorPath", *p, problems)
+		f.Reject("labelSelectorPath",
+			len(problems) == 0 && !strings.HasPrefix(*p, ".spec.") && !strings.HasPrefix(*p, ".status."), p,
+			"should be a json path under either .spec or .status")
 	}
-	at := path.Child("scale.labelSelectorPath")
-	if problems := validatePath(*selector, at); len(problems) > 0 {
-		return append(errs, problems...)
-	}
-	if !strings.HasPrefix(*selector, ".spec.") && !strings.HasPrefix(*selector, ".status.") {
-		errs = append(errs, field.Invalid(at, selector, "should be a json path under either .spec or .status"))
-	}
-	return errs
-}
-
-func validateReplicasPath(s, under string, path *field.Path) field.ErrorList {
-	if s == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	if errs := validatePath(s, path); len(errs) > 0 {
-		return errs
-	}
-	if !strings.HasPrefix(s, under+".") {
-		return field.ErrorList{field.Invalid(path, s, "should be a json path under "+under)}
-	}
-	return nil
 }
 
 // maxSelectableFields bounds the number of a type's selectable fields.
 const maxSelectableFields = 8
 
-func validateSelectable(selectable []apiextensions.SelectableField, v *apiextensions.CustomResourceValidation,
-	path *field.Path,
-) (errs field.ErrorList) {
+func validateSelectable(
+	f verify.Field, selectable []apiextensions.SelectableField, v *apiextensions.CustomResourceValidation,
+) {
 	if v == nil || v.OpenAPIV3Schema == nil {
-		return field.ErrorList{field.Invalid(path, "", "may only be set when validations.schema is included")}
+		f.Reject("selectableFields", true, "", "may only be set when validations.schema is included")
+		return
 	}
 	structural, err := structuralschema.NewStructural(v.OpenAPIV3Schema)
 	if err != nil {
-		return nil // errors in the schema are reported elsewhere
+		return // errors in the schema are reported elsewhere
 	}
-	seen := map[string]bool{}
-	for i, s := range selectable {
-		at := path.Index(i).Child("jsonPath")
+	seen := sets.New[string]()
+	verify.Each(f, "selectableFields", selectable, func(f verify.Field, s *apiextensions.SelectableField) {
 		switch found, err := follow(structural, s.JSONPath); {
 		case s.JSONPath == "":
-			errs = append(errs, field.Required(at, ""))
-			continue
+			f.Require("jsonPath", false, "")
+			return
 		case err != nil:
-			errs = append(errs, field.Invalid(at, s.JSONPath, fmt.Sprintf("is an invalid path: %v", err)))
-			continue
+			f.Rejectf("jsonPath", true, s.JSONPath, "is an invalid path: %v", err)
+			return
 		case strings.HasPrefix(s.JSONPath, ".metadata"):
-			errs = append(errs, field.Invalid(at, s.JSONPath, "must not point to fields in metadata"))
-		case !slices.Contains([]string{"string", "boolean", "integer"}, found.Type):
-			errs = append(errs, field.Invalid(at, s.JSONPath,
+			f.Reject("jsonPath", true, s.JSONPath, "must not point to fields in metadata")
+		default:
+			f.Reject("jsonPath", !slices.Contains([]string{"string", "boolean", "integer"}, found.Type), s.JSONPath,
 				"must point to a field of type string, boolean or integer. Enum string fields and strings with "+
-					"formats are allowed."))
+					"formats are allowed.")
 		}
-		if seen[s.JSONPath] {
-			errs = append(errs, field.Duplicate(at, s.JSONPath))
-		}
-		seen[s.JSONPath] = true
-	}
-	if len(seen) > maxSelectableFields {
-		errs = append(errs, field.TooMany(path, len(seen), maxSelectableFields))
-	}
-	return errs
+		verify.Unique(f, "jsonPath", seen, s.JSONPath)
+	})
+	f.AtMost("selectableFields", len(seen), maxSelectableFields)
 }
 
 // follow returns the schema that a path of names leads to.
@@ -220,12 +196,7 @@ func walkProps(p *apiextensionsv1.JSONSchemaProps, f func(*apiextensionsv1.JSONS
 			walkProps(&list[i], f)
 		}
 	}
-	names := make([]string, 0, len(p.Properties))
-	for name := range p.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 		below := p.Properties[name]
 		walkProps(&below, f)
 	}

@@ -114,7 +114,6 @@ func coerceEmbedded(path *field.Path, x any, s *structuralschema.Structural) (un
 	return unknown, nil
 }
 
-// coerceResource coerces one embedded resource.
 func coerceResource(path *field.Path, x map[string]any) (unknown []string, err error) {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if value, ok := x[name]; ok {

@@ -15,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/util/jsonpath"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // printer prints objects as rows of a table.
@@ -83,7 +83,6 @@ func find(path string, obj map[string]any) (value any, p *jsonpath.JSONPath) {
 	return results[0][0].Interface(), p
 }
 
-// row returns the cells of obj.
 func (p *printer) row(obj runtime.Object, now time.Time) []any {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -137,10 +136,7 @@ func cell(columnType string, value any, now time.Time) any {
 		if err := t.UnmarshalQueryParameter(text); err != nil {
 			return "<invalid>"
 		}
-		if t.IsZero() {
-			return "<unknown>"
-		}
-		return duration.HumanDuration(now.Sub(t.Time))
+		return resource.Age(t, now)
 	}
 	return nil
 }
@@ -212,10 +208,9 @@ func (s scale) merge(_ context.Context, obj, sub runtime.Object) error {
 	if view.Spec.Replicas == unset {
 		return apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", "."+s.spec))
 	}
-	if view.Spec.Replicas < 0 {
-		errs := field.ErrorList{
-			field.Invalid(field.NewPath("spec", "replicas"), view.Spec.Replicas, "must be greater than or equal to 0"),
-		}
+	if errs := verify.Errors(nil, func(f verify.Field) {
+		f.Nonnegative("spec.replicas", int64(view.Spec.Replicas))
+	}); len(errs) > 0 {
 		return apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), u.GetName(), errs)
 	}
 	before, _, err := unstructured.NestedInt64(u.Object, steps(s.spec)...)
@@ -235,32 +230,27 @@ func (s scale) merge(_ context.Context, obj, sub runtime.Object) error {
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/validator.go ValidateScaleSpec,
 // ValidateScaleStatus.
-func (s scale) validate(obj runtime.Object, statusOnly bool) (errs field.ErrorList) {
+func (s scale) validate(obj runtime.Object, statusOnly bool) field.ErrorList {
 	content := contentOf(obj)
-	if !statusOnly {
-		errs = append(errs, validateReplicas(content, s.spec)...)
-	}
-	errs = append(errs, validateReplicas(content, s.status)...)
-	if s.selector != "" {
-		if selector, _, err := unstructured.NestedString(content, steps(s.selector)...); err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("."+s.selector), selector, err.Error()))
+	return verify.Errors(nil, func(f verify.Field) {
+		if !statusOnly {
+			validateReplicas(f, content, s.spec)
 		}
-	}
-	return errs
+		validateReplicas(f, content, s.status)
+		if s.selector != "" {
+			if selector, _, err := unstructured.NestedString(content, steps(s.selector)...); err != nil {
+				f.Reject("."+s.selector, true, selector, err.Error())
+			}
+		}
+	})
 }
 
-func validateReplicas(content map[string]any, path string) field.ErrorList {
-	replicas, _, err := unstructured.NestedInt64(content, steps(path)...)
-	at := field.NewPath("." + path)
-	switch {
-	case err != nil:
-		return field.ErrorList{field.Invalid(at, replicas, err.Error())}
-	case replicas < 0:
-		return field.ErrorList{field.Invalid(at, replicas, "should be a non-negative integer")}
-	case replicas > math.MaxInt32:
-		return field.ErrorList{
-			field.Invalid(at, replicas, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32)),
-		}
+func validateReplicas(f verify.Field, content map[string]any, path string) {
+	n, _, err := unstructured.NestedInt64(content, steps(path)...)
+	if err != nil {
+		f.Reject("."+path, true, n, err.Error())
+		return
 	}
-	return nil
+	f.Reject("."+path, n < 0, n, "should be a non-negative integer")
+	f.Rejectf("."+path, n > math.MaxInt32, n, "should be less than or equal to %v", math.MaxInt32)
 }

@@ -113,7 +113,6 @@ type strategy struct {
 	fields    []string // paths of selectable fields, without the first dot
 }
 
-// complete adds the rules of a version to its definition.
 func complete(d *resource.Definition, v *apiextensionsv1.CustomResourceDefinitionVersion, s *Schema) error {
 	kind := d.GroupVersionKind()
 	d.New = func() runtime.Object {

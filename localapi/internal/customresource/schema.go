@@ -14,7 +14,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/flyball-dev/flyball/localapi/internal/expressions"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // Schema is the schema of one version of a custom resource. It is immutable. All methods may be called concurrently.
@@ -106,7 +106,6 @@ func anySlice(strings []string) []any {
 	return all
 }
 
-// eachSchema calls f for s and all schemas in it.
 func eachSchema(s *spec.Schema, f func(*spec.Schema)) {
 	if s == nil {
 		return
@@ -274,18 +273,11 @@ func deprecationWarning(v *apiextensionsv1.CustomResourceDefinitionVersion, kind
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/validator.go validateKubeFinalizerName.
 func finalizerWarnings(obj, old runtime.Object) []string {
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil
-	}
-	var before []string
+	var before, all []string
 	if old != nil {
-		if o, err := meta.Accessor(old); err == nil {
-			before = o.GetFinalizers()
-		}
+		before = resource.Meta(old).GetFinalizers()
 	}
-	var all []string
-	added := slices.DeleteFunc(slices.Clone(m.GetFinalizers()),
+	added := slices.DeleteFunc(slices.Clone(resource.Meta(obj).GetFinalizers()),
 		func(f string) bool { return slices.Contains(before, f) })
 	slices.Sort(added)
 	standard := []string{

@@ -15,12 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
+
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // Validate validates a whole object. old is nil for a new object. Otherwise values that have not changed since old are
@@ -225,7 +226,7 @@ func validateEmbedded(path *field.Path, x any, s *structuralschema.Structural) (
 	switch x := x.(type) {
 	case map[string]any:
 		if s.XEmbeddedResource {
-			errs = append(errs, validateResource(path, x)...)
+			errs = append(errs, verify.Errors(path, func(f verify.Field) { validateResource(f, x) })...)
 		}
 		for name, value := range x {
 			at := path.Key(name)
@@ -242,36 +243,25 @@ func validateEmbedded(path *field.Path, x any, s *structuralschema.Structural) (
 	return errs
 }
 
-func validateResource(path *field.Path, x map[string]any) (errs field.ErrorList) {
-	apiVersion, ok := x["apiVersion"].(string)
-	switch _, found := x["apiVersion"]; {
-	case !found:
-		errs = append(errs, field.Required(path.Child("apiVersion"), ""))
-	case !ok:
-		errs = append(errs, field.Invalid(path.Child("apiVersion"), x["apiVersion"], "must be a string"))
-	case apiVersion == "":
-		errs = append(errs, field.Invalid(path.Child("apiVersion"), apiVersion, "must not be empty"))
-	default:
-		if _, err := schema.ParseGroupVersion(apiVersion); err != nil {
-			errs = append(errs, field.Invalid(path.Child("apiVersion"), apiVersion, err.Error()))
+func validateResource(f verify.Field, x map[string]any) {
+	validateText(f, "apiVersion", x, func(version string) []string {
+		if _, err := schema.ParseGroupVersion(version); err != nil {
+			return []string{err.Error()}
 		}
-	}
-	kind, ok := x["kind"].(string)
-	switch _, found := x["kind"]; {
-	case !found:
-		errs = append(errs, field.Required(path.Child("kind"), ""))
-	case !ok:
-		errs = append(errs, field.Invalid(path.Child("kind"), x["kind"], "must be a string"))
-	case kind == "":
-		errs = append(errs, field.Invalid(path.Child("kind"), kind, "must not be empty"))
-	default:
-		if problems := utilvalidation.IsDNS1035Label(strings.ToLower(kind)); len(problems) > 0 {
-			errs = append(errs,
-				field.Invalid(path.Child("kind"), kind, "may have mixed case, but should otherwise match: "+
-					strings.Join(problems, ",")))
-		}
-	}
-	return append(errs, validateMetadata(path.Child("metadata"), x["metadata"])...)
+		return nil
+	})
+	validateText(f, "kind", x, verify.Kind)
+	f.Add(validateMetadata(f.Path("metadata"), x["metadata"])...)
+}
+
+// validateText requires a field with a text that a rule accepts.
+func validateText(f verify.Field, name string, x map[string]any, rule func(string) []string) {
+	value, found := x[name]
+	text, ok := value.(string)
+	f.Require(name, found, "")
+	f.Reject(name, found && !ok, value, "must be a string")
+	f.Reject(name, ok && text == "", text, "must not be empty")
+	f.MatchIfSet(name, text, rule)
 }
 
 func validateMetadata(path *field.Path, raw any) field.ErrorList {

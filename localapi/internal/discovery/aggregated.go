@@ -98,7 +98,7 @@ func resourceDiscovery(d *resource.Definition) apidiscoveryv2.APIResourceDiscove
 	if d.Namespaced {
 		scope = apidiscoveryv2.ScopeNamespace
 	}
-	custom := codec.IsUnstructured(d.New())
+	custom := isCustom(d)
 	kindOf := func(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
 		if gvk.GroupVersion() == d.GroupVersion && !custom { // the default is stated for custom resources only
 			return &metav1.GroupVersionKind{Kind: gvk.Kind}

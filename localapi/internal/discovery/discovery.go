@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -97,10 +98,8 @@ func notFound(w http.ResponseWriter) { http.Error(w, "404 page not found", http.
 // noVersion answers requests for a version that a group does not have. For groups with Go types, the answer is a
 // Status.
 func (h *Handler) noVersion(w http.ResponseWriter, r *http.Request, group string) {
-	typed := func(d *resource.Definition) bool {
-		return d.GroupVersion.Group == group && !codec.IsUnstructured(d.New())
-	}
-	if !slices.ContainsFunc(h.definitions, typed) {
+	fixed := func(d *resource.Definition) bool { return d.GroupVersion.Group == group && !isCustom(d) }
+	if !slices.ContainsFunc(h.definitions, fixed) {
 		notFound(w)
 		return
 	}
@@ -223,13 +222,16 @@ var (
 	statusVerbs = metav1.Verbs{"get", "patch", "update"}
 )
 
+// isCustom reports whether a definition of custom resources made the type. APIServices have no Go type either.
+func isCustom(d *resource.Definition) bool { return d.StorageVersion != "" }
+
 func verbsOf(d *resource.Definition) metav1.Verbs {
 	switch {
-	case d.Review != nil:
+	case d.Review != nil || d.Creates != "":
 		return metav1.Verbs{"create"}
 	case d.Terminating:
 		return terminatingVerbs
-	case codec.IsUnstructured(d.New()):
+	case isCustom(d):
 		return customVerbs
 	case d.NoDeleteCollection:
 		return slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == "deletecollection" })
@@ -241,7 +243,7 @@ func verbsOf(d *resource.Definition) metav1.Verbs {
 //
 // Source: k8s.io/apiserver pkg/endpoints/discovery/storageversionhash.go.
 func storageVersionHash(d *resource.Definition) string {
-	if d.Review != nil {
+	if d.Review != nil || d.Creates != "" {
 		return "" // nothing is stored
 	}
 	gv := d.GroupVersion
@@ -274,7 +276,7 @@ func resourcesOf(d *resource.Definition) []metav1.APIResource {
 		}
 		all = append(all, resource)
 	}
-	if !codec.IsUnstructured(d.New()) {
+	if !isCustom(d) {
 		slices.SortFunc(all, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return all
@@ -285,12 +287,18 @@ var kubernetesVersion = apiversion.Info{
 	Major: "1", Minor: "37", GitVersion: "v1.37.2+flyball", GitTreeState: "clean", Platform: "flyball/localapi",
 }
 
-func serveHealth(w http.ResponseWriter, _ *http.Request) {
+// serveHealth answers that the server is well, with ?verbose in the form of a list of checks.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/server/healthz/healthz.go handleRootHealth.
+func serveHealth(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("ok"))
+	text := "ok"
+	if r.URL.Query().Has("verbose") {
+		text = "[+]ping ok\n" + strings.Trim(r.URL.Path, "/") + " check passed\n"
+	}
+	_, _ = io.WriteString(w, text)
 }
 
-// serveVersion answers /version.
 func (h *Handler) serveVersion(w http.ResponseWriter, _ *http.Request) {
 	serveJSON(w, kubernetesVersion)
 }

@@ -24,14 +24,16 @@ type Evaluator interface {
 	// ValidateRules validates the rules in the schema of a definition.
 	ValidateRules(path *field.Path, s *apiextensions.JSONSchemaProps, o Origin) field.ErrorList
 
-	// Policy compiles a policy, and Conditions the match conditions of a webhook. What does not compile fails when it
-	// is evaluated.
-	Policy(p *registrationv1.ValidatingAdmissionPolicy) Policy
+	// Validating and Mutating compile a policy, and Conditions the match conditions of a webhook. What does not compile
+	// fails when it is evaluated.
+	Validating(p *registrationv1.ValidatingAdmissionPolicy) Validating
+	Mutating(p *registrationv1.MutatingAdmissionPolicy) Mutating
 	Conditions(w *registrationv1.MutatingWebhook) Conditions
 
-	// ValidatePolicy validates the expressions of a policy, and ValidateConditions those of a webhook. before is nil
-	// for a new one.
-	ValidatePolicy(p, before *registrationv1.ValidatingAdmissionPolicy) field.ErrorList
+	// ValidateValidating and ValidateMutating validate the expressions of a policy, and ValidateConditions those of a
+	// webhook. before is nil for a new one.
+	ValidateValidating(p, before *registrationv1.ValidatingAdmissionPolicy) field.ErrorList
+	ValidateMutating(p, before *registrationv1.MutatingAdmissionPolicy) field.ErrorList
 	ValidateConditions(path *field.Path, conditions, before []registrationv1.MatchCondition) field.ErrorList
 }
 
@@ -80,15 +82,49 @@ type Write struct {
 
 // Conditions are compiled match conditions. They may be used concurrently.
 type Conditions interface {
-	// Match reports whether all conditions hold. Errors: a condition cannot be evaluated, and the failure policy says
-	// that this matters.
-	Match(ctx context.Context, w Write) (bool, error)
+	// Match reports whether all conditions hold. params are those of a policy; they may be nil. Errors: a condition
+	// cannot be evaluated, and the failure policy says that this matters.
+	Match(ctx context.Context, w Write, params runtime.Object) (bool, error)
 }
 
-// Policy is a compiled policy. It may be used concurrently.
-type Policy interface {
+// Validating is a compiled validating policy. It may be used concurrently.
+type Validating interface {
 	// Evaluate judges a write. namespace is nil for a cluster-scoped object and for a Namespace. params may be nil.
 	Evaluate(ctx context.Context, w Write, namespace *corev1.Namespace, params runtime.Object) Judgement
+}
+
+// Mutating is a compiled mutating policy. It may be used concurrently.
+type Mutating interface {
+	Conditions
+
+	// Mutate returns what mutation i of the policy makes of the object of a write, which it does not change. The result
+	// has no Go type if the mutation is an apply configuration, and is the object itself if a test of a JSON patch
+	// fails.
+	Mutate(ctx context.Context, i int, w Write, namespace *corev1.Namespace, params runtime.Object) (runtime.Object,
+		error)
+}
+
+// AsMutating returns what a validating policy has in common with a mutating one, in the form of the latter.
+func AsMutating(p *registrationv1.ValidatingAdmissionPolicy) *registrationv1.MutatingAdmissionPolicy {
+	s := &p.Spec
+	return &registrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: p.ObjectMeta, Spec: registrationv1.MutatingAdmissionPolicySpec{
+			ParamKind: s.ParamKind, MatchConstraints: s.MatchConstraints, Variables: s.Variables,
+			FailurePolicy: s.FailurePolicy, MatchConditions: s.MatchConditions,
+		},
+	}
+}
+
+// AsMutatingBinding returns what the binding of a validating policy has in common with that of a mutating one, in the
+// form of the latter.
+func AsMutatingBinding(
+	b *registrationv1.ValidatingAdmissionPolicyBinding,
+) *registrationv1.MutatingAdmissionPolicyBinding {
+	return &registrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: b.ObjectMeta, Spec: registrationv1.MutatingAdmissionPolicyBindingSpec{
+			PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources,
+		},
+	}
 }
 
 // Judgement is what a policy says of a write, for one value of its parameters.

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,12 +10,12 @@ import (
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/impersonation"
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // Access controls who may send requests, and how many at once. The zero value lets every client do everything.
@@ -40,7 +41,7 @@ type Access struct {
 //
 // Errors: Unauthorized.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/kubeapiserver/options/authentication.go ApplyAuthorization, which knows no
+// Source: k8s.io/kubernetes v1.37.2 pkg/kubeapiserver/options/authentication.go ApplyAuthorization, which knows no
 // anonymous user when everything is allowed.
 func (a *Access) authenticate(r *http.Request) (auth.User, error) {
 	u, err := a.identify(r)
@@ -53,7 +54,7 @@ func (a *Access) authenticate(r *http.Request) (auth.User, error) {
 
 // PublicPaths returns the paths that every client may read.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go
+// Source: k8s.io/kubernetes v1.37.2 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go
 // system:public-info-viewer.
 func PublicPaths() []string {
 	return []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}
@@ -144,6 +145,17 @@ func (x *exchange) authorize() error {
 	return x.api.Access.Authorizer.Check(x.user, x.target.attributes(x.info.Path))
 }
 
+// alsoMay rejects what the user may not do with a further verb. says begins the reason. Errors: Forbidden.
+func (x *exchange) alsoMay(verb, says string) error {
+	a := x.target.attributes(x.info.Path)
+	a.Verb = verb
+	allowed, reason := x.api.Access.Authorizer.Authorize(x.user, a)
+	if allowed {
+		return nil
+	}
+	return apierrors.NewForbidden(x.res.Definition.GroupResource(), a.Name, errors.New(says+reason))
+}
+
 // mayGrant rejects a role or binding that would grant more than the user has. Errors: Forbidden, and failures to find
 // out.
 func (x *exchange) mayGrant(obj, old runtime.Object) error {
@@ -171,25 +183,18 @@ func (x *exchange) permitted(obj, old runtime.Object) error {
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/delete.go authorizeUnsafeDelete.
 func (x *exchange) mayDeleteUnsafely() error {
-	a := x.target.attributes(x.info.Path)
-	a.Verb = "unsafe-delete-ignore-read-errors"
-	allowed, reason := x.api.Access.Authorizer.Authorize(x.user, a)
-	if allowed {
-		return nil
-	}
-	return apierrors.NewForbidden(x.res.Definition.GroupResource(), a.Name,
-		fmt.Errorf("not permitted to do %q, reason: %s", a.Verb, reason))
+	const verb = "unsafe-delete-ignore-read-errors"
+	return x.alsoMay(verb, fmt.Sprintf("not permitted to do %q, reason: ", verb))
 }
 
-// review answers the creation of a review.
 func (x *exchange) review(ctx context.Context) (answer, error) {
 	d := x.res.Definition
 	obj, err := x.decode(d.GroupVersionKind(), x.res.New())
 	if err != nil {
 		return answer{}, err
 	}
-	if m, err := meta.Accessor(obj); err == nil && d.Namespaced {
-		m.SetNamespace(x.info.Namespace)
+	if d.Namespaced {
+		resource.Meta(obj).SetNamespace(x.info.Namespace)
 	}
 	reviewed, err := d.Review(ctx, obj)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/flyball-dev/flyball/localapi/internal/admission"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
@@ -23,20 +24,21 @@ import (
 // admission returns the admission of the request, or nil if no plugin would do anything. The attributes that differ
 // between the request's writes are not set.
 func (x *exchange) admission() *admission.Review {
-	if x.api.Admission.Idle() {
+	d := x.res.Definition
+	if x.api.Admission.Idle(d.GroupResource()) {
 		return nil
 	}
-	d := x.res.Definition
 	kind := d.GroupVersionKind()
 	s := &admissionServer{api: x.api, res: x.res}
 	if sub, ok := d.Subresources[x.info.Subresource]; ok {
 		kind, s.sub = sub.Kind, &sub
 	}
-	return &admission.Review{Chain: x.api.Admission, Request: admission.Attributes{
+	x.admitted = &admission.Review{Chain: x.api.Admission, Request: admission.Attributes{
 		Kind: kind, Resource: d.GroupVersionResource(), Subresource: x.info.Subresource,
 		Namespace: x.target.Namespace, Name: x.info.Name, User: x.user, Server: s,
 		Warn: x.warn, Annotate: x.annotate,
 	}}
+	return x.admitted
 }
 
 // admitting adds the request's admission to the options of its writes. o has what the client sent.
@@ -53,7 +55,6 @@ func (x *exchange) admitting(w registry.WriteOptions, o metav1.UpdateOptions) re
 	return w
 }
 
-// deleting returns the admission of a delete.
 func (x *exchange) deleting(o metav1.DeleteOptions) registry.Admission {
 	review := x.admission()
 	if review == nil {
@@ -65,13 +66,13 @@ func (x *exchange) deleting(o metav1.DeleteOptions) registry.Admission {
 }
 
 // named returns the admission with the name of the object that the body of a create names.
-func named(w registry.WriteOptions, m metav1.Object, d *resource.Definition) registry.WriteOptions {
+func named(w registry.WriteOptions, name string, d *resource.Definition) registry.WriteOptions {
 	review, ok := w.Admission.(*admission.Review)
 	if !ok {
 		return w
 	}
 	r := &review.Request
-	r.Name = cmp.Or(r.Name, m.GetName())
+	r.Name = cmp.Or(r.Name, name)
 	if d.GroupVersionResource() == corev1.SchemeGroupVersion.WithResource("namespaces") {
 		r.Namespace = cmp.Or(r.Namespace, r.Name)
 	}
@@ -125,6 +126,16 @@ func (s *admissionServer) Convert(ctx context.Context, obj runtime.Object,
 		return obj, nil
 	}
 	return s.res.Convert(ctx, obj, kind)
+}
+
+// Types implements [admission.Server].
+func (s *admissionServer) Types(kind schema.GroupVersionKind) managedfields.TypeConverter {
+	if s.sub == nil || kind != s.sub.Kind {
+		if types := s.member(kind).Definition.Types; types != nil {
+			return types()
+		}
+	}
+	return s.api.Managers.BuiltIn
 }
 
 // Complete implements [admission.Server].

@@ -116,7 +116,7 @@ func (x *exchange) serve(verdict gate.Verdict) {
 	}
 	err := x.open()
 	if err == nil {
-		err = x.watchable()
+		err = x.routed()
 	}
 	if err != nil {
 		x.finish(x.answerError(err))
@@ -187,6 +187,8 @@ type exchange struct {
 	lost     bool
 
 	annotations map[string]string // for the audit log
+
+	admitted *admission.Review // nil if no plugin has anything to do
 }
 
 // open finds the resource, negotiates the answer's encoding and reads the body.
@@ -209,7 +211,7 @@ func (x *exchange) open() error {
 	if x.res.Unstructured {
 		negotiate = codec.NegotiateCustom
 	}
-	out, err := negotiate(x.r, i.Verb == "watch", convertible)
+	out, err := negotiate(x.r, i.Verb == "watch", x.convertible)
 	if err != nil {
 		return err
 	}
@@ -253,19 +255,12 @@ func (x *exchange) readBody() ([]byte, error) {
 // answer performs the operation.
 func (x *exchange) answer() answer {
 	ctx := auth.WithUser(x.r.Context(), &x.user)
-	if x.info.Mutates() && !x.api.Admission.Idle() {
+	if x.info.Mutates() && !x.api.Admission.Idle(x.res.Definition.GroupResource()) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, x.timeLimit())
 		defer cancel()
 	}
-	var a answer
-	var err error
-	switch {
-	case x.info.Subresource != "":
-		a, err = x.subresource(ctx)
-	default:
-		a, err = x.operation(ctx)
-	}
+	a, err := x.perform(ctx)
 	switch {
 	case err == nil:
 		return a
@@ -274,6 +269,25 @@ func (x *exchange) answer() answer {
 	}
 	return x.answerError(err)
 }
+
+// perform performs the operation, and tells the admission when it is over.
+func (x *exchange) perform(ctx context.Context) (a answer, err error) {
+	err = errUnfinished
+	defer func() {
+		if x.admitted != nil {
+			x.admitted.Settle(context.WithoutCancel(ctx), err == nil)
+		}
+	}()
+	if x.info.Subresource != "" {
+		a, err = x.subresource(ctx)
+	} else {
+		a, err = x.operation(ctx)
+	}
+	return a, err
+}
+
+// errUnfinished is the error of an operation that panics.
+var errUnfinished = errors.New("the operation was not finished")
 
 // outOfTime is the answer to a write that took longer than the client gave it.
 //
@@ -294,11 +308,14 @@ func (x *exchange) operation(ctx context.Context) (answer, error) {
 	case x.info.Verb == "deletecollection" && x.res.Definition.NoDeleteCollection:
 		return answer{}, x.notAllowed()
 	}
-	if x.res.Definition.Review != nil {
-		if x.info.Verb != "create" || named {
+	if d := x.res.Definition; d.Review != nil || d.Creates != "" {
+		switch {
+		case x.info.Verb != "create" || named:
 			return answer{}, x.notAllowed()
+		case d.Review != nil:
+			return x.review(ctx)
 		}
-		return x.review(ctx)
+		return x.createNamed(ctx)
 	}
 	switch x.info.Verb {
 	case "get":
@@ -325,9 +342,11 @@ func (x *exchange) operation(ctx context.Context) (answer, error) {
 	return answer{}, x.notAllowed()
 }
 
-// watchable rejects watches, and other requests with their verb in the path, that have no route.
-func (x *exchange) watchable() error {
+// routed rejects requests by HEAD, watches, and other requests with their verb in the path, that have no route.
+func (x *exchange) routed() error {
 	switch d := x.res.Definition; {
+	case x.r.Method == http.MethodHead && !x.res.Unstructured && x.info.Subresource != "proxy":
+		return x.notAllowed()
 	case x.info.Verb == "proxy":
 		return x.notServed()
 	case x.info.Verb != "watch":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
@@ -25,13 +27,19 @@ type pendingList struct {
 // DeepCopyObject implements [runtime.Object].
 func (l *pendingList) DeepCopyObject() runtime.Object { c := *l; return &c }
 
-// convertible reports whether any resource can be converted to kind.
-func convertible(kind schema.GroupVersionKind) bool {
+// convertible reports whether the answer can be converted to kind. Reviews have no tables, and of the subresources only
+// two have.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/rest.go AllowsMediaTypeTransform.
+func (x *exchange) convertible(kind schema.GroupVersionKind) bool {
 	if kind.Group != metav1.GroupName || kind.Version != "v1" && kind.Version != "v1beta1" {
 		return false
 	}
 	switch kind.Kind {
-	case "Table", "PartialObjectMetadata", "PartialObjectMetadataList":
+	case "Table":
+		sub := x.info.Subresource
+		return x.res.Definition.Review == nil && (sub == "" || sub == "status" || sub == "scale")
+	case "PartialObjectMetadata", "PartialObjectMetadataList":
 		return true
 	}
 	return false
@@ -53,47 +61,36 @@ func (x *exchange) convert(obj runtime.Object) (runtime.Object, error) {
 		}
 		return x.table(list.ListMeta, objects, true)
 	case x.out.As.Kind == "Table":
-		m, err := meta.Accessor(obj)
-		if err != nil {
-			return nil, err
-		}
-		return x.table(metav1.ListMeta{ResourceVersion: m.GetResourceVersion()}, []runtime.Object{obj}, true)
+		listMeta := metav1.ListMeta{ResourceVersion: resource.Meta(obj).GetResourceVersion()}
+		return x.table(listMeta, []runtime.Object{obj}, true)
 	case isList != (x.out.As.Kind == "PartialObjectMetadataList"):
 		return nil, codec.NotConvertible(x.out.As.Kind, x.res.Definition.GroupVersionKind(), isList)
 	case isList:
-		return x.partialList(list)
+		return x.partialList(list), nil
 	}
-	return x.partial(obj)
+	return x.partial(obj), nil
 }
 
 // partial returns the metadata of obj. It leaves out the annotations in which a member of a family stores what it has
 // no fields for.
-func (x *exchange) partial(obj runtime.Object) (*metav1.PartialObjectMetadata, error) {
+func (x *exchange) partial(obj runtime.Object) *metav1.PartialObjectMetadata {
 	if f := x.res.Definition.Family; f != nil {
 		if stored, ok := f.Convert(obj, f.Stored().Kind); ok {
 			obj = stored
 		}
 	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
-	partial := meta.AsPartialObjectMetadata(m)
+	partial := meta.AsPartialObjectMetadata(resource.Meta(obj))
 	partial.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("PartialObjectMetadata"))
-	return partial, nil
+	return partial
 }
 
-func (x *exchange) partialList(list *pendingList) (runtime.Object, error) {
+func (x *exchange) partialList(list *pendingList) runtime.Object {
 	partials := &metav1.PartialObjectMetadataList{ListMeta: list.ListMeta}
 	partials.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("PartialObjectMetadataList"))
 	for _, o := range list.objects {
-		partial, err := x.partial(o.Object)
-		if err != nil {
-			return nil, err
-		}
-		partials.Items = append(partials.Items, *partial)
+		partials.Items = append(partials.Items, *x.partial(o.Object))
 	}
-	return partials, nil
+	return partials
 }
 
 // defaultColumns are the columns of types that define none.
@@ -102,37 +99,65 @@ var defaultColumns = []metav1.TableColumnDefinition{
 	{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
 }
 
+// scaleColumns are the columns of the scale of any type.
+//
+// Source: k8s.io/kubernetes v1.37.2 pkg/printers/internalversion/printers.go printScale.
+var scaleColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
+	{Name: "Desired", Type: "integer", Description: autoscalingv1.ScaleSpec{}.SwaggerDoc()["replicas"]},
+	{Name: "Available", Type: "integer", Description: autoscalingv1.ScaleStatus{}.SwaggerDoc()["replicas"]},
+	{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+}
+
+func scaleRow(s *autoscalingv1.Scale, now time.Time) []any {
+	return []any{
+		s.Name, int64(s.Spec.Replicas), int64(s.Status.Replicas), resource.Age(s.CreationTimestamp, now),
+	}
+}
+
+// tableOptions returns the options of a table, if the client asks for one.
+func (x *exchange) tableOptions() (metav1.TableOptions, error) {
+	o := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(x.query.Get("includeObject"))}
+	if errs := validation.ValidateTableOptions(&o); x.out.As.Kind == "Table" && len(errs) > 0 {
+		return o, apierrors.NewBadRequest(
+			fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()),
+		)
+	}
+	return o, nil
+}
+
 // table prints objects. Watches send the columns with the first event only.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/response.go asTable.
 func (x *exchange) table(listMeta metav1.ListMeta, objects []runtime.Object, columns bool) (runtime.Object, error) {
-	o := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(x.query.Get("includeObject"))}
-	if errs := validation.ValidateTableOptions(&o); len(errs) > 0 {
-		return nil, apierrors.NewBadRequest(
-			fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()),
-		)
+	o, err := x.tableOptions()
+	if err != nil {
+		return nil, err
 	}
-	d := x.res.Definition
+	d, isScale := x.res.Definition, x.info.Subresource == "scale"
 	t := &metav1.Table{ListMeta: listMeta, Rows: []metav1.TableRow{}}
 	t.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("Table"))
 	if columns {
-		if t.ColumnDefinitions = d.Columns; d.Row == nil {
+		switch t.ColumnDefinitions = d.Columns; {
+		case isScale:
+			t.ColumnDefinitions = scaleColumns
+		case d.Row == nil:
 			t.ColumnDefinitions = defaultColumns
 		}
 	}
 	now := time.Now()
 	for _, obj := range objects {
-		m, err := meta.Accessor(obj)
-		if err != nil {
-			return nil, err
-		}
+		m := resource.Meta(obj)
 		var row metav1.TableRow
-		if d.Row == nil {
+		switch {
+		case isScale:
+			row.Cells = scaleRow(obj.(*autoscalingv1.Scale), now)
+		case d.Row == nil:
 			row.Cells = []any{m.GetName(), m.GetCreationTimestamp().UTC().Format(time.RFC3339)}
-		} else {
+		default:
 			row.Cells = d.Row(obj, now)
 		}
-		if d.RowConditions != nil {
+		if d.RowConditions != nil && !isScale {
 			row.Conditions = d.RowConditions(obj)
 		}
 		switch o.IncludeObject {
@@ -140,9 +165,7 @@ func (x *exchange) table(listMeta metav1.ListMeta, objects []runtime.Object, col
 		case metav1.IncludeObject:
 			row.Object.Object = obj
 		default:
-			if row.Object.Object, err = x.partial(obj); err != nil {
-				return nil, err
-			}
+			row.Object.Object = x.partial(obj)
 		}
 		t.Rows = append(t.Rows, row)
 	}

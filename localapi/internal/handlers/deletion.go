@@ -16,7 +16,7 @@ import (
 
 // deletionAttempts is how often a deletion is decided again because the object has changed since it was decided.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go EvictionsRetry.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/pod/storage/eviction.go EvictionsRetry.
 const deletionAttempts = 20
 
 // deleteBySubresource deletes the object if the subresource allows it.
@@ -70,6 +70,9 @@ func (x *exchange) tryDelete(ctx context.Context, sub resource.Subresource, sent
 
 // others gives the rules of a type access to the objects that the API serves.
 type others struct{ api *API }
+
+// Others gives the server's own parts access to the objects that the API serves.
+func (a *API) Others() resource.Others { return others{a} }
 
 // serverManager owns the fields that the server itself writes.
 const serverManager = "kube-apiserver"

@@ -11,6 +11,7 @@ import (
 	metascheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -137,6 +138,9 @@ func (x *exchange) decode(kind schema.GroupVersionKind, into runtime.Object) (ru
 	if err != nil {
 		return nil, err
 	}
+	if u, ok := into.(*unstructured.Unstructured); ok && x.res.Definition.KindOptional {
+		into = codec.OptionalKind(u, kind)
+	}
 	strictness := x.strictness()
 	obj, problems, err := x.api.Codec.Decode(codec.Body{Bytes: x.body, Format: format}, kind, into,
 		strictness != metav1.FieldValidationIgnore)
@@ -151,7 +155,7 @@ func (x *exchange) decode(kind schema.GroupVersionKind, into runtime.Object) (ru
 		if strictness == metav1.FieldValidationStrict {
 			return nil, codec.StrictError(kind, problems)
 		}
-		x.warnAll(problems)
+		x.warnAll(problems...)
 	}
 	return obj, nil
 }
@@ -175,9 +179,21 @@ func (x *exchange) coerce(obj runtime.Object) (problems []error, err error) {
 // warn adds a warning for the client, once.
 func (x *exchange) warn(text string) { x.warnings.add(text) }
 
-func (x *exchange) warnAll(problems []error) {
+// warnAll warns of unknown and duplicate fields. The error for duplicate keys in YAML has a line for each, and a header
+// cannot contain line breaks.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/rest.go parseYAMLWarnings.
+func (x *exchange) warnAll(problems ...error) {
 	for _, p := range problems {
-		x.warn(p.Error())
+		const list = "yaml: unmarshal errors:\n"
+		lines, ok := strings.CutPrefix(strings.TrimPrefix(p.Error(), "error converting YAML to JSON: "), list)
+		if !ok {
+			x.warn(p.Error())
+			continue
+		}
+		for line := range strings.SplitSeq(lines, "\n") {
+			x.warn(strings.TrimSpace(line))
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +27,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/jsonpatch"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // patchTimeout ends a patch that takes longer, whatever timeout the client set. It also ends a write that waits for
@@ -73,11 +73,7 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 		if err != nil {
 			return nil, err
 		}
-		m, err := meta.Accessor(obj)
-		if err != nil {
-			return nil, err
-		}
-		if err := x.checkName(m); err != nil {
+		if err := x.checkName(resource.Meta(obj)); err != nil {
 			return nil, err
 		}
 		x.applyDefaults(obj)
@@ -139,10 +135,7 @@ func (x *exchange) applyConfiguration(ctx context.Context, part registry.Part, m
 		if err != nil {
 			return nil, err
 		}
-		m, err := meta.Accessor(obj)
-		if err != nil {
-			return nil, err
-		}
+		m := resource.Meta(obj)
 		if uid := m.GetUID(); creating && uid != "" {
 			return nil, apierrors.NewConflict(x.res.Definition.GroupResource(), x.info.Name,
 				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
@@ -168,7 +161,7 @@ func (x *exchange) appliedConfiguration() (*unstructured.Unstructured, error) {
 		if x.strictness() == metav1.FieldValidationStrict {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", err))
 		}
-		x.warn(err.Error())
+		x.warnAll(err)
 	}
 	return applied, nil
 }
@@ -311,7 +304,7 @@ func (x *exchange) judgeStrictly(patch string, problems []error) error {
 	case x.strictness() == metav1.FieldValidationStrict:
 		return invalidPatch(patch, runtime.NewStrictDecodingError(problems))
 	default:
-		x.warnAll(problems)
+		x.warnAll(problems...)
 	}
 	return nil
 }

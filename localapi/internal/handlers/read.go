@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,7 +17,11 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
+// get handles a GET of the object or of its status.
 func (x *exchange) get(ctx context.Context) (answer, error) {
+	if err := x.refuseExport(); err != nil {
+		return answer{}, err
+	}
 	if x.asOf > 0 {
 		o, err := x.res.GetAt(ctx, x.info.Namespace, x.info.Name, x.asOf)
 		if err != nil {
@@ -28,6 +34,20 @@ func (x *exchange) get(ctx context.Context) (answer, error) {
 		return answer{}, err
 	}
 	return objectAnswer(http.StatusOK, o), nil
+}
+
+// refuseExport returns an error if the query has the parameter export, which asked for an object without what its
+// cluster had added. Lists ignore the parameter.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/get.go GetResource.
+func (x *exchange) refuseExport() error {
+	if len(x.query["export"]) == 0 {
+		return nil
+	}
+	if value := x.query.Get("export"); value == "0" || strings.EqualFold(value, "false") {
+		return nil
+	}
+	return apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
 }
 
 func (x *exchange) list(ctx context.Context) (answer, error) {

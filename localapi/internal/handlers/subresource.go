@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,6 +68,9 @@ func project(ctx context.Context, sub resource.Subresource, obj runtime.Object) 
 }
 
 func (x *exchange) getSubresource(ctx context.Context, sub resource.Subresource) (answer, error) {
+	if err := x.refuseExport(); err != nil {
+		return answer{}, err
+	}
 	o, err := x.res.Get(ctx, x.info.Namespace, x.info.Name, "")
 	if err != nil {
 		return answer{}, err
@@ -83,6 +86,11 @@ func (x *exchange) getSubresource(ctx context.Context, sub resource.Subresource)
 func (x *exchange) connect(ctx context.Context, sub resource.Subresource) (answer, error) {
 	if err := x.admitConnection(ctx, sub); err != nil {
 		return answer{}, err
+	}
+	if sub.ConnectNeedsCreate {
+		if err := x.alsoMay("create", ""); err != nil {
+			return answer{}, err
+		}
 	}
 	name := x.info.Name
 	if _, plain, _, ok := utilnet.SplitSchemeNamePort(name); ok {
@@ -111,17 +119,46 @@ func (x *exchange) answerSubresource(ctx context.Context, sub resource.Subresour
 	return otherAnswer(http.StatusCreated, result), nil
 }
 
+// createNamed performs the create of the subresource that the type stands for (bindings), of the object that the body
+// names. Admission plugins see the type itself.
+func (x *exchange) createNamed(ctx context.Context) (answer, error) {
+	d := x.res.Definition
+	sent, err := x.decode(d.GroupVersionKind(), x.res.New())
+	if err != nil {
+		return answer{}, err
+	}
+	m := resource.Meta(sent)
+	if m.GetName() == "" {
+		return answer{}, apierrors.NewBadRequest("Name parameter required.")
+	}
+	x.sentName = m.GetName()
+	o, err := x.writeOptions("CreateOptions")
+	if err != nil {
+		return answer{}, err
+	}
+	x.info.Name = m.GetName()
+	x.info.Resource, x.info.Subresource, _ = strings.Cut(d.Creates, "/")
+	x.res = x.api.Resource(d.GroupVersion.WithResource(x.info.Resource))
+	return x.performSubresource(ctx, x.res.Definition.Subresources[x.info.Subresource], o)
+}
+
 // createSubresource performs an action (binding, eviction).
 func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresource) (answer, error) {
 	o, err := x.writeOptions("CreateOptions")
 	if err != nil {
 		return answer{}, err
 	}
+	return x.performSubresource(ctx, sub, o)
+}
+
+// performSubresource performs an action with the options of a create.
+func (x *exchange) performSubresource(ctx context.Context, sub resource.Subresource, o registry.WriteOptions,
+) (answer, error) {
 	sent, err := x.decode(sub.Kind, sub.New())
 	if err != nil {
 		return answer{}, err
 	}
-	if m, err := meta.Accessor(sent); err == nil && m.GetNamespace() == "" {
+	if m := resource.Meta(sent); m.GetNamespace() == "" {
 		m.SetNamespace(x.info.Namespace)
 	}
 	admission := o.Admission
@@ -131,8 +168,7 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 			return answer{}, err
 		}
 	}
-	misnamed := func(m metav1.Object) bool { return m.GetName() != "" && m.GetName() != x.info.Name }
-	if m, err := meta.Accessor(sent); err == nil && sub.Answer == nil && misnamed(m) {
+	if name := resource.Meta(sent).GetName(); sub.Answer == nil && name != "" && name != x.info.Name {
 		return answer{}, apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
 	}
 	if admission != nil {
@@ -170,11 +206,7 @@ func (x *exchange) updateSubresource(ctx context.Context, sub resource.Subresour
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := meta.Accessor(sent)
-	if err != nil {
-		return answer{}, err
-	}
-	if err := x.checkName(m); err != nil {
+	if err := x.checkName(resource.Meta(sent)); err != nil {
 		return answer{}, err
 	}
 	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (runtime.Object, error) {
@@ -256,10 +288,7 @@ func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o regist
 		Part: registry.Subresource, Validate: sub.Validate, WriteOptions: o,
 		Next: func(old runtime.Object) (runtime.Object, error) {
 			obj := old.DeepCopyObject()
-			m, err := meta.Accessor(obj)
-			if err != nil {
-				return nil, err
-			}
+			m := resource.Meta(obj)
 			managers := registry.NewViewManagers(x.res, sub, m)
 			current, err := currentView(ctx, sub, old, managers)
 			if err != nil {
@@ -272,10 +301,7 @@ func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o regist
 			if err != nil {
 				return nil, err
 			}
-			sent, err := meta.Accessor(view)
-			if err != nil {
-				return nil, err
-			}
+			sent := resource.Meta(view)
 			if sent.GetResourceVersion() != "" {
 				m.SetResourceVersion(sent.GetResourceVersion())
 			}
@@ -301,11 +327,7 @@ func currentView(ctx context.Context, sub resource.Subresource, obj runtime.Obje
 	if err != nil {
 		return nil, err
 	}
-	m, err := meta.Accessor(view)
-	if err != nil {
-		return nil, err
-	}
-	return view, managers.Give(m)
+	return view, managers.Give(resource.Meta(view))
 }
 
 // storeView performs a change and answers with the subresource's view of the result.

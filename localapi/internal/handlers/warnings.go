@@ -46,7 +46,6 @@ func (w *warnings) add(text string) {
 	}
 }
 
-// firstRunes returns the beginning of a text.
 func firstRunes(text string) string {
 	n := 0
 	for i := range text {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -17,6 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
@@ -43,6 +43,9 @@ func (x *exchange) serveWatch() {
 		return
 	}
 	selection, err := x.selection(o)
+	if err == nil {
+		_, err = x.tableOptions()
+	}
 	if err != nil {
 		x.finish(x.answerError(err))
 		return
@@ -217,10 +220,7 @@ func (s *stream) bookmarkIfNews(revision int64) {
 // bookmark tells the client the revision up to which it has seen everything.
 func (s *stream) bookmark(revision int64, annotations map[string]string) {
 	obj := s.res.New()
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return
-	}
+	m := resource.Meta(obj)
 	m.SetResourceVersion(strconv.FormatInt(revision, 10))
 	m.SetAnnotations(annotations)
 	s.send(registry.Notice{Type: watch.Bookmark, Object: &watchcache.Object{Object: obj, Meta: m}})
@@ -280,7 +280,6 @@ func (s *stream) send(n registry.Notice) {
 	}
 }
 
-// pass asks the gate.
 func (s *stream) pass(n registry.Notice) gate.Verdict {
 	if s.api.Gate == nil {
 		return gate.Verdict{}
@@ -298,11 +297,9 @@ func (s *stream) pass(n registry.Notice) gate.Verdict {
 // bookmarkUngated sends a bookmark that a gate asked for.
 func (s *stream) bookmarkUngated() {
 	obj := s.res.New()
-	if m, err := meta.Accessor(obj); err == nil {
-		m.SetResourceVersion(strconv.FormatInt(s.sent, 10))
-		if raw, err := s.api.Codec.Encode(obj, s.out.Format, false); err == nil {
-			s.frame(watch.Bookmark, raw)
-		}
+	resource.Meta(obj).SetResourceVersion(strconv.FormatInt(s.sent, 10))
+	if raw, err := s.api.Codec.Encode(obj, s.out.Format, false); err == nil {
+		s.frame(watch.Bookmark, raw)
 	}
 }
 
@@ -318,7 +315,7 @@ func (s *stream) encodeEvent(n registry.Notice) ([]byte, error) {
 			[]runtime.Object{n.Object.Object}, !s.columns)
 		s.columns = true
 	} else {
-		obj, err = s.partial(n.Object.Object)
+		obj = s.partial(n.Object.Object)
 	}
 	if err != nil {
 		return nil, err
@@ -326,7 +323,6 @@ func (s *stream) encodeEvent(n registry.Notice) ([]byte, error) {
 	return s.api.Codec.Encode(obj, s.out.Format, false)
 }
 
-// frame sends one event.
 func (s *stream) frame(t watch.EventType, raw []byte) { s.put(s.framed(t, raw)) }
 
 // framed returns the event as it is sent: a line of JSON, or a protobuf message preceded by its length.

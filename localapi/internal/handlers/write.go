@@ -6,13 +6,13 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
@@ -26,10 +26,8 @@ func (x *exchange) create(ctx context.Context) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if m, err := meta.Accessor(obj); err == nil {
-		x.sentName = m.GetName()
-		o = named(o, m, d)
-	}
+	x.sentName = resource.Meta(obj).GetName()
+	o = named(o, x.sentName, d)
 	x.applyDefaults(obj)
 	created, err := x.res.Create(ctx, x.info.Namespace, obj, o)
 	if err != nil {
@@ -55,13 +53,11 @@ func (x *exchange) update(ctx context.Context, part registry.Part) (answer, erro
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := meta.Accessor(sent)
-	if err != nil {
-		return answer{}, err
-	}
+	m := resource.Meta(sent)
 	if err := x.checkName(m); err != nil {
 		return answer{}, err
 	}
+	registry.DedupOwnerReferences(m, x.warn)
 	x.applyDefaults(sent)
 	change := registry.Change{
 		Part: part, UID: m.GetUID(), AllowCreate: d.CreateOnUpdate && part == registry.Main,

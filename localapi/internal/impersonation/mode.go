@@ -104,7 +104,6 @@ func (c *check) allows(wanted auth.User, a rbac.Attributes) (auth.User, error) {
 	return as.Grouped(), nil
 }
 
-// part returns a part of a user as a resource.
 func (c *check) part(resource, name string) rbac.Attributes {
 	a := rbac.Attributes{Verb: "impersonate", Group: authenticationv1.GroupName, Resource: resource, Name: name}
 	if c.constrained() {

@@ -34,7 +34,7 @@ const defaultAccount = "default"
 
 // reconcileAccounts creates the service account of an active namespace that lacks it.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/serviceaccount/serviceaccounts_controller.go, syncNamespace.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/serviceaccount/serviceaccounts_controller.go, syncNamespace.
 func (c *Controller) reconcileAccounts(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	ns, found := c.namespaces.Get("", key.Name)
 	if !found || ns.Status.Phase != corev1.NamespaceActive {

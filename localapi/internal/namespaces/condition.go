@@ -15,7 +15,7 @@ import (
 // fine returns the conditions of a deletion that nothing blocks, in the order in which they are reported. All of them
 // are false.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/status_condition_utils.go, conditionTypes,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/deletion/status_condition_utils.go, conditionTypes,
 // okMessages.
 func fine() []corev1.NamespaceCondition {
 	condition := func(t corev1.NamespaceConditionType, reason, message string) corev1.NamespaceCondition {
@@ -38,7 +38,7 @@ func fine() []corev1.NamespaceCondition {
 //
 // While there are pods, it reports neither that content remains nor that finalizers do, like kube-controller-manager.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/status_condition_utils.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/deletion/status_condition_utils.go.
 func (c contents) conditions() []corev1.NamespaceCondition {
 	all := fine()
 	set := func(t corev1.NamespaceConditionType, reason, message string) {

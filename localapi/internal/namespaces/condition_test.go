@@ -20,7 +20,7 @@ func show(conditions []corev1.NamespaceCondition) string {
 	return b.String()
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/status_condition_utils.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/deletion/status_condition_utils.go.
 func TestConditions(t *testing.T) {
 	const (
 		discovered = "NamespaceDeletionDiscoveryFailure | False | ResourcesDiscovered | All resources successfully " +

@@ -71,7 +71,7 @@ type deletable struct {
 
 // deletables returns the resources that can be deleted, sorted, so that every pass has the same order.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, initOpCache.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, initOpCache.
 func deletables(lists []*metav1.APIResourceList) ([]deletable, error) {
 	var all []deletable
 	var errs []error
@@ -98,7 +98,7 @@ var pods = corev1.SchemeGroupVersion.WithResource("pods")
 // deleteContent deletes the content of a namespace. It deletes the pods first, because what they use must not go before
 // they do. While there are pods, it deletes nothing else.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
 // deleteAllContent.
 func (c *Controller) deleteContent(ctx context.Context, ns *corev1.Namespace) contents {
 	found := contents{remaining: map[schema.GroupVersionResource]int{}, finalizers: map[string]int{}}
@@ -142,7 +142,7 @@ const finalizersWait = 15 * time.Second
 // deleteResource deletes the objects of one resource in a namespace. Its errors are not wrapped, because they become
 // part of a condition, in upstream's words.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
 // deleteAllContentForGroupVersionResource.
 func (c *Controller) deleteResource(ctx context.Context, r deletable, ns *corev1.Namespace) (leftover, error) {
 	var left leftover
@@ -236,7 +236,7 @@ func countFinalizers(items []metav1.PartialObjectMetadata) map[string]int {
 
 // podsGrace returns the longest grace period of the pods that have not ended yet.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
 // estimateGracefulTerminationForPods.
 func (c *Controller) podsGrace(ctx context.Context, namespace string) (time.Duration, error) {
 	var list corev1.PodList

@@ -56,7 +56,7 @@ func (c *Controller) lastPods() handler.EventHandler[*corev1.Pod, reconcile.Requ
 //
 // A conflict ends the pass: the event of the conflicting change will start another.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, Delete.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, Delete.
 func (c *Controller) reconcileDeletion(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	ns := &corev1.Namespace{}
 	err := c.client.Get(ctx, key.NamespacedName, ns, client.Live)

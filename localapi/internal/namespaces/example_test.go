@@ -33,7 +33,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	controller, err := namespaces.New(c, server.RESTConfig(), factory)
+	controller, err := namespaces.New(c, server.RESTConfig(), factory, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -26,12 +26,13 @@ const (
 	Name         = "namespaces"
 	deletionName = "namespace-controller"
 	accountName  = "serviceaccount-controller"
+	rootsName    = "root-ca-certificate-publisher-controller"
 )
 
 // workers is how many namespaces each loop works on at once.
 const workers = 10
 
-// Controller runs both loops.
+// Controller runs the loops.
 //
 // Concurrency: all methods may be called from any goroutine; Run only once.
 type Controller struct {
@@ -39,24 +40,27 @@ type Controller struct {
 	namespaces informer.Informer[*corev1.Namespace]
 	accounts   informer.Informer[*corev1.ServiceAccount]
 	pods       informer.Informer[*corev1.Pod]
+	roots      informer.Informer[*corev1.ConfigMap]
+	rootCA     []byte
 
 	// server discovers the resources, and content lists and deletes objects of whatever type.
 	server  discovery.DiscoveryInterface
 	content metadata.Interface
 
-	deletions, creations *reconcile.Controller[reconcile.Request]
+	deletions *reconcile.Controller[reconcile.Request]
+	loops     []*reconcile.Controller[reconcile.Request] // all of them
 }
 
 // longestRetry bounds the backoff of a deletion that fails: it is retried at least every minute.
 const longestRetry = time.Minute
 
 // New makes the controller, with further clients made of config. Nothing runs before [Controller.Run]. The caller runs
-// the informers.
+// the informers. rootCA are the certificates to publish in every namespace, in PEM; nil means that there are none.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/namespace_controller.go, NewNamespaceController,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/namespace_controller.go, NewNamespaceController,
 // pkg/controller/serviceaccount/serviceaccounts_controller.go, NewServiceAccountsController.
-func New(writer client.Client, config *rest.Config, informers *informer.Factory) (*Controller, error) {
-	c := &Controller{client: writer}
+func New(writer client.Client, config *rest.Config, informers *informer.Factory, rootCA []byte) (*Controller, error) {
+	c := &Controller{client: writer, rootCA: rootCA}
 	var errs [5]error
 	c.namespaces, errs[0] = informer.For[*corev1.Namespace](informers)
 	c.accounts, errs[1] = informer.For[*corev1.ServiceAccount](informers)
@@ -72,31 +76,67 @@ func New(writer client.Client, config *rest.Config, informers *informer.Factory)
 			RateLimiter: workqueue.NewMaxWaitRateLimiter(workqueue.DefaultControllerRateLimiter[reconcile.Request](),
 				longestRetry),
 		})
-	c.creations = reconcile.New(accountName, reconcile.Func[reconcile.Request](c.reconcileAccounts),
+	creations := reconcile.New(accountName, reconcile.Func[reconcile.Request](c.reconcileAccounts),
 		reconcile.Options[reconcile.Request]{Workers: workers})
-	return c, errors.Join(
+	c.loops = []*reconcile.Controller[reconcile.Request]{c.deletions, creations}
+	err := errors.Join(
 		c.deletions.Watch(source.Kind(c.namespaces, deletedNamespaces())),
 		c.deletions.Watch(source.Kind(c.pods, c.lastPods())),
-		c.creations.Watch(source.Kind(c.namespaces, handler.EnqueueObject[*corev1.Namespace]())),
-		c.creations.Watch(source.Kind(c.accounts, deletedAccounts())),
+		creations.Watch(source.Kind(c.namespaces, handler.EnqueueObject[*corev1.Namespace]())),
+		creations.Watch(source.Kind(c.accounts, deletedAccounts())),
+	)
+	if err != nil || rootCA == nil {
+		return c, err
+	}
+	return c, c.publish(informers)
+}
+
+// publish adds the loop that publishes the root certificates.
+func (c *Controller) publish(informers *informer.Factory) (err error) {
+	c.roots, err = informer.ForOptions[*corev1.ConfigMap](informers,
+		informer.InformerOptions{FieldSelector: "metadata.name=" + rootName})
+	if err != nil {
+		return fmt.Errorf("%s: %w", Name, err)
+	}
+	publications := reconcile.New(rootsName, reconcile.Func[reconcile.Request](c.reconcileRoot),
+		reconcile.Options[reconcile.Request]{Workers: workers})
+	c.loops = append(c.loops, publications)
+	return errors.Join(
+		publications.Watch(source.Kind(c.namespaces, handler.EnqueueObject[*corev1.Namespace]())),
+		publications.Watch(source.Kind(c.roots, handler.EnqueueMapped(
+			func(_ context.Context, config *corev1.ConfigMap) []reconcile.Request {
+				return []reconcile.Request{requestFor(config.Namespace)}
+			}))),
 	)
 }
 
 // Name returns [Name].
 func (c *Controller) Name() string { return Name }
 
-// Loops returns the two controllers.
-func (c *Controller) Loops() []reconcile.Loop { return []reconcile.Loop{c.deletions, c.creations} }
+// Loops returns the loops.
+func (c *Controller) Loops() (loops []reconcile.Loop) {
+	for _, l := range c.loops {
+		loops = append(loops, l)
+	}
+	return loops
+}
 
 // Run works on namespaces until ctx is done. It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
-	var errs [2]error
+	errs := make([]error, len(c.loops))
 	var wg sync.WaitGroup
-	wg.Go(func() { errs[0] = c.deletions.Run(ctx) })
-	wg.Go(func() { errs[1] = c.creations.Run(ctx) })
+	for i, l := range c.loops {
+		wg.Go(func() { errs[i] = l.Run(ctx) })
+	}
 	wg.Wait()
-	return errors.Join(errs[:]...)
+	return errors.Join(errs...)
 }
 
 // Health returns nil if the loops work.
-func (c *Controller) Health() error { return errors.Join(c.deletions.Health(), c.creations.Health()) }
+func (c *Controller) Health() error {
+	var errs []error
+	for _, l := range c.loops {
+		errs = append(errs, l.Health())
+	}
+	return errors.Join(errs...)
+}

@@ -35,6 +35,12 @@ type cluster struct {
 
 // inCluster runs f in a bubble with a server that g disturbs.
 func inCluster(t *testing.T, g gate.Gate, f func(c *cluster)) {
+	t.Helper()
+	inClusterOf(t, g, nil, f)
+}
+
+// inClusterOf is inCluster with certificates to publish.
+func inClusterOf(t *testing.T, g gate.Gate, rootCA []byte, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &audit.Log{}
 		server, err := localapi.New(localapi.Options{Audit: log, Gate: g})
@@ -49,7 +55,7 @@ func inCluster(t *testing.T, g gate.Gate, f func(c *cluster)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		controller, err := namespaces.New(writer, server.RESTConfig(), factory)
+		controller, err := namespaces.New(writer, server.RESTConfig(), factory, rootCA)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +162,7 @@ func (c *cluster) remove(namespace, name string) {
 
 // Every namespace that there is gets its account, again if it is deleted; a terminating one does not.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/serviceaccount/serviceaccounts_controller.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/serviceaccount/serviceaccounts_controller.go.
 func TestServiceAccounts(t *testing.T) {
 	inCluster(t, nil, func(c *cluster) {
 		accounts := func() (names []string) {
@@ -222,7 +228,7 @@ func TestDeletion(t *testing.T) {
 // While there are pods nothing else is deleted, and no condition says that they remain; when the last one is gone, it
 // goes on at once.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go deleteAllContent.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/namespace/deletion/namespaced_resources_deleter.go deleteAllContent.
 func TestPodsFirst(t *testing.T) {
 	inCluster(t, nil, func(c *cluster) {
 		c.namespace("shop")

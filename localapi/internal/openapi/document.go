@@ -132,7 +132,6 @@ func (d *document) addSubresource(path, name string, sub resource.Subresource) {
 	d.Paths[path] = operations
 }
 
-// addKind adds the schema of a kind and returns a reference to it.
 func (d *document) addKind(obj runtime.Object, kind runtimeschema.GroupVersionKind) *schema {
 	name := d.types.add(reflect.TypeOf(obj).Elem())
 	s := d.types[name]

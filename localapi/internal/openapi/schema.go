@@ -27,6 +27,7 @@ type schema struct {
 	PatchMergeKey string             `json:"x-kubernetes-patch-merge-key,omitempty"`
 	ListType      string             `json:"x-kubernetes-list-type,omitempty"`
 	ListMapKeys   []string           `json:"x-kubernetes-list-map-keys,omitempty"`
+	MapType       string             `json:"x-kubernetes-map-type,omitempty"`
 }
 
 type groupVersionKind struct {
@@ -126,6 +127,9 @@ func (c components) add(t reflect.Type) string {
 		docs = d.SwaggerDoc()
 	}
 	s.Description = docs[""]
+	if t == ownerReference {
+		s.MapType = "atomic"
+	}
 	c.addFields(s, t, docs)
 	return name
 }
@@ -180,6 +184,12 @@ func (c components) field(f reflect.StructField, doc string) *schema {
 }
 
 var objectMeta = reflect.TypeFor[metav1.ObjectMeta]()
+
+// ownerReference is the one struct in metadata that is applied, and owned, as a whole. Only a comment of the type has
+// that.
+//
+// Source: k8s.io/apimachinery v0.37.2 pkg/apis/meta/v1/types.go, +structType=atomic.
+var ownerReference = reflect.TypeFor[metav1.OwnerReference]()
 
 // ObjectMetaRef is the reference to the schema of metadata, which all documents have.
 var ObjectMetaRef = schemaPrefix + modelName(objectMeta)

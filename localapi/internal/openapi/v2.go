@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -17,6 +18,9 @@ import (
 const (
 	protobufV2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 	prefixV2   = "#/definitions/"
+
+	preserves = "x-kubernetes-preserve-unknown-fields"
+	kindsKey  = "x-kubernetes-group-version-kind"
 )
 
 // documentV2 returns the content of some documents of version 3 as one document of version 2.
@@ -31,6 +35,10 @@ func documentV2(documents []*document) (map[string]any, error) {
 				return nil, err
 			}
 			definitions[name] = schemaV2(tree)
+			if tree[preserves] == true {
+				// For kubectl, a type with some properties has no others, so it gets none at all.
+				definitions[name] = map[string]any{"type": "object", kindsKey: tree[kindsKey]}
+			}
 		}
 		for path, operations := range d.Paths {
 			item := map[string]any{}
@@ -67,7 +75,11 @@ var keywordsV2 = []string{
 	"uniqueItems",
 }
 
-// schemaV2 returns a schema in version 2. It leaves out what version 2 cannot express: the schema then allows more.
+// schemaV2 returns a schema in version 2. It leaves out what version 2 cannot express, and what kubectl would take for
+// more than it says: the schema then allows more.
+//
+// Source: k8s.io/apiextensions-apiserver v0.37.2 pkg/controller/openapi/v2/conversion.go ToStructuralOpenAPIV2,
+// pkg/controller/openapi/builder/builder.go buildKubeNative.
 func schemaV2(s map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range s {
@@ -103,7 +115,36 @@ func schemaV2(s map[string]any) map[string]any {
 		}
 		out["properties"] = all
 	}
+	relax(s, out)
 	return out
+}
+
+// relax removes from out, which is s in version 2, what would refuse values that s allows.
+func relax(s, out map[string]any) {
+	if nullable(s) || s[preserves] == true {
+		delete(out, "items")
+		delete(out, "properties")
+		if nullable(s) || out["type"] == "object" {
+			delete(out, "type")
+		}
+	}
+	if out["type"] == "array" && out["items"] == nil {
+		delete(out, "type")
+	}
+	properties, _ := s["properties"].(map[string]any)
+	if required, ok := s["required"].([]any); ok {
+		out["required"] = slices.DeleteFunc(slices.Clone(required), func(name any) bool {
+			return nullable(properties[fmt.Sprint(name)])
+		})
+	}
+	if nullable(s["additionalProperties"]) {
+		delete(out, "required")
+	}
+}
+
+func nullable(s any) bool {
+	tree, _ := s.(map[string]any)
+	return tree["nullable"] == true
 }
 
 func operationV2(op *operation) (map[string]any, error) {
@@ -112,7 +153,7 @@ func operationV2(op *operation) (map[string]any, error) {
 		out["x-kubernetes-action"] = op.Action
 	}
 	if op.Kind != nil {
-		out["x-kubernetes-group-version-kind"] = op.Kind
+		out[kindsKey] = op.Kind
 	}
 	var parameters []any
 	for _, p := range op.Parameters {

@@ -69,14 +69,3 @@ func checkMap(t *testing.T, what string, m *Map[int], want map[string]int) {
 		}
 	}
 }
-
-func TestMapAscendingInsertKeepsChunksFull(t *testing.T) {
-	var m Map[int]
-	const n = 10 * chunkSize
-	for i := range n {
-		m.Set(fmt.Sprintf("%08d", i), i)
-	}
-	if got, most := len(m.chunks), n/chunkSize+1; got > most {
-		t.Errorf("%d chunks for %d ascending keys, want at most %d", got, n, most)
-	}
-}

@@ -163,24 +163,24 @@ func (s *paramSource) typed(obj runtime.Object) runtime.Object {
 // longestAnnotation bounds the value of an audit annotation.
 const longestAnnotation = 10 << 10
 
-// annotations collects the audit annotations of one policy. The zero value is empty.
+// annotations collects audit annotations. The zero value is empty.
 type annotations map[string][]string
 
-func (n *annotations) add(a expressions.Annotation) {
-	value := a.Value[:min(len(a.Value), longestAnnotation)]
-	if slices.Contains((*n)[a.Key], value) {
+func (n *annotations) add(policy string, a expressions.Annotation) {
+	key, value := policy+"/"+a.Key, a.Value[:min(len(a.Value), longestAnnotation)]
+	if slices.Contains((*n)[key], value) {
 		return
 	}
 	if *n == nil {
 		*n = annotations{}
 	}
-	(*n)[a.Key] = append((*n)[a.Key], value)
+	(*n)[key] = append((*n)[key], value)
 }
 
 // publish writes the annotations. Several values of one key, which different parameters can give, stand side by side.
-func (n annotations) publish(policy string, annotate func(key, value string)) {
+func (n annotations) publish(annotate func(key, value string)) {
 	for _, key := range slices.Sorted(maps.Keys(n)) {
-		annotate(policy+"/"+key, strings.Join(n[key], ", "))
+		annotate(key, strings.Join(n[key], ", "))
 	}
 }
 

@@ -18,6 +18,9 @@ var (
 	firstPort, lastPort int32 = 30000, 32767
 )
 
+// CIDRs returns the ranges of addresses, the preferred family first.
+func CIDRs() []string { return []string{ipRanges["IPv4"].String(), ipRanges["IPv6"].String()} }
+
 // reserved is the number of addresses at the start of a range that are given only on request: that of the network
 // itself, and the low ones that clusters give to the API server and DNS.
 const reserved = 16

@@ -31,7 +31,7 @@ type Authorizer struct{ Roles Roles }
 
 // Authorize reports whether a user may do something. reason is why, or what prevented a full check.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/rbac.go.
+// Source: k8s.io/kubernetes v1.37.2 plugin/pkg/auth/authorizer/rbac/rbac.go.
 func (z *Authorizer) Authorize(u auth.User, a Attributes) (allowed bool, reason string) {
 	if z == nil || slices.Contains(u.Groups, auth.Masters) {
 		return true, ""
@@ -120,7 +120,7 @@ func missingAs(resource string, err error) error {
 // visit calls visit with the rules of each binding that concerns the user, the cluster's first, until visit returns
 // false.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/rule.go VisitRulesFor.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/rbac/validation/rule.go VisitRulesFor.
 func (z *Authorizer) visit(u auth.User, namespace string,
 	visit func(source string, rules []rbacv1.PolicyRule, err error) bool,
 ) {
@@ -193,7 +193,7 @@ func (z *Authorizer) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.Pol
 // is the rules of the roles that it selects, recursively, and not its own. (In a cluster, a controller writes them into
 // the role in place of any others; here they are looked up.)
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/clusterroleaggregation.
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/clusterroleaggregation.
 func (z *Authorizer) aggregated(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
 	if role.AggregationRule == nil {
 		return role.Rules, nil
@@ -285,7 +285,7 @@ type Attributes struct {
 
 // Allows reports whether a rule covers a request.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/rbac.go RuleAllows,
+// Source: k8s.io/kubernetes v1.37.2 plugin/pkg/auth/authorizer/rbac/rbac.go RuleAllows,
 // pkg/apis/rbac/v1/evaluation_helpers.go.
 func Allows(rule *rbacv1.PolicyRule, a Attributes) bool {
 	if !contains(rule.Verbs, rbacv1.VerbAll, a.Verb) {
@@ -320,7 +320,7 @@ func coversURL(list []string, path string) bool {
 
 // appliesTo reports whether one of a binding's subjects is the user. namespace is the binding's.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/rule.go appliesToUser.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/rbac/validation/rule.go appliesToUser.
 func appliesTo(u auth.User, subjects []rbacv1.Subject, namespace string) (*rbacv1.Subject, bool) {
 	for i := range subjects {
 		s := &subjects[i]

@@ -14,13 +14,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // CheckGrant rejects the write of a role or binding by which a user would grant more than the user has. The rules of a
@@ -30,7 +30,7 @@ import (
 //
 // Errors: Forbidden; those of the search for the role that is to be bound.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac, escalation_check.go and */policybased/storage.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/rbac, escalation_check.go and */policybased/storage.go.
 func (z *Authorizer) CheckGrant(u auth.User, a Attributes, obj, old runtime.Object) error {
 	if z == nil || slices.Contains(u.Groups, auth.Masters) {
 		return nil
@@ -84,7 +84,6 @@ func aggregates(r *rbacv1.ClusterRole) bool {
 	return r != nil && r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
 }
 
-// binding checks a binding to a role.
 func (g *grant) binding(ref rbacv1.RoleRef) error {
 	if g.forTheCollector() || g.mayBind(ref) {
 		return nil
@@ -135,7 +134,7 @@ func (g *grant) may(verb, resource, name string) bool {
 
 // confirm returns an error with the rules that the user does not have.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/rule.go ConfirmNoEscalation.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/rbac/validation/rule.go ConfirmNoEscalation.
 func (g *grant) confirm(rules []rbacv1.PolicyRule) error {
 	held, errs := g.bound(g.user, g.request.Namespace)
 	for i, err := range errs {
@@ -160,29 +159,21 @@ func (g *grant) confirm(rules []rbacv1.PolicyRule) error {
 func (g *grant) byRequest(err error) error { return missingAs(g.request.Resource, err) }
 
 func (g *grant) forbidden(err error) error {
-	m, unnamed := meta.Accessor(g.obj)
-	if err == nil || unnamed != nil {
-		return errors.Join(err, unnamed)
+	if err == nil {
+		return nil
 	}
-	return apierrors.NewForbidden(rbacv1.Resource(g.request.Resource), m.GetName(), err)
+	return apierrors.NewForbidden(rbacv1.Resource(g.request.Resource), resource.Meta(g.obj).GetName(), err)
 }
 
 // forTheCollector reports whether the write changes only what a garbage collector has to change.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/helpers.go IsOnlyMutatingGCFields.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/rbac/helpers.go IsOnlyMutatingGCFields.
 func (g *grant) forTheCollector() bool {
 	if g.old == nil {
 		return false
 	}
 	same := g.obj.DeepCopyObject()
-	m, err := meta.Accessor(same)
-	if err != nil {
-		return false
-	}
-	was, err := meta.Accessor(g.old)
-	if err != nil {
-		return false
-	}
+	m, was := resource.Meta(same), resource.Meta(g.old)
 	m.SetOwnerReferences(was.GetOwnerReferences())
 	m.SetFinalizers(was.GetFinalizers())
 	m.SetSelfLink(was.GetSelfLink())
@@ -257,7 +248,7 @@ func (p permission) in(rule rbacv1.PolicyRule) bool {
 
 // describeAll describes permissions, with a line for each resource and each path.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/policy_compact.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/rbac/validation/policy_compact.go,
 // pkg/apis/rbac/v1/evaluation_helpers.go CompactString.
 func describeAll(missing []permission) string {
 	lines := map[string]bool{}
@@ -288,7 +279,7 @@ func describeAll(missing []permission) string {
 //
 // Errors: Forbidden.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/admission/certificates: approval, signing, subjectrestriction.
+// Source: k8s.io/kubernetes v1.37.2 plugin/pkg/admission/certificates: approval, signing, subjectrestriction.
 func (z *Authorizer) CheckSigning(u auth.User, a Attributes, obj, old runtime.Object) error {
 	r, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
@@ -321,7 +312,7 @@ func issues(r, was *certificatesv1.CertificateSigningRequest) bool {
 
 // maySign reports whether a user has one of the verbs for signers.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/certauthorization.
+// Source: k8s.io/kubernetes v1.37.2 pkg/certauthorization.
 func (z *Authorizer) maySign(u auth.User, verb, signer string) bool {
 	domain, _, _ := strings.Cut(signer, "/")
 	return slices.ContainsFunc([]string{signer, domain + "/*"}, func(name string) bool {

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
@@ -149,10 +149,7 @@ func (r *Resource) convert(ctx context.Context, all []*watchcache.Conversion) er
 		if _, err := r.Definition.Coerce(converted[i]); err != nil {
 			return err
 		}
-		o, err := r.object(converted[i], c.Of.Key, c.Of.Revision)
-		if err != nil {
-			return err
-		}
+		o := r.object(converted[i], c.Of.Key, c.Of.Revision)
 		o.Value = c.Of.Value
 		made[i] = o
 	}
@@ -265,10 +262,7 @@ func (t *goType) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 // Seed stores obj as it is, and adds only what every stored object has. It takes ownership of obj. It neither validates
 // nor allocates: before the first allocation for a client, the allocations of all stored objects are read.
 func (r *Resource) Seed(ctx context.Context, obj runtime.Object) error {
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return err
-	}
+	m := resource.Meta(obj)
 	obj.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
 	if r.Definition.Default != nil {
 		r.Definition.Default(obj)

@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
@@ -55,18 +56,15 @@ type Admission interface {
 }
 
 // mutate is [Admission.Mutate], if there is an admission.
-func (o *WriteOptions) mutate(ctx context.Context, obj, old runtime.Object) (runtime.Object, metav1.Object, error) {
+func (o *WriteOptions) mutate(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 	if o.Admission != nil {
 		var err error
 		if obj, err = o.Admission.Mutate(ctx, obj, old); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	m, err := meta.Accessor(obj)
-	if err == nil && o.Admission != nil {
-		dedupOwnerReferences(m, " after mutating admission happens", o.Warn)
-	}
-	return obj, m, err
+	dedupOwnerReferences(resource.Meta(obj), " after mutating admission happens", o.Warn)
+	return obj, nil
 }
 
 // permit makes the last checks of obj.
@@ -91,32 +89,27 @@ const nameAttempts = 8
 func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Object,
 	o WriteOptions,
 ) (*watchcache.Object, error) {
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
+	m := resource.Meta(obj)
 	if err := r.matchNamespace(namespace, m); err != nil {
 		return nil, err
 	}
 	wipe(m)
-	dedupOwnerReferences(m, "", o.Warn)
+	DedupOwnerReferences(m, o.Warn)
+	var err error
 	if o.Manager != "" {
 		if obj, err = r.env.Managers.Update(ctx, r.Written(""), r.New(), obj, o.Manager); err != nil {
 			return nil, err
 		}
 	}
-	if obj, m, err = r.admitNew(ctx, obj, namespace, o); err != nil {
+	if obj, err = r.admitNew(ctx, obj, namespace, o); err != nil {
 		return nil, err
 	}
-	if m.GetName() != "" || m.GetGenerateName() == "" {
+	if m = resource.Meta(obj); m.GetName() != "" || m.GetGenerateName() == "" {
 		return r.create(ctx, obj, o)
 	}
 	for range nameAttempts {
 		attempt := obj.DeepCopyObject()
-		a, err := meta.Accessor(attempt)
-		if err != nil {
-			return nil, err
-		}
+		a := resource.Meta(attempt)
 		a.SetName(r.generateName(a.GetGenerateName()))
 		created, err := r.create(ctx, attempt, o)
 		if !apierrors.IsAlreadyExists(err) {
@@ -130,37 +123,32 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 // admitNew returns what to create in place of obj, or an error if obj must not be created in its namespace.
 func (r *Resource) admitNew(ctx context.Context, obj runtime.Object, namespace string,
 	o WriteOptions,
-) (runtime.Object, metav1.Object, error) {
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, nil, err
-	}
+) (runtime.Object, error) {
+	m := resource.Meta(obj)
 	if r.Definition.Terminating {
-		return nil, nil, createWhileTerminating(r.Definition.GroupResource(), m.GetName())
+		return nil, createWhileTerminating(r.Definition.GroupResource(), m.GetName())
 	}
 	if err := r.namespaceTakesContent(m); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if obj, m, err = o.mutate(ctx, obj, nil); err != nil {
-		return nil, nil, err
+	obj, err := o.mutate(ctx, obj, nil)
+	if err != nil {
+		return nil, err
 	}
 	if o.Admission != nil {
-		if err := r.matchNamespace(namespace, m); err != nil {
-			return nil, nil, err
+		if err := r.matchNamespace(namespace, resource.Meta(obj)); err != nil {
+			return nil, err
 		}
 	}
 	if o.Admit != nil {
 		err = o.Admit(obj, nil)
 	}
-	return obj, m, err
+	return obj, err
 }
 
 // create stores obj, which is admitted and has its name, its namespace and its managed fields.
 func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOptions) (_ *watchcache.Object, err error) {
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
+	m := resource.Meta(obj)
 	d := r.Definition
 	version := m.GetResourceVersion()
 	m.SetResourceVersion("")
@@ -229,7 +217,7 @@ func (r *Resource) dryCreate(obj runtime.Object, key, name string) (*watchcache.
 	if exists {
 		return nil, r.alreadyExists(key, name)
 	}
-	return r.object(obj, key, 0)
+	return r.object(obj, key, 0), nil
 }
 
 func (r *Resource) alreadyExists(key, name string) error {
@@ -311,9 +299,14 @@ func wipe(m metav1.Object) {
 // now returns the present time with the precision that is stored.
 func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
 
-// dedupOwnerReferences drops owner references that are equal to an earlier one. when is a part of the warning.
+// DedupOwnerReferences drops owner references that are equal to an earlier one, and warns of them. Create does so
+// itself. For an update it is for the caller to do before the managed fields are computed; a patch does not do it. All
+// three repeat it after the mutating admission, and the warning says so, even if no plugin changed anything.
+func DedupOwnerReferences(m metav1.Object, warn func(string)) { dedupOwnerReferences(m, "", warn) }
+
+// dedupOwnerReferences is DedupOwnerReferences. when is a part of the warning.
 //
-// Source: k8s.io/apiserver pkg/endpoints/handlers/create.go dedupOwnerReferencesAndAddWarning.
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/rest.go dedupOwnerReferencesAndAddWarning.
 func dedupOwnerReferences(m metav1.Object, when string, warn func(string)) {
 	refs := m.GetOwnerReferences()
 	if len(refs) < 2 {
@@ -321,21 +314,20 @@ func dedupOwnerReferences(m metav1.Object, when string, warn func(string)) {
 	}
 	seen := map[string]bool{}
 	unique := refs[:0:0]
+	var duplicates []string
 	for _, ref := range refs {
 		if id := ref.String(); !seen[id] {
 			seen[id] = true
 			unique = append(unique, ref)
 		} else {
-			warn(
-				fmt.Sprintf(
-					".metadata.ownerReferences contains duplicate entries%s; API server dedups owner references in "+
-						"1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "+
-						"UID(s) observed: %v", when, ref.UID,
-				),
-			)
+			duplicates = append(duplicates, string(ref.UID))
 		}
 	}
-	if len(unique) < len(refs) {
-		m.SetOwnerReferences(unique)
+	if len(duplicates) == 0 {
+		return
 	}
+	warn(fmt.Sprintf(".metadata.ownerReferences contains duplicate entries%s; API server dedups owner references in "+
+		"1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %s",
+		when, strings.Join(duplicates, ", ")))
+	m.SetOwnerReferences(unique)
 }

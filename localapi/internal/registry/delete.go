@@ -8,12 +8,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
@@ -68,10 +68,7 @@ func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object,
 		*o.GracePeriodSeconds = 1
 	}
 	obj := old.DeepCopyObject()
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, false, err
-	}
+	m := resource.Meta(obj)
 	graceful, pending := r.beginDelete(obj, m, &o)
 	if pending {
 		return old, false, nil // under way already, and the request does not shorten it

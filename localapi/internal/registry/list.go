@@ -70,10 +70,10 @@ func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) 
 // listPosition returns the revision to list (0: the present) and the key to start from.
 func (r *Resource) listPosition(ctx context.Context, o ListOptions) (revision int64, start string, err error) {
 	if o.Continue != "" {
-		if v := o.ResourceVersion; v != "" && v != "0" {
+		revision, start, err = decodeContinue(o.Continue, r.key(o.Namespace, "").Prefix())
+		if v := o.ResourceVersion; err == nil && v != "" && v != "0" {
 			return 0, "", apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 		}
-		revision, start, err = decodeContinue(o.Continue, r.key(o.Namespace, "").Prefix())
 		if current, _ := r.env.Store.Revision(); revision > current {
 			err = apierrors.NewResourceExpired("The provided continue parameter is of a resourceVersion that this " +
 				"server has not reached: it is from another server, or from before a backup was put back. Start a " +
@@ -180,10 +180,7 @@ func (r *Resource) past(record storage.Record) (*watchcache.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := r.object(obj, record.Key, record.Revision)
-	if err != nil {
-		return nil, err
-	}
+	o := r.object(obj, record.Key, record.Revision)
 	o.Value = record.Value
 	return o, nil
 }

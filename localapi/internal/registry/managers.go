@@ -2,11 +2,13 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -86,15 +88,27 @@ func WrittenView(name string, sub resource.Subresource) Written {
 }
 
 // Update returns obj with the managed fields that result when manager replaces old by it. If they cannot be computed,
-// obj keeps those of old. Errors: the end of ctx, which may be why they cannot be computed.
+// obj keeps those of old. Errors: BadRequest if obj has no JSON form; the end of ctx, which may be why they cannot be
+// computed.
 func (s *Managers) Update(ctx context.Context, w Written, old, obj runtime.Object, manager string,
-) (runtime.Object, error) {
+) (_ runtime.Object, err error) {
 	fields, err := s.of(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	obj = fields.UpdateNoErrors(old, obj, manager)
-	return obj, ctx.Err()
+	// A body in protobuf can contain values that JSON cannot represent, such as the text "{" in a RawExtension.
+	// structured-merge-diff panics over them.
+	defer func() {
+		if p := recover(); p != nil {
+			_, unencodable := json.Marshal(obj)
+			if unencodable == nil {
+				panic(p)
+			}
+			err = apierrors.NewBadRequest(fmt.Sprintf("the object cannot be represented as JSON: %v", unencodable))
+		}
+	}()
+	managed := fields.UpdateNoErrors(old, obj, manager)
+	return managed, ctx.Err()
 }
 
 // Application is the content of a server-side apply.
@@ -296,7 +310,7 @@ func (v version) New(schema.GroupVersionKind) (runtime.Object, error) {
 // ViewManagers carries managed fields between an object and a view of it that is written as an object of its own. In a
 // scale, the owners of spec.replicas are those of the field that it stands for.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/storage/storage.go scaleUpdatedObjectInfo.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/apps/deployment/storage/storage.go scaleUpdatedObjectInfo.
 type ViewManagers struct {
 	scale *managedfields.ScaleHandler // nil: the view is the object, with the object's managed fields
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -298,18 +297,12 @@ func plainError(message string) error {
 }
 
 // object wraps a computed state that the collection does not hold, or does not hold yet.
-func (r *Resource) object(obj runtime.Object, key string, revision int64) (*watchcache.Object, error) {
+func (r *Resource) object(obj runtime.Object, key string, revision int64) *watchcache.Object {
 	if revision > 0 {
-		var err error
-		if obj, err = watchcache.WithRevision(obj, revision); err != nil {
-			return nil, err
-		}
+		obj = watchcache.WithRevision(obj, revision)
 	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
-	return &watchcache.Object{Object: obj, Meta: m, Record: storage.Record{Key: key, Revision: revision}}, nil
+	record := storage.Record{Key: key, Revision: revision}
+	return &watchcache.Object{Object: obj, Meta: resource.Meta(obj), Record: record}
 }
 
 // put stores obj in place of old, and hands it over to the cache, if old is still what is stored. To create an object,
@@ -345,7 +338,7 @@ func (r *Resource) stored(ctx context.Context, obj runtime.Object, key string,
 	} else if ok && current.Revision == revision {
 		return current, nil
 	}
-	return r.object(obj, key, revision)
+	return r.object(obj, key, revision), nil
 }
 
 // remove deletes the stored object o, if it is still at its revision, and returns its last state.
@@ -360,11 +353,11 @@ func (r *Resource) remove(ctx context.Context, o *watchcache.Object) (*watchcach
 	if err := r.written(revision, len(o.Value)); err != nil {
 		return nil, err
 	}
-	last, err := r.object(o.Object, o.Key, revision)
-	if err == nil && r.Changed != nil {
+	last := r.object(o.Object, o.Key, revision)
+	if r.Changed != nil {
 		r.Changed(ctx, last, true)
 	}
-	return last, err
+	return last, nil
 }
 
 // written makes a write visible to watches and gives the server a chance to compact.

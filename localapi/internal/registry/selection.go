@@ -77,7 +77,6 @@ func (s Selection) all() bool {
 	return s.Name == "" && s.Labels == nil && s.Fields == nil && s.Shard == nil
 }
 
-// matches reports whether o is selected.
 func (s Selection) matches(d *resource.Definition, o *watchcache.Object) bool {
 	if s.Namespace != "" && d.Namespaced && o.Meta.GetNamespace() != s.Namespace {
 		return false

@@ -10,12 +10,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
@@ -95,10 +95,7 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 	if err != nil {
 		return nil, err
 	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
+	m := resource.Meta(obj)
 	if uid := m.GetUID(); uid != "" {
 		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
 			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
@@ -108,7 +105,7 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 	}
 	wipe(m)
 	m.SetResourceVersion("")
-	if obj, _, err = r.admitNew(ctx, obj, namespace, c.WriteOptions); err != nil {
+	if obj, err = r.admitNew(ctx, obj, namespace, c.WriteOptions); err != nil {
 		return nil, err
 	}
 	return r.create(ctx, obj, c.WriteOptions)
@@ -126,10 +123,10 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object,
 	if err != nil {
 		return nil, err
 	}
-	obj, m, err := c.mutate(ctx, obj, old.Object)
-	if err != nil {
+	if obj, err = c.mutate(ctx, obj, old.Object); err != nil {
 		return nil, err
 	}
+	m := resource.Meta(obj)
 	if c.Admit != nil {
 		if err := c.Admit(obj, old.Object); err != nil {
 			return nil, err
@@ -141,7 +138,6 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object,
 	if err := r.matchNamespace(old.Meta.GetNamespace(), m); err != nil {
 		return nil, err
 	}
-	dedupOwnerReferences(m, "", c.Warn)
 	r.prepareUpdate(ctx, obj, old, m, c.Part)
 	keepTimesOfEqualManagedFields(obj, old.Object, m, old.Meta)
 	done, err := r.allocate(ctx, obj, old.Object)
@@ -265,12 +261,9 @@ func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchca
 			}
 		}
 		// The answer to a write is the object as written, even if it is gone now.
-		return r.object(obj, old.Key, old.Revision)
+		return r.object(obj, old.Key, old.Revision), nil
 	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
+	m := resource.Meta(obj)
 	m.SetResourceVersion("") // it is not stored
 	value, err := r.value(ctx, obj, m, o)
 	if err != nil {
@@ -284,7 +277,7 @@ func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchca
 		return old, nil
 	}
 	if o.DryRun {
-		return r.object(obj, old.Key, old.Revision)
+		return r.object(obj, old.Key, old.Revision), nil
 	}
 	return r.put(ctx, old.Record, obj, value)
 }
@@ -293,8 +286,7 @@ func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchca
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go ShouldDeleteDuringUpdate.
 func (r *Resource) finished(obj runtime.Object, old *watchcache.Object) bool {
-	m, err := meta.Accessor(obj)
-	if err != nil || len(m.GetFinalizers()) > 0 || old.Meta.GetDeletionTimestamp() == nil {
+	if len(resource.Meta(obj).GetFinalizers()) > 0 || old.Meta.GetDeletionTimestamp() == nil {
 		return false
 	}
 	if r.Definition.Finalizing != nil && r.Definition.Finalizing(obj) {
@@ -321,10 +313,7 @@ func keepTimesOfEqualManagedFields(obj, old runtime.Object, m, oldMeta metav1.Ob
 		}
 	}
 	probe := watchcache.ShallowCopy(obj)
-	p, err := meta.Accessor(probe)
-	if err != nil {
-		return
-	}
+	p := resource.Meta(probe)
 	p.SetManagedFields(theirs)
 	p.SetResourceVersion(oldMeta.GetResourceVersion())
 	if equality.Semantic.DeepEqual(probe, old) {

@@ -105,11 +105,7 @@ func (w *Watcher) Next(ctx context.Context) (notices []Notice, revision int64, c
 		return nil, revision, nil, err
 	}
 	for _, e := range events {
-		n, ok, err := w.notice(e)
-		if err != nil {
-			return nil, revision, nil, err
-		}
-		if ok {
+		if n, ok := w.notice(e); ok {
 			notices = append(notices, n)
 		}
 	}
@@ -148,26 +144,22 @@ func (w *Watcher) inVersion(ctx context.Context, events []*watchcache.Event) ([]
 
 // notice returns what an event means to a client that sees only the selection: objects that enter it are added, and
 // objects that leave it are deleted.
-func (w *Watcher) notice(e *watchcache.Event) (Notice, bool, error) {
+func (w *Watcher) notice(e *watchcache.Event) (Notice, bool) {
 	if e.Revision <= w.after || !strings.HasPrefix(e.Key, w.prefix) {
-		return Notice{}, false, nil
+		return Notice{}, false
 	}
 	d := w.resource.Definition
 	is := !e.Deleted && w.selection.matches(d, e.Object)
 	was := e.Previous != nil && w.selection.matches(d, e.Previous)
 	switch {
 	case is && was:
-		return Notice{watch.Modified, e.Object}, true, nil
+		return Notice{watch.Modified, e.Object}, true
 	case is:
-		return Notice{watch.Added, e.Object}, true, nil
+		return Notice{watch.Added, e.Object}, true
 	case was && e.Deleted:
-		return Notice{watch.Deleted, e.Object}, true, nil
+		return Notice{watch.Deleted, e.Object}, true
 	case was:
-		last, err := w.resource.object(e.Previous.Object, e.Key, e.Revision)
-		if err != nil {
-			return Notice{}, false, err
-		}
-		return Notice{watch.Deleted, last}, true, nil
+		return Notice{watch.Deleted, w.resource.object(e.Previous.Object, e.Key, e.Revision)}, true
 	}
-	return Notice{}, false, nil
+	return Notice{}, false
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -63,6 +64,10 @@ type Definition struct {
 	// the paths of the fields that it dropped. It runs before Default. It fails if the object cannot be made to
 	// conform.
 	Coerce func(obj runtime.Object) (unknown []string, err error)
+
+	// KindOptional means that an object without a Go type may leave out its kind and apiVersion, as other objects may.
+	// Those of the request take their place. A custom resource may not.
+	KindOptional bool
 
 	// OpenAPI returns the name and the schema of the type in OpenAPI documents. Nil means that they are derived from
 	// the Go type.
@@ -143,6 +148,10 @@ type Definition struct {
 	// The user that asks is in the context (package auth).
 	Review func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
 
+	// Creates makes the type another way to a subresource, such as "pods/binding": a create is a create of that
+	// subresource of the object that has the name in the body. Nothing else can be done with the type.
+	Creates string
+
 	// Row returns the cells of obj, in the order of Columns. If Columns is nil, name and creation time are printed.
 	Row func(obj runtime.Object, now time.Time) []any
 
@@ -194,6 +203,8 @@ type Subresource struct {
 	// existing object is answered with the API status error that Connect returns. Such a subresource sets no other
 	// function.
 	Connect func(obj runtime.Object) error
+	// ConnectNeedsCreate means that the user needs the verb create to connect, whatever the method of the request is.
+	ConnectNeedsCreate bool
 
 	// Answer makes a create a question about an object, with body as the request (token). The server sends what Answer
 	// returns, and stores nothing. Errors are API status errors.
@@ -339,3 +350,15 @@ func (f *Family) Convert(obj runtime.Object, kind schema.GroupVersionKind) (conv
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	return obj, true
 }
+
+// Age returns how long ago t was, as kubectl prints it: "<unknown>" for the zero time.
+func Age(t metav1.Time, now time.Time) string {
+	if t.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(now.Sub(t.Time))
+}
+
+// Meta returns the metadata of an object of a type that has a definition, or of the view of one that a subresource
+// shows. They all have metadata.
+func Meta(obj runtime.Object) metav1.Object { return obj.(metav1.Object) }

@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/tokens"
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // Reviewer answers reviews.
@@ -81,7 +81,7 @@ func info(u auth.User) authenticationv1.UserInfo {
 
 // token answers "whose token is this".
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/authentication/tokenreview/storage.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/authentication/tokenreview/storage.go.
 func (v *Reviewer) token(_ context.Context, r *authenticationv1.TokenReview) (runtime.Object, error) {
 	if r.Spec.Token == "" {
 		return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
@@ -107,13 +107,13 @@ func (v *Reviewer) token(_ context.Context, r *authenticationv1.TokenReview) (ru
 
 // selfAccess answers "may I".
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/authorization/selfsubjectaccessreview/rest.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/authorization/selfsubjectaccessreview/rest.go.
 func (v *Reviewer) selfAccess(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (runtime.Object, error) {
-	path := field.NewPath("spec")
-	errs := append(exactlyOne(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, path),
-		empty(r.ObjectMeta, "must be empty")...)
-	if len(errs) > 0 {
-		return nil, invalid(errs)
+	if err := validate(func(f verify.Field) {
+		exactlyOne(f, r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
+		empty(f, r.ObjectMeta, "must be empty")
+	}); err != nil {
+		return nil, err
 	}
 	u, _ := auth.UserFrom(ctx)
 	r.Status = v.decide(u, r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
@@ -122,8 +122,11 @@ func (v *Reviewer) selfAccess(ctx context.Context, r *authorizationv1.SelfSubjec
 
 // access answers "may they".
 func (v *Reviewer) access(_ context.Context, r *authorizationv1.SubjectAccessReview) (runtime.Object, error) {
-	if errs := append(subject(r.Spec), empty(r.ObjectMeta, "must be empty")...); len(errs) > 0 {
-		return nil, invalid(errs)
+	if err := validate(func(f verify.Field) {
+		subject(f, r.Spec)
+		empty(f, r.ObjectMeta, "must be empty")
+	}); err != nil {
+		return nil, err
 	}
 	r.Status = v.decide(user(r.Spec), r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
 	return r, nil
@@ -131,61 +134,50 @@ func (v *Reviewer) access(_ context.Context, r *authorizationv1.SubjectAccessRev
 
 // local answers "may they, in this namespace".
 func (v *Reviewer) local(_ context.Context, r *authorizationv1.LocalSubjectAccessReview) (runtime.Object, error) {
-	m := r.ObjectMeta
+	m, resource, other := r.ObjectMeta, r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes
 	m.Namespace = ""
-	errs := append(subject(r.Spec), empty(m, "must be empty except for namespace")...)
-	path := field.NewPath("spec")
-	if a := r.Spec.ResourceAttributes; a != nil && a.Namespace != r.Namespace {
-		errs = append(errs,
-			field.Invalid(path.Child("resourceAttributes", "namespace"), a.Namespace, "must match metadata.namespace"))
-	}
-	if a := r.Spec.NonResourceAttributes; a != nil {
-		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), a, "disallowed on this kind of request"))
-	}
-	if len(errs) > 0 {
-		return nil, invalid(errs)
+	if err := validate(func(f verify.Field) {
+		subject(f, r.Spec)
+		empty(f, m, "must be empty except for namespace")
+		if resource != nil {
+			f.Reject("spec.resourceAttributes.namespace", resource.Namespace != r.Namespace, resource.Namespace,
+				"must match metadata.namespace")
+		}
+		f.Reject("spec.nonResourceAttributes", other != nil, other, "disallowed on this kind of request")
+	}); err != nil {
+		return nil, err
 	}
 	r.Status = v.decide(user(r.Spec), r.Spec.ResourceAttributes, nil)
 	return r, nil
 }
 
-// invalid returns the error for an invalid review. Like the real server's, it does not name the kind.
-func invalid(errs field.ErrorList) error {
-	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+// validate returns the error for an invalid review. Like the real server's, it does not name the kind.
+func validate(rules func(verify.Field)) error {
+	if errs := verify.Errors(nil, rules); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+	}
+	return nil
 }
 
 func user(s authorizationv1.SubjectAccessReviewSpec) auth.User {
 	return auth.User{Name: s.User, UID: s.UID, Groups: s.Groups}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/authorization/validation/validation.go ValidateSubjectAccessReviewSpec.
-func subject(s authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
-	path := field.NewPath("spec")
-	errs := exactlyOne(s.ResourceAttributes, s.NonResourceAttributes, path)
-	if s.User == "" && len(s.Groups) == 0 {
-		errs = append(errs,
-			field.Invalid(path.Child("user"), s.User, "at least one of user or group must be specified"))
-	}
-	return errs
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/authorization/validation/validation.go ValidateSubjectAccessReviewSpec.
+func subject(f verify.Field, s authorizationv1.SubjectAccessReviewSpec) {
+	exactlyOne(f, s.ResourceAttributes, s.NonResourceAttributes)
+	f.Reject("spec.user", s.User == "" && len(s.Groups) == 0, s.User,
+		"at least one of user or group must be specified")
 }
 
-func exactlyOne(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes,
-	path *field.Path,
-) field.ErrorList {
-	if (r == nil) != (n == nil) {
-		return nil
-	}
-	return field.ErrorList{
-		field.Invalid(path, n, "exactly one of nonResourceAttributes or resourceAttributes must be specified"),
-	}
+func exactlyOne(f verify.Field, r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) {
+	f.Reject("spec", (r == nil) == (n == nil), n,
+		"exactly one of nonResourceAttributes or resourceAttributes must be specified")
 }
 
-func empty(m metav1.ObjectMeta, message string) field.ErrorList {
+func empty(f verify.Field, m metav1.ObjectMeta, message string) {
 	m.ManagedFields = nil
-	if equality.Semantic.DeepEqual(m, metav1.ObjectMeta{}) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, message)}
+	f.Reject("metadata", !equality.Semantic.DeepEqual(m, metav1.ObjectMeta{}), m, message)
 }
 
 func (v *Reviewer) decide(u auth.User, r *authorizationv1.ResourceAttributes,
@@ -206,7 +198,7 @@ func (v *Reviewer) decide(u auth.User, r *authorizationv1.ResourceAttributes,
 
 // selfRules answers "what may I do here".
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/authorization/selfsubjectrulesreview/rest.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/authorization/selfsubjectrulesreview/rest.go.
 func (v *Reviewer) selfRules(ctx context.Context, r *authorizationv1.SelfSubjectRulesReview) (runtime.Object, error) {
 	if r.Spec.Namespace == "" {
 		return nil, apierrors.NewBadRequest("no namespace on request")

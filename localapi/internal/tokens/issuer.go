@@ -52,7 +52,7 @@ var kind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest")
 
 // Subresource is the subresource token of service accounts.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/serviceaccount/storage/token.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/registry/core/serviceaccount/storage/token.go.
 func (i *Issuer) Subresource() resource.Subresource {
 	return resource.Subresource{
 		Kind:  kind,
@@ -123,7 +123,7 @@ func matches(account *corev1.ServiceAccount, r *authenticationv1.TokenRequest) e
 	return apierrors.NewInvalid(kind.GroupKind(), account.Name, errs)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/authentication/validation/validation.go ValidateTokenRequest.
+// Source: k8s.io/kubernetes v1.37.2 pkg/apis/authentication/validation/validation.go ValidateTokenRequest.
 func validate(spec *authenticationv1.TokenRequestSpec) field.ErrorList {
 	const shortest, longest = 10 * 60, 1 << 32
 	path, seconds := field.NewPath("spec", "expirationSeconds"), *spec.ExpirationSeconds
@@ -191,7 +191,7 @@ func (i *Issuer) nodeOf(pod *corev1.Pod) *ref {
 // User returns the user of a token, and which of the audiences the token is for. ok is false for a token that this
 // server has not issued. Errors: the reason why a token of this server is invalid.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/serviceaccount/claims.go Validate, jwt.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/serviceaccount/claims.go Validate, jwt.go.
 func (i *Issuer) User(token string, audiences []string) (u auth.User, meant []string, ok bool, err error) {
 	key, err := i.signingKey()
 	if err != nil {
@@ -266,7 +266,7 @@ func user(c *claims) auth.User {
 
 // claims are the content of a token.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/serviceaccount/claims.go.
+// Source: k8s.io/kubernetes v1.37.2 pkg/serviceaccount/claims.go.
 type claims struct {
 	Audience   []string `json:"aud"`
 	Expires    int64    `json:"exp"` // seconds since 1970, as the others
@@ -297,7 +297,6 @@ var header = encode([]byte(`{"alg":"EdDSA","typ":"JWT"}`))
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// sign returns a token with the claims.
 func sign(c claims, key ed25519.PrivateKey) (string, error) {
 	payload, err := json.Marshal(c)
 	if err != nil {

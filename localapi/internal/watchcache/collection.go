@@ -210,10 +210,7 @@ func (c *Collection) applyLocked(e storage.Event) error {
 		if previous == nil {
 			return nil
 		}
-		last, err := newObject(previous.Object, storage.Record{Key: e.Key, Value: previous.Value, Revision: e.Revision})
-		if err != nil {
-			return err
-		}
+		last := newObject(previous.Object, storage.Record{Key: e.Key, Value: previous.Value, Revision: e.Revision})
 		c.objects.Delete(e.Key)
 		c.log = append(c.log, &Event{Object: last, Deleted: true, Previous: previous})
 		return nil
@@ -232,7 +229,7 @@ func (c *Collection) objectOf(r storage.Record) (*Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode %s at revision %d: %w", r.Key, r.Revision, err)
 	}
-	return newObject(decoded, r)
+	return newObject(decoded, r), nil
 }
 
 // Cursor is a watch's position in a collection's log. One goroutine at a time may use it.

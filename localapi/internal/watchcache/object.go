@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
@@ -70,28 +70,17 @@ func (o *Object) forget() {
 }
 
 // newObject wraps decoded as the state stored in r. It does not change decoded.
-func newObject(decoded runtime.Object, r storage.Record) (*Object, error) {
-	obj, err := WithRevision(decoded, r.Revision)
-	if err != nil {
-		return nil, err
-	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, err
-	}
-	return &Object{Object: obj, Meta: m, Record: r}, nil
+func newObject(decoded runtime.Object, r storage.Record) *Object {
+	obj := WithRevision(decoded, r.Revision)
+	return &Object{Object: obj, Meta: resource.Meta(obj), Record: r}
 }
 
 // WithRevision returns a shallow copy of obj whose resource version is revision. The copy shares everything below the
 // metadata with obj: both are read-only from here on.
-func WithRevision(obj runtime.Object, revision int64) (runtime.Object, error) {
+func WithRevision(obj runtime.Object, revision int64) runtime.Object {
 	clone := ShallowCopy(obj)
-	m, err := meta.Accessor(clone)
-	if err != nil {
-		return nil, err
-	}
-	m.SetResourceVersion(strconv.FormatInt(revision, 10))
-	return clone, nil
+	resource.Meta(clone).SetResourceVersion(strconv.FormatInt(revision, 10))
+	return clone
 }
 
 // ShallowCopy copies an object to the depth at which its type and metadata fields can be set without changing the

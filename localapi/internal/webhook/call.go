@@ -368,7 +368,8 @@ func (h *hook) match(ctx context.Context, a *admission.Attributes,
 	}
 	b := *a
 	b.Object, b.OldObject = v.object, v.old
-	ok, err = h.conditions().Match(ctx, expressions.Write{Attributes: &b, As: as, Authorizer: h.options.Authorizer})
+	w := expressions.Write{Attributes: &b, As: as, Authorizer: h.options.Authorizer}
+	ok, err = h.conditions().Match(ctx, w, nil)
 	if err != nil {
 		err = apierrors.NewForbidden(a.Resource.GroupResource(), a.Name, err)
 	}

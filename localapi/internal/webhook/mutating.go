@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/internal/jsonpatch"
 	"github.com/flyball-dev/flyball/localapi/internal/admission"
@@ -41,7 +41,7 @@ func (p *Mutating) Set(all []*registrationv1.MutatingWebhookConfiguration) {
 }
 
 // Idle implements [admission.Plugin].
-func (p *Mutating) Idle() bool { return idle(&p.hooks) }
+func (p *Mutating) Idle(schema.GroupResource) bool { return idle(&p.hooks) }
 
 func idle(p *atomic.Pointer[[]*hook]) bool {
 	hooks := p.Load()
@@ -51,31 +51,12 @@ func idle(p *atomic.Pointer[[]*hook]) bool {
 // Validate implements [admission.Plugin].
 func (p *Mutating) Validate(context.Context, *admission.Attributes) error { return nil }
 
-// rounds is what is known of the webhooks between the rounds of a write's mutations.
-type rounds struct {
-	last    runtime.Object   // what the last round made
-	called  sets.Set[string] // the webhooks that want to be called again if the object changes
-	renewed sets.Set[string] // those of them after whose call the object did change
-}
-
-// changed notes that the object has changed.
-func (r *rounds) changed() {
-	r.renewed = r.renewed.Union(r.called)
-	r.called = sets.New[string]()
-}
-
 // Mutate implements [admission.Plugin].
 func (p *Mutating) Mutate(ctx context.Context, a *admission.Attributes) error {
-	if p.Idle() || a.IsConfiguration() {
+	if idle(&p.hooks) || a.IsConfiguration() {
 		return nil
 	}
-	r := a.State(p, func() any {
-		return &rounds{called: sets.New[string](), renewed: sets.New[string]()}
-	}).(*rounds)
-	if a.Again() && !equality.Semantic.DeepEqual(r.last, a.Object) {
-		r.changed()
-	}
-	m := &mutation{attributes: a, rounds: r}
+	m := &mutation{attributes: a, rounds: a.Rounds(p)}
 	for i, h := range *p.hooks.Load() {
 		if err := m.pass(ctx, h, i); err != nil {
 			return err
@@ -84,14 +65,14 @@ func (p *Mutating) Mutate(ctx context.Context, a *admission.Attributes) error {
 	if err := m.finish(ctx); err != nil {
 		return err
 	}
-	r.last = a.Object
+	m.rounds.End()
 	return nil
 }
 
 // mutation is one round of mutations of one write.
 type mutation struct {
 	attributes *admission.Attributes
-	rounds     *rounds
+	rounds     *admission.Rounds
 	versions   *versions // nil: no webhook has been called
 }
 
@@ -153,7 +134,7 @@ func (m *mutation) pass(ctx context.Context, h *hook, index int) error {
 	as, ok, err := h.match(ctx, &current, func(kind schema.GroupVersionKind) (*versions, error) {
 		return m.in(ctx, kind)
 	})
-	if err != nil || !ok || current.Again() && !m.rounds.renewed.Has(h.id) {
+	if err != nil || !ok || m.rounds.Skip(h.id) {
 		return err
 	}
 	v, err := m.in(ctx, as.Kind)
@@ -163,19 +144,16 @@ func (m *mutation) pass(ctx context.Context, h *hook, index int) error {
 	changed, err := m.call(ctx, h, as, v)
 	m.note(h, index, changed, err)
 	if changed {
-		m.rounds.changed()
-		m.attributes.Reinvoke()
+		m.rounds.Changed()
 	}
-	if h.ReinvocationPolicy != nil && *h.ReinvocationPolicy == registrationv1.IfNeededReinvocationPolicy {
-		m.rounds.called.Insert(h.id)
-	}
+	m.rounds.Called(h.id, ptr.Deref(h.ReinvocationPolicy, registrationv1.NeverReinvocationPolicy))
 	return h.judge(ctx, err)
 }
 
 // note puts what happened into the audit log.
 func (m *mutation) note(h *hook, index int, changed bool, err error) {
 	round := 0
-	if m.attributes.Again() {
+	if m.rounds.Again() {
 		round = 1
 	}
 	key := fmt.Sprintf("mutation.webhook.admission.k8s.io/round_%d_index_%d", round, index)

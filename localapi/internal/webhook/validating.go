@@ -36,7 +36,7 @@ func (p *Validating) Set(all []*registrationv1.ValidatingWebhookConfiguration) {
 }
 
 // Idle implements [admission.Plugin].
-func (p *Validating) Idle() bool { return idle(&p.hooks) }
+func (p *Validating) Idle(schema.GroupResource) bool { return idle(&p.hooks) }
 
 // Mutate implements [admission.Plugin].
 func (p *Validating) Mutate(context.Context, *admission.Attributes) error { return nil }
@@ -73,7 +73,7 @@ func (q *question) ask(ctx context.Context) {
 // Validate implements [admission.Plugin]. It waits for all webhooks. If several refuse the write, the client gets the
 // error of the first.
 func (p *Validating) Validate(ctx context.Context, a *admission.Attributes) error {
-	if p.Idle() || a.IsConfiguration() {
+	if idle(&p.hooks) || a.IsConfiguration() {
 		return nil
 	}
 	questions, err := p.questions(ctx, a)

@@ -19,9 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"github.com/flyball-dev/flyball/localapi/internal/verify"
 )
 
 // Target is where a webhook is: a URL or a Service.
@@ -207,106 +208,79 @@ func (r *route) dial(ctx context.Context, network, address string) (net.Conn, er
 // ValidateTarget validates what names a webhook in a configuration: a URL or a Service, and not both.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/util/webhook/validation.go, also for ValidateBundle.
-func ValidateTarget(url *string, s *Service, path *field.Path) field.ErrorList {
+func ValidateTarget(f verify.Field, url *string, s *Service) {
 	switch {
 	case (url == nil) == (s == nil):
-		return field.ErrorList{field.Required(path, "exactly one of url or service is required")}
+		f.Require("", false, "exactly one of url or service is required")
 	case url != nil:
-		return validateURL(*url, path.Child("url"))
+		validateURL(f.Child("url"), *url)
+	default:
+		validateService(f.Child("service"), s)
 	}
-	return validateService(s, path.Child("service"))
 }
 
 // ValidateBundle validates the certificates that a webhook is trusted by.
-func ValidateBundle(bundle []byte, path *field.Path) field.ErrorList {
+func ValidateBundle(f verify.Field, bundle []byte) {
 	_, err := transport.TLSConfigFor(&transport.Config{TLS: transport.TLSConfig{CAData: bundle}})
 	if err != nil {
-		return field.ErrorList{field.Invalid(path, bundle, err.Error())}
+		f.Reject("", true, bundle, err.Error())
 	}
-	return nil
 }
 
-func validateURL(text string, path *field.Path) (errs field.ErrorList) {
+func validateURL(f verify.Field, text string) {
 	const form = "; desired format: https://host[/path]"
 	u, err := url.Parse(text)
 	if err != nil {
-		return field.ErrorList{field.Required(path, "url must be a valid URL: "+err.Error()+form)}
+		f.Require("", false, "url must be a valid URL: "+err.Error()+form)
+		return
 	}
-	if u.Scheme != "https" {
-		errs = append(errs, field.Invalid(path, u.Scheme, "'https' is the only allowed URL scheme"+form))
-	}
-	if u.Host == "" {
-		errs = append(errs, field.Invalid(path, u.Host, "host must be specified"+form))
-	}
-	if u.User != nil {
-		errs = append(errs, field.Invalid(path, u.User.String(), "user information is not permitted in the URL"))
-	}
-	if u.Fragment != "" {
-		errs = append(errs, field.Invalid(path, u.Fragment, "fragments are not permitted in the URL"))
-	}
-	if u.RawQuery != "" {
-		errs = append(errs, field.Invalid(path, u.RawQuery, "query parameters are not permitted in the URL"))
-	}
-	return errs
+	f.Reject("", u.Scheme != "https", u.Scheme, "'https' is the only allowed URL scheme"+form)
+	f.Reject("", u.Host == "", u.Host, "host must be specified"+form)
+	f.Reject("", u.User != nil, fmt.Sprint(u.User), "user information is not permitted in the URL")
+	f.Reject("", u.Fragment != "", u.Fragment, "fragments are not permitted in the URL")
+	f.Reject("", u.RawQuery != "", u.RawQuery, "query parameters are not permitted in the URL")
 }
 
-func validateService(s *Service, path *field.Path) (errs field.ErrorList) {
+func validateService(f verify.Field, s *Service) {
 	// The real server confuses name and namespace here.
-	if s.Namespace == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	}
-	if s.Name == "" {
-		errs = append(errs, field.Required(path.Child("namespace"), ""))
-	}
+	f.Require("name", s.Namespace != "", "")
+	f.Require("namespace", s.Name != "", "")
 	if problems := validation.IsValidPortNum(int(s.Port)); problems != nil {
-		errs = append(errs, field.Invalid(path.Child("port"), s.Port, "port is not valid: "+
-			strings.Join(problems, ", ")))
+		f.Reject("port", true, s.Port, "port is not valid: "+strings.Join(problems, ", "))
 	}
-	at := path.Child("path")
-	switch p := s.Path; {
-	case p == "" || p == "/":
-	case p == "//":
-		errs = append(errs, field.Invalid(at, p, "segment[0] may not be empty"))
+	switch p := s.Path; p {
+	case "", "/":
+	case "//":
+		f.Reject("path", true, p, "segment[0] may not be empty")
 	default:
-		if p[0] != '/' {
-			errs = append(errs, field.Invalid(at, p, "must start with a '/'"))
-		}
-		errs = append(errs, validateSegments(p, at)...)
+		f.Reject("path", p[0] != '/', p, "must start with a '/'")
+		validateSegments(f.Child("path"), p)
 	}
-	return errs
 }
 
 // validateSegments validates what is between the slashes of a path.
-func validateSegments(p string, path *field.Path) (errs field.ErrorList) {
+func validateSegments(f verify.Field, p string) {
 	for i, segment := range strings.Split(strings.TrimSuffix(p[1:], "/"), "/") {
 		if segment == "" {
-			errs = append(errs, field.Invalid(path, p, fmt.Sprintf("segment[%d] may not be empty", i)))
+			f.Rejectf("", true, p, "segment[%d] may not be empty", i)
 			continue
 		}
 		for _, problem := range validation.IsDNS1123Subdomain(segment) {
-			errs = append(errs, field.Invalid(path, p, fmt.Sprintf("segment[%d]: %v", i, problem)))
+			f.Rejectf("", true, p, "segment[%d]: %v", i, problem)
 		}
 	}
-	return errs
 }
 
 // ValidateVersions validates the versions of reviews that a webhook understands. missing says more of an empty list.
-func ValidateVersions(versions []string, missing string, path *field.Path) (errs field.ErrorList) {
-	known := []string{"v1", "v1beta1"}
-	if len(versions) == 0 {
-		return field.ErrorList{field.Required(path, missing)}
-	}
+func ValidateVersions(f verify.Field, versions []string, missing string) {
+	f.Require("", len(versions) > 0, missing)
 	for i, v := range versions {
 		if slices.Contains(versions[:i], v) {
-			errs = append(errs, field.Invalid(path.Index(i), v, "duplicate version"))
-			continue
-		}
-		for _, problem := range validation.IsDNS1035Label(v) {
-			errs = append(errs, field.Invalid(path.Index(i), v, problem))
+			f.Index(i).Reject("", true, v, "duplicate version")
+		} else {
+			f.Index(i).Match("", v, validation.IsDNS1035Label)
 		}
 	}
-	if !slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(known, v) }) {
-		errs = append(errs, field.Invalid(path, versions, "must include at least one of "+strings.Join(known, ", ")))
-	}
-	return errs
+	f.Reject("", len(versions) > 0 && !slices.Contains(versions, "v1") && !slices.Contains(versions, "v1beta1"),
+		versions, "must include at least one of v1, v1beta1")
 }

@@ -219,7 +219,6 @@ func (s *store) forgetLocked(key string, revision int64) {
 	}
 }
 
-// at returns the state as of revision.
 func (vs versions) at(revision int64) (storage.Record, bool) {
 	for i := len(vs) - 1; i >= 0; i-- {
 		if vs[i].Revision <= revision {

@@ -162,7 +162,6 @@ func (c *CertificateStore) update(s state, wrong error) {
 	}
 }
 
-// lastGood returns the last good state.
 func (c *CertificateStore) lastGood() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()

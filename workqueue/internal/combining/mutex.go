@@ -28,6 +28,8 @@ type Mutex[T any] struct {
 	Do func(op *T)
 
 	mu sync.Mutex
+	// holds counts how often the mutex was acquired.
+	holds uint64
 	// pending is a stack of the delegated operations, linked from the last to the first. count is approximately its
 	// size.
 	pending atomic.Pointer[node[T]]
@@ -45,6 +47,7 @@ type node[T any] struct {
 // Lock waits for the mutex, and executes the pending operations.
 func (m *Mutex[T]) Lock() {
 	m.mu.Lock()
+	m.holds++
 	if m.pending.Load() != nil {
 		m.executeLocked()
 	}
@@ -55,11 +58,16 @@ func (m *Mutex[T]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
 	}
+	m.holds++
 	if m.pending.Load() != nil {
 		m.executeLocked()
 	}
 	return true
 }
+
+// Hold returns the number of the current hold of the mutex, which differs from those of all others. It must be called
+// with the mutex held.
+func (m *Mutex[T]) Hold() uint64 { return m.holds }
 
 // Unlock releases the mutex. Then it executes the operations that were delegated meanwhile.
 func (m *Mutex[T]) Unlock() {
@@ -102,6 +110,7 @@ func (m *Mutex[T]) execute() {
 		if rounds >= maxRounds {
 			m.overloaded.Store(true)
 		}
+		m.holds++
 		m.executeLocked()
 		m.mu.Unlock()
 	}

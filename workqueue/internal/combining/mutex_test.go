@@ -127,3 +127,20 @@ func TestDelegatingAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", allocs)
 	}
 }
+
+// TestHold: all operations that are executed in one hold of the mutex see the same number, and no others do.
+func TestHold(t *testing.T) {
+	var seen []uint64
+	m := &Mutex[int]{}
+	m.Do = func(*int) { seen = append(seen, m.Hold()) }
+	m.Lock()
+	held := m.Hold()
+	m.Delegate(new(int))
+	m.Delegate(new(int))
+	m.Unlock()
+	m.Lock()
+	defer m.Unlock()
+	if want := []uint64{held + 1, held + 1}; !slices.Equal(seen, want) || m.Hold() != held+2 {
+		t.Errorf("the operations saw %v, want %v; then %d", seen, want, m.Hold())
+	}
+}

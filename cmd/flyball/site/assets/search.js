@@ -1,4 +1,5 @@
-// The search: it shows the sections that have all words, those with the words in their heading first.
+// The search: it shows the sections that have all words, those with the words in their heading first. The glossary comes
+// before the rest of the book, and the book before the other pages.
 "use strict";
 const program = document.getElementById("search-program");
 const root = program.dataset.root;
@@ -29,7 +30,7 @@ function found(sections, words) {
   const scored = [];
   for (const s of sections) {
     if (!words.every((w) => s.all.includes(w))) continue;
-    let score = 0;
+    let score = s.address.includes("#term-") ? 90 : s.address.startsWith("docs/book/") ? 60 : 0;
     for (const w of words) {
       score += s.head.includes(w) ? 100 : Math.min(s.all.split(w).length - 1, 10);
     }

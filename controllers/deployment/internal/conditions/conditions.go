@@ -51,7 +51,7 @@ func New(t appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason
 // Set puts c at the end of the conditions, in place of the one of its type. If status and reason stay the same nothing
 // changes, not even the message. If only the status stays the same, the time of the last transition is kept.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetDeploymentCondition
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, SetDeploymentCondition
 func Set(s *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
 	if was := Find(s, c.Type); was != nil && was.Status == c.Status {
 		if was.Reason == c.Reason {
@@ -77,7 +77,7 @@ func Remove(s *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) {
 // ReplicaFailure returns the ReplicaFailure condition of the new ReplicaSet, else of the first old one that has it, as
 // a condition of the Deployment. Nil means that pods can be created and deleted.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, getReplicaFailures
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/progress.go, getReplicaFailures
 func ReplicaFailure(newRS *appsv1.ReplicaSet, oldRSs []*appsv1.ReplicaSet) *appsv1.DeploymentCondition {
 	rss := oldRSs
 	if newRS != nil {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetDeploymentCondition
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, SetDeploymentCondition
 func TestSetAndRemove(t *testing.T) {
 	epoch := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	old, now := metav1.NewTime(epoch.Add(-time.Hour)), metav1.NewTime(epoch)

@@ -43,7 +43,7 @@ func notCopied(annotation string) bool {
 //
 // Differs: while it does, kube-controller-manager still copies the annotations when it scales the ReplicaSet.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations
 func AnnotationsForNew(d *appsv1.Deployment, current map[string]string,
 	newest int64,
 ) (wanted map[string]string, changed bool) {
@@ -75,7 +75,7 @@ func AnnotationsForNew(d *appsv1.Deployment, current map[string]string,
 // RolledBackAnnotations returns the annotations of d after a rollback to rs: those of rs, and of d only those that are
 // never copied. The annotations of d describe the template that is replaced, for example its change cause.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetDeploymentAnnotationsTo
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, SetDeploymentAnnotationsTo
 func RolledBackAnnotations(d *appsv1.Deployment, rs *appsv1.ReplicaSet) map[string]string {
 	annotations := map[string]string{}
 	for key, value := range d.Annotations {

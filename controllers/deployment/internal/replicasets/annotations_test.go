@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations
 func TestAnnotationsForNew(t *testing.T) {
 	own := web(map[string]string{
 		"cause": "new", corev1.LastAppliedConfigAnnotation: "x", appsv1.DeprecatedRollbackTo: "1",
@@ -94,7 +94,7 @@ func TestAnnotationsForNew(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations
 func TestHistoryIsCutFromItsOldEnd(t *testing.T) {
 	equal(t, "first", appendHistory("", "1"), "1")
 	equal(t, "one that begins with a comma is void", appendHistory(",3", "4"), "4")
@@ -106,7 +106,7 @@ func TestHistoryIsCutFromItsOldEnd(t *testing.T) {
 	equal(t, "all of them if need be", appendHistory(strings.Repeat("9", 1999), "12"), "12")
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go,
 // getNonNegativeInt32FromAnnotation
 func TestCount(t *testing.T) {
 	count := func(value string) (int32, bool) {

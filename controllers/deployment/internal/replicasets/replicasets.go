@@ -36,7 +36,7 @@ func Active(rss []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 
 // byAge orders ReplicaSets from old to new, and by name if they were created in the same second.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ReplicaSetsByCreationTimestamp
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, ReplicaSetsByCreationTimestamp
 func byAge(a, b *appsv1.ReplicaSet) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
@@ -57,7 +57,7 @@ func BySizeThenOlder(a, b *appsv1.ReplicaSet) int {
 // several do, which happens after an upgrade that changed the hash, it is the oldest of them. It is nil if the
 // ReplicaSet for the current template does not exist yet. The old ones are returned oldest first.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and
 // FindOldReplicaSets
 func Split(d *appsv1.Deployment, rss []*appsv1.ReplicaSet) (newRS *appsv1.ReplicaSet, oldRSs []*appsv1.ReplicaSet) {
 	rss = slices.SortedFunc(slices.Values(rss), byAge)

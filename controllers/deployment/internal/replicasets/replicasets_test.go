@@ -17,7 +17,7 @@ func names(rss []*appsv1.ReplicaSet) []string {
 	return names
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and
 // FindOldReplicaSets
 func TestSplit(t *testing.T) {
 	d := web(nil)
@@ -57,7 +57,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, EqualIgnoreHash
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, EqualIgnoreHash
 func TestSameTemplate(t *testing.T) {
 	plain, hashed, other := template("v1"), template("v1"), template("v1")
 	hashed.Labels = WithHash(hashed.Labels, "a")

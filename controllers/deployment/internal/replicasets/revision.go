@@ -45,7 +45,7 @@ func parseRevision(s string) (int64, error) {
 // HighestRevisions returns the highest revision and the next lower one. Each is 0 if there is none. A revision that is
 // not a number does not count.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, MaxRevision and LastRevision
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, MaxRevision and LastRevision
 func HighestRevisions(rss []*appsv1.ReplicaSet) (highest, second int64) {
 	for _, rs := range rss {
 		switch revision, err := revisionOf(rs); {
@@ -72,7 +72,7 @@ func WithRevision(rss []*appsv1.ReplicaSet, revision int64) *appsv1.ReplicaSet {
 // ByRevision orders ReplicaSets by revision, then by age. If a revision is not a number, because somebody tampered with
 // it, age alone decides.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, ReplicaSetsByRevision
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, ReplicaSetsByRevision
 func ByRevision(a, b *appsv1.ReplicaSet) int {
 	x, errX := revisionOf(a)
 	y, errY := revisionOf(b)

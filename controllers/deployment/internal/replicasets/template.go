@@ -23,7 +23,7 @@ import (
 // SameTemplate reports whether two pod templates are equal, apart from the pod-template-hash label: the template of a
 // Deployment does not have it.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, EqualIgnoreHash
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, EqualIgnoreHash
 func SameTemplate(a, b *corev1.PodTemplateSpec) bool {
 	x, y := *a, *b
 	x.Labels, y.Labels = withoutHash(a.Labels), withoutHash(b.Labels)
@@ -126,7 +126,7 @@ func without(m map[string]string, key string) map[string]string {
 //
 // collisionCount is the Deployment's status.collisionCount: another number gives another hash.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ComputeHash
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, ComputeHash
 func ComputeHash(template *corev1.PodTemplateSpec, collisionCount *int32) string {
 	hasher := fnv.New32a()
 	fmt.Fprintf(hasher, "%v", dump.ForHash(*template))
@@ -141,7 +141,7 @@ func ComputeHash(template *corev1.PodTemplateSpec, collisionCount *int32) string
 
 // Name joins the name of a Deployment and a hash. If the result would be too long, the name of the Deployment is cut.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, generateReplicaSetName
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, generateReplicaSetName
 func Name(deployment, hash string) string {
 	room := validation.DNS1123SubdomainMaxLength - len("-") - len(hash)
 	if len(deployment) > room && room > 0 {

@@ -14,7 +14,7 @@ import (
 // The expected hashes were computed by the function of kube-controller-manager itself, built with k8s.io/api v0.37.2.
 // They change with the fields of the pod template in k8s.io/api, and only then.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ComputeHash
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/controller_utils.go, ComputeHash
 func TestComputeHash(t *testing.T) {
 	simple := template("v1")
 	rich := corev1.PodTemplateSpec{
@@ -61,7 +61,7 @@ func TestComputeHash(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, generateReplicaSetName
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, generateReplicaSetName
 func TestReplicaSetName(t *testing.T) {
 	equal(t, "short", Name("web", "abc"), "web-abc")
 	long := strings.Repeat("n", 253)

@@ -33,7 +33,7 @@ func IsRolling(d *appsv1.Deployment) bool {
 //
 // Errors: a malformed percentage. The API server refuses such a Deployment.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, MaxSurge and MaxUnavailable
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, MaxSurge and MaxUnavailable
 func LimitsOf(d *appsv1.Deployment) (Limits, error) {
 	l := Limits{Replicas: ptr.Deref(d.Spec.Replicas, 1)}
 	if !IsRolling(d) {
@@ -57,7 +57,7 @@ func LimitsOf(d *appsv1.Deployment) (Limits, error) {
 //
 // Errors: a value that is neither a number nor a percentage.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, ResolveFenceposts
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, ResolveFenceposts
 func resolve(maxSurge, maxUnavailable *intstr.IntOrString, replicas int32) (surge, unavailable int32, err error) {
 	zero := intstr.FromInt32(0)
 	s, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(maxSurge, zero), int(replicas), true)

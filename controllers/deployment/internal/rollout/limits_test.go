@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, ResolveFenceposts
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, ResolveFenceposts
 func TestResolveFenceposts(t *testing.T) {
 	for _, tc := range []struct {
 		surge, unavailable string
@@ -72,7 +72,7 @@ func rolling(surge, unavailable string) change {
 
 func recreate(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, MaxUnavailable and MaxSurge
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, MaxUnavailable and MaxSurge
 func TestLimits(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -10,7 +10,7 @@ import (
 // Moved reports whether a rollout has made progress between two statuses: there are more new pods, fewer old pods, or
 // more pods that are ready or available.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, DeploymentProgressing
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, DeploymentProgressing
 func Moved(was, is *appsv1.DeploymentStatus) bool {
 	return is.UpdatedReplicas > was.UpdatedReplicas ||
 		is.Replicas-is.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
@@ -20,7 +20,7 @@ func Moved(was, is *appsv1.DeploymentStatus) bool {
 
 // Complete reports whether, according to s, all pods are of the new template and available, and there are no others.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, DeploymentComplete
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, DeploymentComplete
 func (l Limits) Complete(d *appsv1.Deployment, s *appsv1.DeploymentStatus) bool {
 	return s.UpdatedReplicas == l.Replicas && s.Replicas == l.Replicas && s.AvailableReplicas == l.Replicas &&
 		s.ObservedGeneration >= d.Generation
@@ -39,7 +39,7 @@ func Deadline(d *appsv1.Deployment) time.Duration {
 // Terminating is how many pods of the ReplicaSets are terminating. It is nil if the controller of a ReplicaSet has
 // observed it but does not report this number.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go,
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go,
 // GetTerminatingReplicaCountForReplicaSets
 func Terminating(rss []*appsv1.ReplicaSet) *int32 {
 	var total int32

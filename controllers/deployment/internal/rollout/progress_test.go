@@ -6,7 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, DeploymentComplete
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, DeploymentComplete
 func TestComplete(t *testing.T) {
 	limits := Limits{Replicas: 3}
 	d := web(3, func(d *appsv1.Deployment) { d.Generation = 2 })

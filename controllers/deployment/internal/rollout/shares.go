@@ -12,7 +12,7 @@ import (
 // Spread divides the size that the limits allow among the ReplicaSets of a rollout, in proportion to the sizes they
 // have. It sorts rss and returns the new sizes in that order. replicas is the Deployment's status.replicas.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/sync.go, scale
 func (l Limits) Spread(rss []*appsv1.ReplicaSet, replicas int32) []int32 {
 	if len(rss) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (l Limits) Spread(rss []*appsv1.ReplicaSet, replicas int32) []int32 {
 
 // share is what a ReplicaSet gets of the rest. A negative rest is to be taken away.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, GetReplicaSetProportion
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, GetReplicaSetProportion
 func (l Limits) share(rs *appsv1.ReplicaSet, rest, replicas int32) int32 {
 	switch fair := l.fairShare(rs, replicas); {
 	case rest > 0:
@@ -56,7 +56,7 @@ func (l Limits) share(rs *appsv1.ReplicaSet, rest, replicas int32) int32 {
 //
 // Differs: kube-controller-manager multiplies two numbers of pods in 32 bits, which overflows above 46,340 of each.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
 func (l Limits) fairShare(rs *appsv1.ReplicaSet, replicas int32) int32 {
 	size := replicasets.Size(rs)
 	if l.Replicas == 0 {

@@ -15,7 +15,7 @@ import (
 //
 // Differs: kube-controller-manager computes with 32 bits, and would take the overflow for the share.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
 func TestFairShareIsBounded(t *testing.T) {
 	rs := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{replicasets.MaxReplicasAnnotation: "1"}},

@@ -126,7 +126,8 @@ func (p *provisioner) abort(ctx context.Context, job *api.ProwJob, why string) e
 	}
 	base := job.DeepCopyObject().(*api.ProwJob)
 	job.Finish(api.AbortedState, why)
-	if err := p.hub.Status().Patch(ctx, job, client.MergeFromOptimistic(base)); client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := p.hub.Status().Patch(ctx, job, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("abort ProwJob: %w", err)
 	}
 	return nil

@@ -169,7 +169,8 @@ func (p *provisioner) writeStatus(ctx context.Context, before, ec *api.Ephemeral
 	}
 	base := ec.DeepCopyObject().(*api.EphemeralCluster)
 	base.Status = before.Status
-	if err := p.hub.Status().Patch(ctx, ec, client.MergeFromOptimistic(base)); err != nil {
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := p.hub.Status().Patch(ctx, ec, patch); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	p.o.Metrics.observe(before, ec)
@@ -195,7 +196,8 @@ func (p *provisioner) removeFinalizer(ctx context.Context, ec *api.EphemeralClus
 	if !controllerutil.RemoveFinalizer(ec, api.DependentProwJobFinalizer) {
 		return nil
 	}
-	if err := p.hub.Patch(ctx, ec, client.MergeFromOptimistic(base)); client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := p.hub.Patch(ctx, ec, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove finalizer: %w", err)
 	}
 	return nil

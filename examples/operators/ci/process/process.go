@@ -47,7 +47,7 @@ func New(configs map[string]*rest.Config, o *Options) (*fleet.Fleet, error) {
 			return nil, err
 		}
 	}
-	err = errors.Join(o.addHub(f, agent, registry.Registerer()), o.addEverywhere(f))
+	err = errors.Join(o.addHub(f, agent, registry), o.addEverywhere(f))
 	return f, err
 }
 

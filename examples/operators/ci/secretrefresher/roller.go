@@ -141,7 +141,7 @@ func (r *roller) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, er
 	}
 	base := obj.DeepCopyObject().(client.Object)
 	metav1.SetMetaDataAnnotation(&template.ObjectMeta, PullSecretsAnnotation, wanted)
-	if err := r.Patch(ctx, obj, client.MergeFromOptimistic(base)); err != nil {
+	if err := r.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, fmt.Errorf("roll: %w", err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Rolled because of new pull secrets", "account", account.Name, "secrets", wanted)

@@ -38,7 +38,7 @@ type poolReconciler struct {
 	seen     sightings
 }
 
-func (r *poolReconciler) setup(mgr *ctrl.Manager) error {
+func (r *poolReconciler) setup(mgr ctrl.Manager) error {
 	pools := func() *v1alpha1.IPPoolList { return &v1alpha1.IPPoolList{} }
 	byPod := wake(r, pools, func(obj informer.Object) []client.ListOption {
 		ref := podRef(obj)
@@ -50,7 +50,7 @@ func (r *poolReconciler) setup(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("ippool").
 		For(&v1alpha1.IPPool{}).
-		Watches(&v1alpha1.IPPool{}, handler.EnqueueMapped(r.neighbours), builder.WithPredicates(rangeChanged)).
+		Watches(&v1alpha1.IPPool{}, handler.EnqueueMapped(r.neighbours), rangeChanged()).
 		Watches(&corev1.Pod{}, byPod, whenFactsChange()).
 		Watches(&v1alpha1.OverlappingRangeIPReservation{}, byPod,
 			builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
@@ -66,8 +66,11 @@ func requestsForPools(list *v1alpha1.IPPoolList) (requests []ctrl.Request) {
 }
 
 // rangeChanged accepts events that may affect overlapping pools.
-func rangeChanged(e predicate.Event[informer.Object]) bool {
-	return e.Type != predicate.Update || e.Old.(*v1alpha1.IPPool).Spec.Range != e.Object.(*v1alpha1.IPPool).Spec.Range
+func rangeChanged() builder.WatchOptions {
+	return builder.WithPredicates(builder.PredicateFunc(func(e predicate.Event[informer.Object]) bool {
+		return e.Type != predicate.Update ||
+			e.Old.(*v1alpha1.IPPool).Spec.Range != e.Object.(*v1alpha1.IPPool).Spec.Range
+	}))
 }
 
 // neighbours returns the other pools that overlap with a pool.

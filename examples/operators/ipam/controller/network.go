@@ -23,7 +23,7 @@ type networkReconciler struct {
 	recorder events.Recorder
 }
 
-func (r *networkReconciler) setup(mgr *ctrl.Manager) error {
+func (r *networkReconciler) setup(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("network").
 		For(&multus.NetworkAttachmentDefinition{},

@@ -33,8 +33,10 @@ type sliceReconciler struct {
 	recorder events.Recorder
 }
 
-func (r *sliceReconciler) setup(mgr *ctrl.Manager) error {
-	added := builder.WithPredicates(func(e predicate.Event[informer.Object]) bool { return e.Type != predicate.Update })
+func (r *sliceReconciler) setup(mgr ctrl.Manager) error {
+	added := builder.WithPredicates(builder.PredicateFunc(func(e predicate.Event[informer.Object]) bool {
+		return e.Type != predicate.Update
+	}))
 	all := wake(r, sliced, func(informer.Object) []client.ListOption { return []client.ListOption{} },
 		requestsForSliced)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -42,7 +44,8 @@ func (r *sliceReconciler) setup(mgr *ctrl.Manager) error {
 		For(&v1alpha1.NodeSlicePool{}).
 		Watches(&multus.NetworkAttachmentDefinition{}, handler.EnqueueMapped(r.poolsOfNetwork)).
 		WatchesMetadata(&corev1.Node{}, all, added).
-		Watches(&v1alpha1.IPPool{}, handler.EnqueueMapped(r.poolsOfRange), builder.WithPredicates(shrinks)).
+		Watches(&v1alpha1.IPPool{}, handler.EnqueueMapped(r.poolsOfRange),
+			builder.WithPredicates(builder.PredicateFunc(shrinks))).
 		WithOptions(ctrl.ControllerOptions{MinInterval: r.options.MinInterval}).
 		Complete(r)
 }

@@ -27,7 +27,7 @@ func NewScheme() (*runtime.Scheme, error) {
 }
 
 // New makes a manager with the operator's controllers. It sets the scheme and the caches of base.
-func New(ctx context.Context, config *rest.Config, base ctrl.Options, o Options) (*ctrl.Manager, error) {
+func New(ctx context.Context, config *rest.Config, base ctrl.Options, o Options) (ctrl.Manager, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err

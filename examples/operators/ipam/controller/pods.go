@@ -64,14 +64,14 @@ func isDisruption(c corev1.PodCondition) bool {
 
 // whenFactsChange drops the many updates of Pods that do not change their facts.
 func whenFactsChange() builder.WatchOptions {
-	return builder.WithPredicates(func(e predicate.Event[informer.Object]) bool {
+	return builder.WithPredicates(builder.PredicateFunc(func(e predicate.Event[informer.Object]) bool {
 		if e.Type != predicate.Update {
 			return true
 		}
 		old, was := e.Old.(*corev1.Pod)
 		pod, is := e.Object.(*corev1.Pod)
 		return !was || !is || factsOf(old) != factsOf(pod)
-	})
+	}))
 }
 
 // slim reduces a Pod to what [facts] are computed from. A cluster has many Pods, and the operator never writes one.

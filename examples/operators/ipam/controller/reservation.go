@@ -24,7 +24,7 @@ type reservationReconciler struct {
 	recorder events.Recorder
 }
 
-func (r *reservationReconciler) setup(mgr *ctrl.Manager) error {
+func (r *reservationReconciler) setup(mgr ctrl.Manager) error {
 	byPod := wake(r, func() *v1alpha1.OverlappingRangeIPReservationList {
 		return &v1alpha1.OverlappingRangeIPReservationList{}
 	}, func(obj informer.Object) []client.ListOption {

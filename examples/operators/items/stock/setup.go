@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // NewManager makes a manager with the two controllers. It starts nothing.
-func NewManager(ctx context.Context, config *rest.Config, o Options) (*ctrl.Manager, error) {
+func NewManager(ctx context.Context, config *rest.Config, o Options) (ctrl.Manager, error) {
 	o.Manager.Informers.Scheme = api.NewScheme()
 	labels := client.CacheOf{Object: &corev1.ConfigMap{}, Informer: informer.InformerOptions{LabelSelector: ItemLabel}}
 	o.Manager.Caches = append(o.Manager.Caches, labels)
@@ -74,7 +74,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (*ctrl.Mana
 // ownStatusAside drops updates of the status alone: a category does not depend on them.
 var ownStatusAside = builder.WithPredicates(predicate.GenerationChanged[ctrl.Object]())
 
-func index(ctx context.Context, mgr *ctrl.Manager) error {
+func index(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &api.Item{}, itemCategory, func(obj client.Object) []string {
 		return []string{obj.(*api.Item).Spec.Category}
 	})
@@ -91,7 +91,7 @@ func index(ctx context.Context, mgr *ctrl.Manager) error {
 // To queue all of them each time would make a million reconciles.)
 func (r *ItemReconciler) followCategories() builder.Handler {
 	all := handler.EnqueueMapped(r.ofCategory)
-	return builder.Handler{
+	return builder.HandlerFuncs{
 		OnAdd: all.OnAdd, OnDelete: all.OnDelete,
 		OnUpdate: func(ctx context.Context, old, obj ctrl.Object, q reconcile.Enqueuer[ctrl.Request]) {
 			before, now := old.(*api.Category), obj.(*api.Category)

@@ -100,7 +100,8 @@ func (r *projectReconciler) release(ctx context.Context, p *api.Project, plane *
 	}
 	before := p.DeepCopyObject().(*api.Project)
 	controllerutil.RemoveFinalizer(p, api.Finalizer)
-	if err := r.Patch(ctx, p, client.MergeFromOptimistic(before)); client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Patch(ctx, p, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove the finalizer: %w", err)
 	}
 	return nil

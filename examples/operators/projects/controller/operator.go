@@ -29,7 +29,7 @@ func NewScheme() (*runtime.Scheme, error) {
 
 // Operator is a manager of the cluster with the Projects, and the fleet of their control planes, which it runs.
 type Operator struct {
-	*ctrl.Manager
+	ctrl.Manager
 	Fleet *multicluster.Manager
 }
 

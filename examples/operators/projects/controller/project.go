@@ -35,7 +35,7 @@ type projectReconciler struct {
 // while.
 const workers = 16
 
-func (r *projectReconciler) setup(mgr *ctrl.Manager) error {
+func (r *projectReconciler) setup(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&api.Project{}).
 		// Same name as the Project, whoever owns it.
@@ -60,7 +60,8 @@ func (r *projectReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 		return r.cleanUp(ctx, p)
 	}
 	if before := p.DeepCopyObject().(*api.Project); controllerutil.AddFinalizer(p, api.Finalizer) {
-		if err := r.Patch(ctx, p, client.MergeFromOptimistic(before)); err != nil {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.Patch(ctx, p, patch); err != nil {
 			return ctrl.Result{}, fmt.Errorf("add the finalizer: %w", err)
 		}
 	}
@@ -147,7 +148,8 @@ func (r *projectReconciler) set(ctx context.Context, p *api.Project, c metav1.Co
 	if !conditions.Set(&p.Status.Conditions, p.Generation, c) {
 		return false, nil
 	}
-	if err := r.Status().Patch(ctx, p, client.MergeFromOptimistic(before)); err != nil {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Status().Patch(ctx, p, patch); err != nil {
 		return false, fmt.Errorf("condition %s: %w", c.Type, err)
 	}
 	return true, nil

@@ -2,6 +2,9 @@
 package main
 
 import (
+	// flyball:cluster
+	"cmp"
+	// flyball:end
 	"fmt"
 	"os"
 
@@ -11,13 +14,16 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 	"github.com/flyball-dev/flyball/manager/flags"
 	"github.com/flyball-dev/flyball/manager/metrics"
 	"github.com/flyball-dev/flyball/manager/webhook"
-	// flyball:api
+	// flyball:types
 
 	samplev1alpha1 "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/api/v1alpha1"
+	// flyball:end
+	// flyball:controller
 	"github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/internal/controller"
 	// flyball:end
 	// flyball:conversion
@@ -33,7 +39,7 @@ var scheme = runtime.NewScheme()
 
 func init() {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	// flyball:api
+	// flyball:types
 	utilruntime.Must(samplev1alpha1.AddToScheme(scheme))
 	// flyball:end
 	// flyball:conversion
@@ -44,8 +50,9 @@ func init() {
 
 func main() {
 	f := flags.New("sample-operator")
-	f.Port = 8081                    // health and metrics, on loopback
-	f.LeaderElection.Enabled = false // --leader-elect turns it on
+	f.Port = 8081                              // health and metrics, on loopback
+	f.LeaderElection.Enabled = false           // --leader-elect turns it on
+	f.Inspect = inspect.New(inspect.Options{}) // flyball trace and flyball top read it, with --inspect-address
 	f.AddFlags(pflag.CommandLine)
 	hooks := webhook.Options{}
 	pflag.StringVar(&hooks.CertDir, "webhook-cert-path", "",
@@ -93,7 +100,7 @@ func main() {
 		os.Exit(1)
 	}
 
-	// flyball:api
+	// flyball:controller
 	if err := (&controller.GizmoReconciler{
 		Client:   mgr.GetClient(),
 		Recorder: mgr.GetEventRecorderFor("gizmo-controller"),
@@ -115,3 +122,15 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// flyball:cluster
+
+// operatorNamespace returns the namespace of the manager.
+func operatorNamespace() string { return cmp.Or(os.Getenv("POD_NAMESPACE"), "sample-operator-system") }
+
+// flyball:end
+// flyball:sample
+
+var _ = operatorNamespace // for kinds in no namespace, of which this operator has none
+
+// flyball:end

@@ -35,7 +35,7 @@ type GizmoReconciler struct {
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller to a manager. It watches Gizmos, and the ConfigMaps that they own.
-func (r *GizmoReconciler) SetupWithManager(mgr *ctrl.Manager) error {
+func (r *GizmoReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&samplev1alpha1.Gizmo{}).
 		Owns(&corev1.ConfigMap{}).

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -17,9 +16,10 @@ import (
 	"github.com/flyball-dev/flyball/simtest"
 
 	samplev1alpha1 "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/api/v1alpha1"
+	"github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/internal/harness"
 )
 
-func setupGizmo(mgr *ctrl.Manager) error {
+func setupGizmo(mgr ctrl.Manager) error {
 	return (&GizmoReconciler{
 		Client:   mgr.GetClient(),
 		Recorder: mgr.GetEventRecorderFor("gizmo-controller"),
@@ -28,7 +28,7 @@ func setupGizmo(mgr *ctrl.Manager) error {
 
 // TestGizmo follows a Gizmo through its life: created, changed, deleted.
 func TestGizmo(t *testing.T) {
-	run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+	harness.Run(t, setupGizmo, func(ctx context.Context, c client.Client) {
 		obj := &samplev1alpha1.Gizmo{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
 			Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
@@ -90,7 +90,7 @@ func lifeOfAGizmo(u *simtest.User) {
 // TestGizmoUnderFaults does the same with every fault at every write: the process is killed, answers are lost, watches
 // are late. At each Settle and at the end the cluster must look as it does without faults.
 func TestGizmoUnderFaults(t *testing.T) {
-	simtest.Check(t, underFaults(t, setupGizmo, lifeOfAGizmo))
+	simtest.Check(t, harness.UnderFaults(t, setupGizmo, lifeOfAGizmo))
 }
 
 // forgetfulGizmo has a bug: it generates the name of the ConfigMap. If it is killed before it has written the name into
@@ -118,7 +118,7 @@ func (r *forgetfulGizmo) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 // TestGizmoScriptFindsDuplicates tests the test above: its script must show a duplicate, although all ConfigMaps are
 // deleted in the end.
 func TestGizmoScriptFindsDuplicates(t *testing.T) {
-	found, report := simtest.Find(t, underFaults(t, func(mgr *ctrl.Manager) error {
+	found, report := simtest.Find(t, harness.UnderFaults(t, func(mgr ctrl.Manager) error {
 		return ctrl.NewControllerManagedBy(mgr).For(&samplev1alpha1.Gizmo{}).Complete(&forgetfulGizmo{mgr.GetClient()})
 	}, lifeOfAGizmo), simtest.Options{Runs: 20, Budget: time.Minute})
 	if found == nil || found.Rule != simtest.RuleEnd {
@@ -128,7 +128,7 @@ func TestGizmoScriptFindsDuplicates(t *testing.T) {
 
 // TestGizmoWhoseConfigMapIsTaken: what hinders a Gizmo stands in its conditions and in an event.
 func TestGizmoWhoseConfigMapIsTaken(t *testing.T) {
-	run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+	harness.Run(t, setupGizmo, func(ctx context.Context, c client.Client) {
 		others, controller := &corev1.ConfigMap{}, true
 		others.Namespace, others.Name = "default", "first-gizmo"
 		others.OwnerReferences = []metav1.OwnerReference{
@@ -138,7 +138,11 @@ func TestGizmoWhoseConfigMapIsTaken(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
 			Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
 		}
-		if err := errors.Join(c.Create(ctx, others), c.Create(ctx, obj)); err != nil {
+		if err := c.Create(ctx, others); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // Until the manager's cache has it.
+		if err := c.Create(ctx, obj); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -160,7 +164,7 @@ func TestGizmoWhoseConfigMapIsTaken(t *testing.T) {
 
 // TestInvalidGizmo: the server rejects what the markers in gizmo_types.go forbid.
 func TestInvalidGizmo(t *testing.T) {
-	run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+	harness.Run(t, setupGizmo, func(ctx context.Context, c client.Client) {
 		obj := &samplev1alpha1.Gizmo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "empty"}}
 		if err := c.Create(ctx, obj); !apierrors.IsInvalid(err) {
 			t.Errorf("without a message: %v, want Invalid", err)

@@ -1,4 +1,4 @@
-package v1alpha1
+package v1alpha1_test
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 
 	samplev1alpha1 "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/api/v1alpha1"
 	samplev1beta7 "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/api/v1beta7"
+	"github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/internal/harness"
 )
 
-// TestConvertGizmoV1beta7: a Gizmo that is written in version v1beta7 is stored in version v1alpha1, and comes back as
-// it was written. Set all fields of it here.
+// TestConvertGizmoV1beta7: a Gizmo that is written in version v1beta7 can be read in version v1alpha1, and comes back
+// as it was written. Set all fields of it here.
 func TestConvertGizmoV1beta7(t *testing.T) {
-	run(t, SetupGizmoWebhookWithManager, func(ctx context.Context, c client.Client) {
+	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
 		written := &samplev1beta7.Gizmo{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
 			Spec:       samplev1beta7.GizmoSpec{Message: "hello"},
@@ -24,11 +25,11 @@ func TestConvertGizmoV1beta7(t *testing.T) {
 		if err := c.Create(ctx, written.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
-		var stored samplev1alpha1.Gizmo
+		var hub samplev1alpha1.Gizmo
 		var read samplev1beta7.Gizmo
 		key := client.ObjectKeyFromObject(written)
-		if err := c.Get(ctx, key, &stored); err != nil || stored.Spec.Message != "hello" {
-			t.Errorf("in version v1alpha1: %v, %+v", err, stored.Spec)
+		if err := c.Get(ctx, key, &hub); err != nil || hub.Spec.Message != "hello" {
+			t.Errorf("in version v1alpha1: %v, %+v", err, hub.Spec)
 		}
 		if err := c.Get(ctx, key, &read); err != nil || !reflect.DeepEqual(read.Spec, written.Spec) {
 			t.Errorf("in version v1beta7: %v, %+v, want %+v", err, read.Spec, written.Spec)

@@ -22,7 +22,7 @@ import (
 )
 
 // SetupGizmoWebhookWithManager adds the webhooks of Gizmo to a manager.
-func SetupGizmoWebhookWithManager(mgr *ctrl.Manager) error {
+func SetupGizmoWebhookWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr).For(&samplev1alpha1.Gizmo{}).
 		// flyball:defaulting
 		WithDefaulter(&GizmoDefaulter{}).

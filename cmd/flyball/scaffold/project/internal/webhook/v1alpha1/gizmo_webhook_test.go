@@ -1,4 +1,4 @@
-package v1alpha1
+package v1alpha1_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 
 	samplev1alpha1 "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/api/v1alpha1"
+	"github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/internal/harness"
 )
 
 func newGizmo(message string) *samplev1alpha1.Gizmo {
@@ -24,7 +25,7 @@ func newGizmo(message string) *samplev1alpha1.Gizmo {
 // flyball:defaulting
 
 func TestDefaultGizmo(t *testing.T) {
-	run(t, SetupGizmoWebhookWithManager, func(ctx context.Context, c client.Client) {
+	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
 		obj := newGizmo("")
 		if err := c.Create(ctx, obj); err != nil || obj.Spec.Message != "hello" {
 			t.Errorf("without a message: %v, and it is %q", err, obj.Spec.Message)
@@ -36,7 +37,7 @@ func TestDefaultGizmo(t *testing.T) {
 // flyball:validation
 
 func TestValidateGizmo(t *testing.T) {
-	run(t, SetupGizmoWebhookWithManager, func(ctx context.Context, c client.Client) {
+	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
 		obj := newGizmo("hello")
 		if err := c.Create(ctx, obj); err != nil {
 			t.Fatal(err)

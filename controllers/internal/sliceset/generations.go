@@ -1,4 +1,4 @@
-package endpointslice
+package sliceset
 
 import (
 	"maps"
@@ -17,9 +17,9 @@ import (
 // Source: k8s.io/endpointslice v0.37.2 util/endpointslice_tracker.go
 type generations struct {
 	mu sync.Mutex
-	// services has the recorded generations, by Service and UID of the slice. A slice that this controller deleted has
-	// the value deleted.
-	services map[types.NamespacedName]map[types.UID]int64
+	// recorded has the generations, by key and UID of the slice. A slice that this controller deleted has the value
+	// deleted.
+	recorded map[types.NamespacedName]map[types.UID]int64
 }
 
 // deleted is greater than every generation.
@@ -29,20 +29,20 @@ const deleted = int64(1<<63 - 1)
 func (g *generations) leave(key types.NamespacedName, uid types.UID, generation int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.services == nil {
-		g.services = map[types.NamespacedName]map[types.UID]int64{}
+	if g.recorded == nil {
+		g.recorded = map[types.NamespacedName]map[types.UID]int64{}
 	}
-	if g.services[key] == nil {
-		g.services[key] = map[types.UID]int64{}
+	if g.recorded[key] == nil {
+		g.recorded[key] = map[types.UID]int64{}
 	}
-	g.services[key][uid] = generation
+	g.recorded[key][uid] = generation
 }
 
 // ours reports whether the slice is as this controller left it, or at an earlier generation.
 func (g *generations) ours(key types.NamespacedName, slice *discoveryv1.EndpointSlice) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	left, known := g.services[key][slice.UID]
+	left, known := g.recorded[key][slice.UID]
 	return known && (left == deleted || slice.DeletionTimestamp == nil && slice.Generation <= left)
 }
 
@@ -50,25 +50,25 @@ func (g *generations) ours(key types.NamespacedName, slice *discoveryv1.Endpoint
 func (g *generations) gone(key types.NamespacedName, uid types.UID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	left := g.services[key][uid]
-	delete(g.services[key], uid)
+	left := g.recorded[key][uid]
+	delete(g.recorded[key], uid)
 	return left == deleted
 }
 
-// keep forgets the slices of a Service that are not in the cache: one that came and went in a gap of the watch has no
+// keep forgets the slices of a key that are not in the cache: one that came and went in a gap of the watch has no
 // event. Slices that this controller deleted stay until their event.
 func (g *generations) keep(key types.NamespacedName, held []*discoveryv1.EndpointSlice) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	maps.DeleteFunc(g.services[key], func(uid types.UID, left int64) bool {
+	maps.DeleteFunc(g.recorded[key], func(uid types.UID, left int64) bool {
 		return left != deleted &&
 			!slices.ContainsFunc(held, func(s *discoveryv1.EndpointSlice) bool { return s.UID == uid })
 	})
 }
 
-// forget removes all records of a Service that is gone.
+// forget removes all records of a key.
 func (g *generations) forget(key types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.services, key)
+	delete(g.recorded, key)
 }

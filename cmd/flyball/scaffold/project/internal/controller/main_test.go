@@ -1,0 +1,10 @@
+package controller
+
+import (
+	"os"
+	"testing"
+
+	"github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/internal/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
