@@ -20,6 +20,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -192,10 +193,9 @@ func (p *person) without(resource string) (before []byte) {
 	if before, err = yaml.Marshal(role.Rules); err != nil {
 		p.t.Fatal(err)
 	}
-	for i := range role.Rules {
-		role.Rules[i].Resources = slices.DeleteFunc(role.Rules[i].Resources,
-			func(r string) bool { return r == resource })
-	}
+	role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Resources, resource)
+	})
 	if _, err := roles.Update(p.t.Context(), role, metav1.UpdateOptions{}); err != nil {
 		p.t.Fatal(err)
 	}

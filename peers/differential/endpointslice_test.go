@@ -22,11 +22,16 @@ import (
 // TestEndpointSlicesOfBoth: kube-controller-manager and flyball manager, each on an API server of its own, make the
 // same EndpointSlices of the same dual-stack Service through a list of changes: names, versions and UIDs aside.
 func TestEndpointSlicesOfBoth(t *testing.T) {
-	real, err := upstream.Start(t.Context(),
-		upstream.Options{
-			Controllers: []string{"endpointslice"}, ManagerArgs: []string{"--max-endpoints-per-slice=3"},
-			Log: t.Output(),
-		})
+	sameSlices(t, sliceSteps(), "--controllers=endpointslice", "--max-endpoints-per-slice=3")
+}
+
+// sameSlices takes the steps on kube-controller-manager and on flyball manager, which have the same flags, and compares
+// the EndpointSlices after each.
+func sameSlices(t *testing.T, steps []sliceStep, controllers string, flags ...string) {
+	t.Helper()
+	real, err := upstream.Start(t.Context(), upstream.Options{
+		Controllers: []string{strings.TrimPrefix(controllers, "--controllers=")}, ManagerArgs: flags, Log: t.Output(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,20 +40,26 @@ func TestEndpointSlicesOfBoth(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	startManager(t, plane.Kubeconfig, "--leader-elect=false", "--controllers=endpointslice",
-		"--max-endpoints-per-slice=3")
-	clients := []kubernetes.Interface{
-		kubernetes.NewForConfigOrDie(adminConfig(t, real)),
-		kubernetes.NewForConfigOrDie(adminConfig(t, plane)),
+	startManager(t, plane.Kubeconfig, append([]string{"--leader-elect=false", controllers}, flags...)...)
+	ns := strings.ToLower(t.Name())
+	sides := []*sliceSide{
+		{t: t, ns: ns, client: kubernetes.NewForConfigOrDie(adminConfig(t, real))},
+		{t: t, ns: ns, client: kubernetes.NewForConfigOrDie(adminConfig(t, plane))},
 	}
-	for _, step := range sliceSteps() {
-		for _, c := range clients {
-			step.do(&sliceSide{t: t, client: c})
+	for _, s := range sides {
+		_, err := s.client.CoreV1().Namespaces().Create(t.Context(), namespace(ns), metav1.CreateOptions{})
+		s.must(err)
+	}
+	for _, step := range steps {
+		for _, s := range sides {
+			step.do(s)
 		}
 		var texts [2]string
 		eventually(t, func() string {
-			for i, c := range clients {
-				if texts[i] = slicesText(t, c); !strings.Contains(texts[i], step.shows) {
+			for i, s := range sides {
+				texts[i] = s.text()
+				if shown := step.shows == "" && texts[i] == "" ||
+					step.shows != "" && strings.Contains(texts[i], step.shows); !shown {
 					return fmt.Sprintf("%s: does not show %q:\n%s", step.name, step.shows, texts[i])
 				}
 			}
@@ -60,12 +71,10 @@ func TestEndpointSlicesOfBoth(t *testing.T) {
 	}
 }
 
-const sliceNamespace = "slices"
-
 type sliceStep struct {
 	name string
 	do   func(s *sliceSide)
-	// shows is a part of the outcome that tells it from the one before.
+	// shows is a part of the outcome that tells it from the one before. Empty: there are no slices.
 	shows string
 }
 
@@ -83,7 +92,7 @@ func sliceSteps() []sliceStep {
 		}, `{"ready":false,"serving":false,"terminating":false}`},
 		{"one is on its way out", func(s *sliceSide) {
 			s.must(
-				s.client.CoreV1().Pods(sliceNamespace).Delete(s.t.Context(), "p3",
+				s.client.CoreV1().Pods(s.ns).Delete(s.t.Context(), "p3",
 					metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](600)}),
 			)
 		}, `{"ready":false,"serving":true,"terminating":true}`},
@@ -98,12 +107,12 @@ func sliceSteps() []sliceStep {
 			)
 		}, "h2c"},
 		{"one is gone", func(s *sliceSide) {
-			s.must(s.client.CoreV1().Pods(sliceNamespace).Delete(s.t.Context(), "p4", *metav1.NewDeleteOptions(0)))
+			s.must(s.client.CoreV1().Pods(s.ns).Delete(s.t.Context(), "p4", *metav1.NewDeleteOptions(0)))
 			s.patchService(`{"metadata":{"labels":{"team":"c"}}}`)
 		}, `"team":"c"`},
 		{"a slice is edited", func(s *sliceSide) {
 			list := s.list()
-			_, err := s.client.DiscoveryV1().EndpointSlices(sliceNamespace).Patch(s.t.Context(), list[0].Name,
+			_, err := s.client.DiscoveryV1().EndpointSlices(s.ns).Patch(s.t.Context(), list[0].Name,
 				types.MergePatchType, []byte(`{"endpoints":[],"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
 			s.must(err)
 			time.Sleep(2 * time.Second) // until it is put right
@@ -118,6 +127,7 @@ func sliceSteps() []sliceStep {
 // sliceSide is one of the two API servers.
 type sliceSide struct {
 	t      *testing.T
+	ns     string
 	client kubernetes.Interface
 }
 
@@ -131,9 +141,6 @@ func (s *sliceSide) must(err error) {
 func (s *sliceSide) begin() {
 	s.t.Helper()
 	ctx := s.t.Context()
-	_, err := s.client.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: sliceNamespace}}, metav1.CreateOptions{})
-	s.must(err)
 	for _, zone := range []string{"a", "b"} {
 		n := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{
@@ -141,10 +148,10 @@ func (s *sliceSide) begin() {
 				Labels: map[string]string{corev1.LabelTopologyZone: zone},
 			},
 		}
-		_, err = s.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+		_, err := s.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 		s.must(err)
 	}
-	_, err = s.client.CoreV1().Services(sliceNamespace).Create(ctx, &corev1.Service{
+	_, err := s.client.CoreV1().Services(s.ns).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"team": "a"}},
 		Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": "web"}, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyRequireDualStack),
@@ -158,7 +165,7 @@ func (s *sliceSide) begin() {
 func (s *sliceSide) pod(i int, ips ...string) {
 	s.t.Helper()
 	name := fmt.Sprint("p", i)
-	_, err := s.client.CoreV1().Pods(sliceNamespace).Create(s.t.Context(), &corev1.Pod{
+	_, err := s.client.CoreV1().Pods(s.ns).Create(s.t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{
 			NodeName: []string{"slices-a", "slices-b"}[i%2],
@@ -180,7 +187,7 @@ func (s *sliceSide) pod(i int, ips ...string) {
 	s.must(err)
 	s.patchPod(name, string(patch), "status")
 	eventually(s.t, func() string {
-		if text := slicesText(s.t, s.client); !strings.Contains(text, ips[len(ips)-1]) {
+		if text := s.text(); !strings.Contains(text, ips[len(ips)-1]) {
 			return "no slice shows " + name + ":\n" + text
 		}
 		return ""
@@ -189,33 +196,39 @@ func (s *sliceSide) pod(i int, ips ...string) {
 
 func (s *sliceSide) patchPod(name, patch string, subresources ...string) {
 	s.t.Helper()
-	_, err := s.client.CoreV1().Pods(sliceNamespace).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch),
+	_, err := s.client.CoreV1().Pods(s.ns).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch),
 		metav1.PatchOptions{}, subresources...)
 	s.must(err)
 }
 
 func (s *sliceSide) patchService(patch string) {
 	s.t.Helper()
-	_, err := s.client.CoreV1().Services(sliceNamespace).Patch(s.t.Context(), "web", types.MergePatchType,
+	_, err := s.client.CoreV1().Services(s.ns).Patch(s.t.Context(), "web", types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{})
 	s.must(err)
 }
 
 func (s *sliceSide) list() []discoveryv1.EndpointSlice {
 	s.t.Helper()
-	list, err := s.client.DiscoveryV1().EndpointSlices(sliceNamespace).List(s.t.Context(), metav1.ListOptions{})
+	list, err := s.client.DiscoveryV1().EndpointSlices(s.ns).List(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
 	return list.Items
 }
 
-// slicesText is the slices without what differs between two clusters, sorted.
-func slicesText(t *testing.T, client kubernetes.Interface) string {
-	t.Helper()
+// generated is the length of what the API server appends to a prefix. It keeps the prefix, too, until an update without
+// it: kube-controller-manager updates mirrored slices so.
+const generated = 5
+
+// text is the slices without what differs between two clusters, sorted.
+func (s *sliceSide) text() string {
+	s.t.Helper()
 	var lines []string
-	for _, s := range (&sliceSide{t: t, client: client}).list() {
+	for _, s := range s.list() {
 		var endpoints []string
 		for _, e := range s.Endpoints {
-			e.TargetRef.UID = ""
+			if e.TargetRef != nil {
+				e.TargetRef.UID = ""
+			}
 			line, _ := json.Marshal(e)
 			endpoints = append(endpoints, string(line))
 		}
@@ -225,7 +238,7 @@ func slicesText(t *testing.T, client kubernetes.Interface) string {
 		}
 		delete(s.Annotations, corev1.EndpointsLastChangeTriggerTime)
 		s.Ports = append([]discoveryv1.EndpointPort{}, s.Ports...)
-		parts := []string{s.GenerateName}
+		parts := []string{s.Name[:max(0, len(s.Name)-generated)]}
 		for _, part := range []any{s.AddressType, s.Ports, s.Labels, s.Annotations, s.OwnerReferences} {
 			text, _ := json.Marshal(part)
 			parts = append(parts, string(text))

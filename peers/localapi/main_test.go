@@ -57,7 +57,7 @@ func realSide(t *testing.T, s *script) *side {
 // ourSide is a new server of ours.
 func ourSide(t *testing.T, s *script) *side {
 	t.Helper()
-	server, err := localapi.New(localapi.Options{CEL: cel.New()})
+	server, err := localapi.New(localapi.Options{CEL: cel.New(), ClusterObjects: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,6 +110,28 @@ var kinds = map[string]kind{
 	"runtimeclasses":         {kind: "RuntimeClass", apiVersion: "node.k8s.io/v1", cluster: true},
 	"priorityclasses":        {kind: "PriorityClass", apiVersion: "scheduling.k8s.io/v1", cluster: true},
 	"storageclasses":         {kind: "StorageClass", apiVersion: "storage.k8s.io/v1", cluster: true},
+	"csidrivers":             {kind: "CSIDriver", apiVersion: "storage.k8s.io/v1", cluster: true},
+	"csinodes":               {kind: "CSINode", apiVersion: "storage.k8s.io/v1", cluster: true},
+	"csistoragecapacities":   {kind: "CSIStorageCapacity", apiVersion: "storage.k8s.io/v1"},
+	"volumeattachments":      {kind: "VolumeAttachment", apiVersion: "storage.k8s.io/v1", cluster: true},
+	"flowschemas":            {kind: "FlowSchema", apiVersion: "flowcontrol.apiserver.k8s.io/v1", cluster: true},
+	"ipaddresses":            {kind: "IPAddress", apiVersion: "networking.k8s.io/v1", cluster: true},
+	"servicecidrs":           {kind: "ServiceCIDR", apiVersion: "networking.k8s.io/v1", cluster: true},
+	"deviceclasses":          {kind: "DeviceClass", apiVersion: "resource.k8s.io/v1", cluster: true},
+	"devicetaintrules":       {kind: "DeviceTaintRule", apiVersion: "resource.k8s.io/v1", cluster: true},
+	"resourceclaims":         {kind: "ResourceClaim", apiVersion: "resource.k8s.io/v1"},
+	"resourceclaimtemplates": {kind: "ResourceClaimTemplate", apiVersion: "resource.k8s.io/v1"},
+	"resourceslices":         {kind: "ResourceSlice", apiVersion: "resource.k8s.io/v1", cluster: true},
+	"prioritylevelconfigurations": {
+		kind: "PriorityLevelConfiguration", apiVersion: "flowcontrol.apiserver.k8s.io/v1", cluster: true,
+	},
+	"storageversionmigrations": {
+		kind: "StorageVersionMigration", apiVersion: "storagemigration.k8s.io/v1", cluster: true,
+	},
+	"volumeattributesclasses": {kind: "VolumeAttributesClass", apiVersion: "storage.k8s.io/v1", cluster: true},
+	"clustertrustbundles":     {kind: "ClusterTrustBundle", apiVersion: "certificates.k8s.io/v1", cluster: true},
+	"podcertificaterequests":  {kind: "PodCertificateRequest", apiVersion: "certificates.k8s.io/v1"},
+	"apiservices":             {kind: "APIService", apiVersion: "apiregistration.k8s.io/v1", cluster: true},
 }
 
 // subresourceKinds are the bodies of subresources that are not the object itself.
@@ -335,6 +357,9 @@ var deserializer = func() runtime.Decoder {
 
 // decode reads a body of the given content type.
 func decode(contentType string, data []byte) (any, error) {
+	if len(data) == 0 { // of an answer to HEAD
+		return nil, nil
+	}
 	media, _, _ := mime.ParseMediaType(contentType)
 	switch media {
 	case "application/json":

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,8 +48,10 @@ const (
 	authnGroup = authenticationv1.GroupName
 
 	certificatesGroup = certificatesv1.GroupName
+	policyGroup       = registrationv1.GroupName
 
-	writing = "get,list,create,update,patch,delete"
+	writing     = "get,list,create,update,patch,delete"
+	connections = "pods/exec,pods/attach,pods/portforward,pods/proxy,services/proxy"
 )
 
 // policies are all kinds of users.
@@ -104,6 +107,8 @@ func policies() []policy {
 			kind:  "all",
 			rules: []rbacv1.PolicyRule{can("*", "*", "*"), {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
 		},
+		{kind: "peeker", inX: true, rules: []rbacv1.PolicyRule{can("get", "", connections)}},
+		{kind: "connector", inX: true, rules: []rbacv1.PolicyRule{can("get,create", "", connections)}},
 		{kind: "lord", inX: true, rules: []rbacv1.PolicyRule{can("*", "*", "*")}},
 		{kind: "lost", rules: []rbacv1.PolicyRule{roles}},
 		{kind: "legacy", places: len(masks()), rules: []rbacv1.PolicyRule{
@@ -145,6 +150,13 @@ func policies() []policy {
 			kind: "notary", places: 1,
 			rules: []rbacv1.PolicyRule{signing, can("approve,sign", certificatesGroup, "signers")},
 		},
+		{kind: "guard", places: 1, rules: []rbacv1.PolicyRule{can(writing, policyGroup, "*")}},
+		{kind: "guard-of-one", places: 1, rules: []rbacv1.PolicyRule{
+			can(writing, policyGroup, "*"), can("get", "", "configmaps", "one"), can("list", "", "configmaps"),
+		}},
+		{kind: "guard-of-all", places: 1, rules: []rbacv1.PolicyRule{
+			can(writing, policyGroup, "*"), can("get", "", "configmaps,secrets"),
+		}},
 		{kind: "last", places: 1, rules: []rbacv1.PolicyRule{can("list", "", "pods")}},
 		{kind: "last-in-x", places: 1, inX: true, rules: []rbacv1.PolicyRule{can("list", "", "pods")}},
 	}

@@ -20,9 +20,10 @@ const (
 	// Theirs makes kube-controller-manager run all its usual controllers, Ours all but those that flyball manager runs
 	// in its place.
 	Theirs = "*"
-	Ours   = "*,-deployment-controller,-replicaset-controller,-endpoints-controller,-endpointslice-controller"
+	Ours   = "*,-deployment-controller,-replicaset-controller,-endpoints-controller,-endpointslice-controller," +
+		"-endpointslice-mirroring-controller"
 	// selection are the controllers of flyball manager.
-	selection = "--controllers=deployment,replicaset,endpoint,endpointslice"
+	selection = "--controllers=deployment,replicaset,endpoint,endpointslice,endpointslicemirroring"
 	// manager is the Deployment, and its lease, in the namespace system.
 	manager = "flyball-manager"
 	system  = metav1.NamespaceSystem

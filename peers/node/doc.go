@@ -10,6 +10,7 @@
 //	deploy.go    flyball manager in the cluster, from its image and manifests
 //	kind.go      kind, and an image of a node for it
 //	kindnode     the files of that image
+//	e2e          the images that Kubernetes' own tests run in pods
 //	cmd/init     process 1 of the container
 //	cmd/pause    process 1 of every pod
 //	cmd/coredns  CoreDNS, for the nodes of kind

@@ -20,18 +20,26 @@ const (
 	forKind = ",systemd,jq,procps,kmod"
 )
 
-// rootImage is the image of the node's file system. Its tag changes with what is in it.
-func rootImage() string {
-	sum := sha256.Sum256([]byte(suite + " " + mirror + " " + packages))
-	return "flyball-node:" + hex.EncodeToString(sum[:])[:12]
-}
+// rootImage is the image of the node's file system.
+func rootImage() string { return debianImage("flyball-node", packages) }
 
 // buildRoot builds the image of the node's file system unless the engine has it.
 func buildRoot(ctx context.Context, log io.Writer) error {
-	if have, err := docker(ctx, "image", "ls", "--quiet", rootImage()); err != nil || have != "" {
+	return buildDebian(ctx, log, rootImage(), packages)
+}
+
+// debianImage returns the name of an image of a minimal Debian with these packages. Its tag changes with what is in it.
+func debianImage(name, packages string) string {
+	sum := sha256.Sum256([]byte(suite + " " + mirror + " " + packages))
+	return name + ":" + hex.EncodeToString(sum[:])[:12]
+}
+
+// buildDebian builds an image that [debianImage] names, unless the engine has it.
+func buildDebian(ctx context.Context, log io.Writer, image, packages string) error {
+	if have, err := docker(ctx, "image", "ls", "--quiet", image); err != nil || have != "" {
 		return err
 	}
-	fmt.Fprintf(log, "building %s of Debian packages (only the first time; minutes)\n", rootImage())
+	fmt.Fprintf(log, "building %s of Debian packages (only the first time; minutes)\n", image)
 	dir, err := os.MkdirTemp("", "flyball-debian-")
 	if err != nil {
 		return err
@@ -45,7 +53,7 @@ DEBOOTSTRAP_DIR=$PWD/tool/usr/share/debootstrap sh tool/usr/sbin/debootstrap \
   --variant=minbase --include=%s %s root %s
 rm -rf root/var/cache/apt/* root/var/lib/apt/lists/*
 tar -C root -c . | docker import - %s
-`, packages, suite, mirror, rootImage())
+`, packages, suite, mirror, image)
 	c := exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", script)
 	c.Dir = dir
 	_, err = output(c)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,38 +50,59 @@ nodes:
 - {role: worker, image: %[1]q}
 `
 
+// kindCluster is a place for a cluster of kind.
+type kindCluster struct {
+	// root is the folder of the root module, dir a temporary one. bin has the programs of Kubernetes, and kind.
+	root, dir, bin string
+	// environment has the variable CLUSTER, the path of the file from which kind is to make the cluster.
+	environment []string
+}
+
+// newKind builds what kind needs, and describes a cluster of two nodes. Config is the beginning of the description, up
+// to kubeadmConfigPatches. If the test makes the cluster, it is deleted at the end.
+func newKind(t *testing.T, config string) *kindCluster {
+	t.Helper()
+	bin, image, err := buildKind(t.Context(), t.Output())
+	must(t, err)
+	k := &kindCluster{dir: t.TempDir(), bin: bin}
+	must(t, wrapDocker(t.Context(), filepath.Join(k.dir, "docker")))
+	k.root, err = repository()
+	must(t, err)
+	description := filepath.Join(k.dir, "cluster.yaml")
+	must(t, os.WriteFile(description, []byte(config+fmt.Sprintf(cluster, image)), 0o644))
+	if left := ofCluster(t); left != "" {
+		t.Fatalf("there is a cluster already, with the containers %s: kind delete cluster --name flyball ends it", left)
+	}
+	k.environment = append(os.Environ(), "PATH="+k.dir+":"+bin+":"+os.Getenv("PATH"), "TMPDIR="+k.dir,
+		"CLUSTER="+description,
+		// kind's own choice for an engine on fuse-overlayfs needs a program that the image lacks.
+		"KIND_EXPERIMENTAL_CONTAINERD_SNAPSHOTTER=overlayfs")
+	deleteAtEnd(t, k.environment)
+	return k
+}
+
+// shell runs a command in the folder of the root module, and returns what it prints.
+func (k *kindCluster) shell(t *testing.T, command string) string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "bash", "-c", command)
+	c.Dir, c.Env, c.SysProcAttr = k.root, k.environment, upstream.ChildAttributes()
+	out, err := c.CombinedOutput()
+	t.Logf("%s\n%s", command, out)
+	must(t, err)
+	return string(out)
+}
+
 // TestKind runs what make kind runs, with kind itself and an image of a node that is built here, and drains a node of
 // the cluster.
 func TestKind(t *testing.T) {
 	able(t)
-	bin, image, err := buildKind(t.Context(), t.Output())
-	must(t, err)
-	dir := t.TempDir()
-	must(t, wrapDocker(t.Context(), filepath.Join(dir, "docker")))
 	root, err := repository()
 	must(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "kind", "cluster.yaml"))
+	config, err := os.ReadFile(filepath.Join(root, "docs", "kind", "cluster.yaml"))
 	must(t, err)
-	config := filepath.Join(dir, "cluster.yaml")
-	must(t, os.WriteFile(config, fmt.Appendf(text, cluster, image), 0o644))
-	if left := ofCluster(t); left != "" {
-		t.Fatalf("there is a cluster already, with the containers %s: kind delete cluster --name flyball ends it", left)
-	}
-	environment := append(os.Environ(), "PATH="+dir+":"+bin+":"+os.Getenv("PATH"), "TMPDIR="+dir, "KEEP=1",
-		"CLUSTER="+config, "IMAGES="+strings.Join(Web[:], ","),
-		// kind's own choice for an engine on fuse-overlayfs needs a program that the image lacks.
-		"KIND_EXPERIMENTAL_CONTAINERD_SNAPSHOTTER=overlayfs")
-	deleteAtEnd(t, environment)
-	shell := func(command string) string {
-		t.Helper()
-		c := exec.CommandContext(t.Context(), "bash", "-c", "exec "+command)
-		c.Dir, c.Env, c.SysProcAttr = root, environment, upstream.ChildAttributes()
-		out, err := c.CombinedOutput()
-		t.Logf("%s\n%s", command, out)
-		must(t, err)
-		return string(out)
-	}
-	out := shell("docs/kind/story.sh")
+	k := newKind(t, string(config))
+	k.environment = append(k.environment, "KEEP=1", "IMAGES="+strings.Join(Web[:], ","))
+	out := k.shell(t, "exec docs/kind/story.sh")
 	for _, want := range []string{
 		`(?m)(^flyball-manager-\S+ +1/1 +Running .*\n){2}`,
 		`(?m)(^[1-7]  .*\n){7}\ndemo: ok`,
@@ -101,7 +123,7 @@ func TestKind(t *testing.T) {
 			t.Fatalf("before, the pods are on the nodes %v", on)
 		}
 		x := newTraffic(t, w.url)
-		shell("kubectl --kubeconfig " + kubeconfig[1] + " drain " + worker + " --ignore-daemonsets --timeout 3m")
+		k.shell(t, "exec kubectl --kubeconfig "+kubeconfig[1]+" drain "+worker+" --ignore-daemonsets --timeout 3m")
 		for _, d := range []string{manager, "coredns"} {
 			must(t, n.AwaitDeployment(t.Context(), system, d))
 		}
@@ -128,7 +150,10 @@ func ofCluster(t *testing.T) string {
 // is killed, that happens too.
 func deleteAtEnd(t *testing.T, environment []string) {
 	t.Helper()
-	command := "read; kind delete cluster --name flyball"
+	// runc freezes a container for a moment while it creates it. With cgroup v1, a node that is killed then never ends,
+	// so the kubelet is stopped first.
+	command := "read; kind get nodes --name flyball | xargs -rI{} docker exec {} systemctl stop kubelet; " +
+		"kind delete cluster --name flyball"
 	network, err := docker(t.Context(), "network", "ls", "--quiet", "--filter", "name=^kind$")
 	must(t, err)
 	if network == "" {
@@ -136,11 +161,15 @@ func deleteAtEnd(t *testing.T, environment []string) {
 	}
 	c := exec.Command("bash", "-c", command)
 	c.Env, c.SysProcAttr = environment, &syscall.SysProcAttr{Setpgid: true}
+	var says bytes.Buffer
+	c.Stdout, c.Stderr = &says, &says
 	stdin, err := c.StdinPipe() // it is closed when this process ends
 	must(t, err)
 	must(t, c.Start())
 	t.Cleanup(func() {
-		must(t, errors.Join(stdin.Close(), c.Wait()))
+		if err := errors.Join(stdin.Close(), c.Wait()); err != nil {
+			t.Errorf("delete the cluster: %v\n%s", err, &says)
+		}
 		if left := ofCluster(t); left != "" {
 			t.Errorf("the containers %s are left", left)
 		}

@@ -18,7 +18,9 @@ import (
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/flyball-dev/flyball/internal/certs"
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
@@ -37,11 +39,14 @@ type cost struct {
 
 const embedded = "localapi"
 
-// sides are the servers, in the order of the table.
-var sides = []struct {
+// serverOf is a kind of server.
+type serverOf struct {
 	name  string
 	start func(*testing.T, operator) side
-}{
+}
+
+// sides are the servers, in the order of the table.
+var sides = []serverOf{
 	{"kube-apiserver", realServer},
 	{embedded, ourServer},
 }
@@ -49,14 +54,22 @@ var sides = []struct {
 // realServer starts etcd and kube-apiserver.
 func realServer(t *testing.T, _ operator) side {
 	t.Helper()
+	authority, err := certs.NewAuthority(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	write(t, ca, string(authority.PEM()))
 	begin := time.Now()
-	control, err := upstream.Start(context.WithoutCancel(t.Context()), upstream.Options{AuthorizationMode: "RBAC"})
+	control, err := upstream.Start(context.WithoutCancel(t.Context()), upstream.Options{
+		AuthorizationMode: "RBAC", APIServerArgs: []string{"--client-ca-file=" + ca},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(begin)
 	before := served(t, control.Kubeconfig)
-	return side{control.Kubeconfig, took, func() cost {
+	return side{withCertificate(t, control.Kubeconfig, authority), took, func() cost {
 		c := cost{requests: served(t, control.Kubeconfig) - before}
 		for _, pid := range control.PIDs() {
 			c.memory += peak(t, pid)
@@ -66,6 +79,34 @@ func realServer(t *testing.T, _ operator) side {
 		}
 		return c
 	}}
+}
+
+// withCertificate returns a kubeconfig like the one at path, whose user has a client certificate in place of a token,
+// and without references to files. envtest's users are like that, and cluster-api copies only these fields.
+func withCertificate(t *testing.T, path string, authority *certs.Authority) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := api.FlattenConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := authority.Client("admin", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.Token = ""
+		if user.ClientCertificateData, user.ClientKeyData, err = certs.PEM(certificate); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // served is how many requests kube-apiserver has answered. Its own loops ask it some, a few a minute.

@@ -38,20 +38,26 @@ func source(t *testing.T, module, version string) string {
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
-	var downloaded struct{ Dir, Error string }
-	text := command(t, cache(t), "go", "mod", "download", "-json", module+"@"+version)
-	if err := json.Unmarshal(text, &downloaded); err != nil || downloaded.Dir == "" {
-		t.Fatalf("download %s@%s: %v %s", module, version, err, downloaded.Error)
-	}
 	half := fmt.Sprintf("%s.%d", dir, os.Getpid())
 	t.Cleanup(func() { _ = os.RemoveAll(half) })
-	if err := copyTree(half, downloaded.Dir); err != nil {
+	if err := copyTree(half, downloaded(t, module, version)); err != nil {
 		t.Fatalf("copy %s: %v", module, err)
 	}
 	if err := os.Rename(half, dir); err != nil {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// downloaded is the folder of a module in Go's module cache.
+func downloaded(t *testing.T, module, version string) string {
+	t.Helper()
+	var m struct{ Dir, Error string }
+	text := command(t, cache(t), "go", "mod", "download", "-json", module+"@"+version)
+	if err := json.Unmarshal(text, &m); err != nil || m.Dir == "" {
+		t.Fatalf("download %s@%s: %v %s", module, version, err, m.Error)
+	}
+	return m.Dir
 }
 
 // copyTree copies a folder. Files of the module cache are read-only; the copies are not.
@@ -71,12 +77,12 @@ func copyTree(to, from string) error {
 	})
 }
 
-// program builds the tests of a package. Without arguments it does so once; with arguments our own code is in the
-// program, which changes.
-func program(t *testing.T, module, pkg string, args ...string) string {
+// program builds a suite. Without arguments it does so once; with arguments our own code is in the program, which
+// changes.
+func program(t *testing.T, module string, o operator, args ...string) string {
 	t.Helper()
 	own := strconv.FormatBool(len(args) > 0)
-	key := sha256.Sum256([]byte(strings.Join([]string{runtime.Version(), module, pkg, own}, "\n")))
+	key := sha256.Sum256([]byte(strings.Join([]string{runtime.Version(), module, o.suite, o.tags, own}, "\n")))
 	target := filepath.Join(cache(t), "bin", hex.EncodeToString(key[:8]))
 	if _, err := os.Stat(target); err == nil && len(args) == 0 {
 		return target
@@ -86,7 +92,8 @@ func program(t *testing.T, module, pkg string, args ...string) string {
 	}
 	half := fmt.Sprintf("%s.%d", target, os.Getpid())
 	t.Cleanup(func() { _ = os.RemoveAll(half) })
-	command(t, module, "go", append(append([]string{"test", "-c", "-vet=off", "-o", half}, args...), pkg)...)
+	args = append([]string{"test", "-c", "-vet=off", "-tags=" + o.tags, "-o", half}, args...)
+	command(t, module, "go", append(args, o.suite)...)
 	if err := os.Rename(half, target); err != nil {
 		t.Fatal(err)
 	}

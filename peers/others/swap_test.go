@@ -20,6 +20,15 @@ const controllerRuntime = "v0.25.2"
 // change is one of a file of a module. The old text stands there once.
 type change struct{ file, old, new string }
 
+// in returns the text of the file with the change.
+func (c change) in(t *testing.T, text string) string {
+	t.Helper()
+	if n := strings.Count(text, c.old); n != 1 {
+		t.Fatalf("%s has %q %d times: see what this version does", c.file, c.old, n)
+	}
+	return strings.Replace(text, c.old, c.new, 1)
+}
+
 // hooks are what is changed in the copy of controller-runtime: what it makes when its user has named nothing else is
 // what the suite's hook names.
 var hooks = []change{
@@ -34,7 +43,9 @@ var (
 // Options are`},
 	{
 		"pkg/controller/controller.go", "\tif options.NewQueue == nil {\n",
-		`	type newQueue = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
+		`	type newQueue = func(
+		string, workqueue.TypedRateLimiter[request],
+	) workqueue.TypedRateLimitingInterface[request]
 	if f, ok := DefaultNewQueue.(newQueue); ok && options.NewQueue == nil {
 		options.NewQueue = f
 	}
@@ -74,7 +85,7 @@ type dependency struct {
 }
 
 // swapped builds a suite with our cache, client and queue wherever it names none.
-func swapped(t *testing.T, module, pkg string, changed []dependency) string {
+func swapped(t *testing.T, module string, o operator) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -82,11 +93,7 @@ func swapped(t *testing.T, module, pkg string, changed []dependency) string {
 	}
 	temporary := t.TempDir()
 	for to, from := range map[string]string{"flyball.mod": "go.mod", "flyball.sum": "go.sum"} {
-		text, err := os.ReadFile(filepath.Join(module, from))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(temporary, to), string(text))
+		write(t, filepath.Join(temporary, to), read(t, filepath.Join(module, from)))
 	}
 	const theirs, ours = "sigs.k8s.io/controller-runtime", "github.com/flyball-dev/flyball"
 	mod := filepath.Join(temporary, "flyball.mod")
@@ -95,23 +102,33 @@ func swapped(t *testing.T, module, pkg string, changed []dependency) string {
 		"-require="+ours+"@v0.0.0", "-replace="+ours+"="+root,
 		"-require="+ours+"/interop/controllerruntime@v0.0.0",
 		"-replace="+ours+"/interop/controllerruntime="+filepath.Join(root, "interop", "controllerruntime"), mod)
-	for _, d := range changed {
+	for _, d := range o.changed {
 		command(t, module, "go", "mod", "edit", "-replace="+d.module+"="+patched(t, d.module, d.version, d.changes),
 			mod)
 	}
 	command(t, module, "go", append(append([]string{"mod", "edit"}, sameKubernetes(t, module, mod)...), mod)...)
 
-	dir := filepath.Join(module, pkg)
-	added := filepath.Join(temporary, "flyball_test.go")
-	write(t, added, fmt.Sprintf(hook, packageName(t, dir)))
-	overlay, err := json.Marshal(
-		map[string]any{"Replace": map[string]string{filepath.Join(dir, "flyball_test.go"): added}},
-	)
+	// The build sees the hook, and the operator's own files with their changes; the folder stays as it is.
+	dir := filepath.Join(module, o.suite)
+	files := map[string]string{filepath.Join(dir, "flyball_test.go"): fmt.Sprintf(hook, packageName(t, dir))}
+	for _, c := range o.own {
+		path := filepath.Join(module, c.file)
+		if _, ok := files[path]; !ok {
+			files[path] = read(t, path)
+		}
+		files[path] = c.in(t, files[path])
+	}
+	replace := map[string]string{}
+	for path, text := range files {
+		replace[path] = filepath.Join(temporary, filepath.Base(path))
+		write(t, replace[path], text)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(temporary, "overlay.json"), string(overlay))
-	return program(t, module, pkg, "-modfile="+mod, "-overlay="+filepath.Join(temporary, "overlay.json"))
+	return program(t, module, o, "-modfile="+mod, "-overlay="+filepath.Join(temporary, "overlay.json"))
 }
 
 // libraries is the version of Kubernetes that controller-runtime and ours are built with, and staging a version of
@@ -153,14 +170,7 @@ func patched(t *testing.T, module, version string, changes []change) string {
 	}
 	for _, c := range changes {
 		path := filepath.Join(half, c.file)
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(text), c.old); n != 1 {
-			t.Fatalf("%s has %q %d times: see what this version does", c.file, c.old, n)
-		}
-		write(t, path, strings.Replace(string(text), c.old, c.new, 1))
+		write(t, path, c.in(t, read(t, path)))
 	}
 	if err := os.Rename(half, dir); err != nil {
 		t.Fatal(err)
@@ -182,8 +192,20 @@ func packageName(t *testing.T, dir string) string {
 	return file.Name.Name
 }
 
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func write(t *testing.T, path, text string) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 
 // newWorkloads is kube-controller-manager with two controllers.
 //
-// Source: k8s.io/kubernetes v1.37.1 cmd/kube-controller-manager/app/apps.go, newReplicaSetController and
+// Source: k8s.io/kubernetes v1.37.2 cmd/kube-controller-manager/app/apps.go, newReplicaSetController and
 // newDeploymentController; the numbers of workers are its defaults. Its clients' limit of 20 requests a second is off.
 func newWorkloads(e *simtest.Env) (simtest.Program, error) {
 	config := e.Config()
@@ -112,7 +112,7 @@ func workloadsScenario() simtest.Scenario {
 // and tries again after the next event, or after 5 ms. If its watch has not shown the pod by then, it creates one too
 // many, and deletes one when it sees them all.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas: skippedPods, and the
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, manageReplicas: skippedPods, and the
 // comment above ExpectCreations.
 func TestWorkloads(t *testing.T) {
 	expect(t, workloadsScenario(), simtest.RuleCreates, "pods default/web-")
@@ -125,7 +125,7 @@ func TestWorkloads(t *testing.T) {
 // became ready, in the same second. If it takes the other one, no pod is left until it has created another. A delete
 // that takes longer than the 5 minutes after which expectations expire has the same effect.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas: DeletionObserved after an
+// Source: k8s.io/kubernetes v1.37.2 pkg/controller/replicaset/replica_set.go, manageReplicas: DeletionObserved after an
 // error; pkg/controller/controller_utils.go, ActivePodsWithRanks and ExpectationsTimeout.
 func TestReplicaSetScaledDown(t *testing.T) {
 	s := workloadsScenario()

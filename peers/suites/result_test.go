@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/flyball-dev/flyball/internal/testjson"
 )
 
 // died is the name under which a suite fails that ends without a report, or with an error though all its specs passed.
@@ -94,58 +96,17 @@ func runners(folder string) (map[string]bool, error) {
 	return names, nil
 }
 
-// readTests reads events of package testing: a test with parts counts by its parts, unless it fails and none of them
-// does. What has no end was running when the process died.
+// readTests reads events of package testing.
 func (r *result) readTests(events io.Reader, runners map[string]bool) error {
-	type test struct {
-		ended, failed, skipped, hasParts, partFailed bool
-		output                                       strings.Builder
+	tests, output, err := testjson.Read(events)
+	if err != nil {
+		return err
 	}
-	tests := map[string]*test{}
-	var order []string
-	var output strings.Builder
-	for d := json.NewDecoder(events); d.More(); {
-		var e struct{ Action, Test, Output string }
-		if err := d.Decode(&e); err != nil {
-			return err
+	r.output = output
+	for _, t := range tests {
+		if !runners[t.Name] && t.Outcome != "skip" {
+			r.add(t.Name, t.Outcome == "pass", tail(t.Output, 4000))
 		}
-		output.WriteString(e.Output)
-		if e.Test == "" {
-			continue
-		}
-		t := tests[e.Test]
-		if t == nil {
-			t = &test{}
-			tests[e.Test] = t
-			order = append(order, e.Test)
-		}
-		t.output.WriteString(e.Output)
-		switch e.Action {
-		case "pass":
-			t.ended = true
-		case "skip":
-			t.ended, t.skipped = true, true
-		case "fail":
-			t.ended, t.failed = true, true
-		}
-	}
-	r.output = output.String()
-	for _, name := range order {
-		t := tests[name]
-		t.failed = t.failed || !t.ended
-		for i := range name {
-			if name[i] == '/' {
-				parent := tests[name[:i]]
-				parent.hasParts, parent.partFailed = true, parent.partFailed || t.failed
-			}
-		}
-	}
-	for _, name := range order {
-		t := tests[name]
-		if runners[name] || t.skipped || (t.hasParts && (!t.failed || t.partFailed)) {
-			continue
-		}
-		r.add(name, !t.failed, tail(t.output.String(), 4000))
 	}
 	return nil
 }

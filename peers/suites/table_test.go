@@ -116,7 +116,7 @@ func (t *table) write(known exceptions, heading string) error {
 
 // heading states what the tables were made with. The arguments are the load of the machine before and after the runs.
 func heading(before, after string) string {
-	return fmt.Sprintf("%s, controller-runtime v0.25.2, kube-apiserver v1.37.1, %d cores, %s.\n"+
+	return fmt.Sprintf("%s, controller-runtime v0.25.2, kube-apiserver v1.37.2, %d cores, %s.\n"+
 		"The machine's load was %s before the runs and %s after them.\n\n",
 		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), before, after)
 }

@@ -10,15 +10,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 )
 
 // Version is the Kubernetes version that is built. It is the one go.mod requires of k8s.io/kubernetes.
-const Version = "v1.37.1"
+const Version = "v1.37.2"
 
-// programs are what can be built: the package of each binary.
+// programs are what can be built: the package of each binary. A name that ends in .test is the program of the
+// package's tests.
 var programs = map[string]string{
+	"agnhost":                 "k8s.io/kubernetes/test/images/agnhost",
+	"e2e.test":                "k8s.io/kubernetes/test/e2e",
 	"etcd":                    "go.etcd.io/etcd/server/v3",
+	"ginkgo":                  "github.com/onsi/ginkgo/v2/ginkgo",
 	"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
 	"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
 	"kube-proxy":              "k8s.io/kubernetes/cmd/kube-proxy",
@@ -72,7 +77,11 @@ func compile(ctx context.Context, module, path, target string) error {
 	defer os.Remove(half)
 	// kubectl refuses servers whose version is not one.
 	flags := "-s -w -X k8s.io/component-base/version.gitVersion=" + Version
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", flags, "-o", half, path)
+	args := []string{"build"}
+	if strings.HasSuffix(target, ".test") {
+		args = []string{"test", "-c", "-vet=off"}
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "-trimpath", "-ldflags", flags, "-o", half, path)...)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {

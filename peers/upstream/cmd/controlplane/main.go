@@ -25,15 +25,16 @@ func run() error {
 		"run kube-controller-manager with these controllers, comma-separated; empty: do not run it")
 	mode := flag.String("authorization-mode", "",
 		"kube-apiserver's flag, RBAC for example; empty: everybody may do everything")
-	build := flag.Bool("build", false, "build the binaries, print the folder that holds them, and start nothing")
+	build := flag.Bool("build", false,
+		"build the binaries, or those that the arguments name, print the folder that holds them, and start nothing")
 	flag.Parse()
-	if flag.NArg() > 0 {
+	if flag.NArg() > 0 && !*build {
 		return fmt.Errorf("unexpected argument %q; the flags are listed by -help", flag.Arg(0))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *build {
-		dir, err := upstream.Build(ctx, os.Stderr)
+		dir, err := upstream.Build(ctx, os.Stderr, flag.Args()...)
 		if err == nil {
 			fmt.Println(dir)
 		}
