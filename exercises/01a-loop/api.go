@@ -1,14 +1,5 @@
 package loop
 
-import "errors"
-
-// The errors with which the API server answers.
-var (
-	ErrNotFound = errors.New("there is no such object")
-	ErrExists   = errors.New("there is an object of that name")
-	ErrConflict = errors.New("the object has changed since you read it")
-)
-
 // Set asks for Pods. Want is its spec: how many Pods a user asks for. Have is its status: how many the loop has found.
 // Every change of a Set raises its Version.
 type Set struct {
@@ -30,10 +21,10 @@ type API interface {
 	Get(set string) (Set, error)
 	// List returns the Pods of a Set, in the order of their names.
 	List(set string) ([]Pod, error)
-	// Create creates a Pod. It answers ErrExists if the name is taken.
+	// Create creates a Pod. It answers kube.ErrExists if the name is taken.
 	Create(p Pod) error
-	// Delete deletes a Pod. It answers ErrNotFound if it is gone.
+	// Delete deletes a Pod. It answers kube.ErrNotFound if it is gone.
 	Delete(pod string) error
-	// UpdateStatus writes Have. It answers ErrConflict if s.Version is not the latest.
+	// UpdateStatus writes Have. It answers kube.ErrConflict if s.Version is not the latest.
 	UpdateStatus(s Set) error
 }

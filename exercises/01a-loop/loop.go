@@ -9,9 +9,9 @@
 //   - If the Set "web" wants three Pods, they are web-1, web-2 and web-3. Reconcile creates those that are missing, and
 //     deletes others that have the label of the Set. It does not touch the Pods of other Sets.
 //   - If nothing needs to change, Reconcile writes nothing: neither Pods nor the status.
-//   - If a call of the API fails, Reconcile returns the error at once. Three errors do not count as failures: ErrExists
-//     of Create and ErrNotFound of Delete, because another program has done the work, and ErrNotFound of Get, because a
-//     Set that is gone wants no Pods.
+//   - If a call of the API fails, Reconcile returns the error at once. Three errors do not count as failures:
+//     kube.ErrExists of Create and kube.ErrNotFound of Delete, because another program has done the work, and
+//     kube.ErrNotFound of Get, because a Set that is gone wants no Pods.
 //   - When the Pods are right, Reconcile writes their number into Have, unless it is there already.
 //   - The program may end between any two calls of the API. The next call of Reconcile, in a new process, continues the
 //     work.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // check calls Reconcile, which must succeed, and compares the Pods.
@@ -48,6 +50,9 @@ func Test3PodsThatAreTooManyAreDeleted(t *testing.T) {
 	s = newServer(Set{Name: "web", Want: 1})
 	s.add("web-2")
 	check(t, s, "web-1", "There was one Pod, as wanted, but not the one: the Pods are web-1 to web-Want.")
+	s = newServer(Set{Name: "web", Want: 2})
+	s.add("web-1", "web-10", "web-2")
+	check(t, s, "web-1 web-2", "The Set wants two Pods. As a number, 10 is more than 2; as text, it is less.")
 }
 
 func Test4PodsOfOthersAreNotTouched(t *testing.T) {
@@ -102,6 +107,10 @@ func Test7AFailedWriteIsReturned(t *testing.T) {
 			t.Fatalf("%q failed, and Reconcile returned %v. It should return that error: whoever calls it has to know "+
 				"that work is left.", call, err)
 		}
+		if last := s.writes[len(s.writes)-1]; last != call {
+			t.Fatalf("%q failed, and Reconcile went on with %q. It should return the error at once: a server that is "+
+				"busy gets no rest otherwise.", call, last)
+		}
 		delete(s.fail, call)
 		check(t, s, "web-1 web-2", "The call before this one had failed half way.")
 	}
@@ -124,7 +133,7 @@ func Test8TheStatusSaysWhatThereIs(t *testing.T) {
 			s.sets["web"] = Set{Name: "web", Want: 2, Version: 2}
 		}
 	}
-	if err := Reconcile(s, "web"); !errors.Is(err, ErrConflict) {
+	if err := Reconcile(s, "web"); !errors.Is(err, kube.ErrConflict) {
 		t.Fatalf("Somebody changed the Set meanwhile, and the server answered ErrConflict. Reconcile returned %v; it "+
 			"should return ErrConflict.", err)
 	}

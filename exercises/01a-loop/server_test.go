@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // server is an API server in memory that records the writes.
@@ -69,7 +71,7 @@ func (s *server) Get(set string) (Set, error) {
 	}
 	found, ok := s.sets[set]
 	if !ok {
-		return Set{}, ErrNotFound
+		return Set{}, kube.ErrNotFound
 	}
 	return found, nil
 }
@@ -94,7 +96,7 @@ func (s *server) Create(p Pod) error {
 		return err
 	}
 	if _, taken := s.pods[p.Name]; taken {
-		return ErrExists
+		return kube.ErrExists
 	}
 	s.pods[p.Name] = p
 	return nil
@@ -106,7 +108,7 @@ func (s *server) Delete(pod string) error {
 		return err
 	}
 	if _, there := s.pods[pod]; !there {
-		return ErrNotFound
+		return kube.ErrNotFound
 	}
 	delete(s.pods, pod)
 	return nil
@@ -120,9 +122,9 @@ func (s *server) UpdateStatus(set Set) error {
 	found, ok := s.sets[set.Name]
 	switch {
 	case !ok:
-		return ErrNotFound
+		return kube.ErrNotFound
 	case found.Version != set.Version:
-		return ErrConflict
+		return kube.ErrConflict
 	}
 	found.Have = set.Have
 	found.Version++

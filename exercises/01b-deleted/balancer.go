@@ -16,6 +16,8 @@ package balancer
 import (
 	"errors"
 	"fmt"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // Controller creates and deletes load balancers as the Services ask for them.
@@ -71,7 +73,7 @@ func (c *Controller) Work() error {
 func (c *Controller) sync(name string) error {
 	s, err := c.services.Get(name)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, kube.ErrNotFound):
 		return c.remove(name)
 	case err != nil:
 		return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // world is the API server and the cloud, in memory.
@@ -16,19 +18,25 @@ type world struct {
 	deletes   int
 	// down answers the next calls of the cloud's Delete with an error.
 	down int
-	// hidden answers the calls of the cloud's List with an error.
-	hidden bool
+	// hidden answers the calls of the cloud's List with an error, and silent those of the API server's Get.
+	hidden, silent bool
 }
 
-var errDown = errors.New("the cloud does not answer")
+var (
+	errDown   = errors.New("the cloud does not answer")
+	errSilent = errors.New("the API server does not answer")
+)
 
 // api is the world as the API server.
 type api struct{ *world }
 
 func (w api) Get(name string) (Service, error) {
 	s, ok := w.services[name]
-	if !ok {
-		return s, ErrNotFound
+	switch {
+	case w.silent:
+		return s, errSilent
+	case !ok:
+		return s, kube.ErrNotFound
 	}
 	return s, nil
 }
@@ -144,6 +152,20 @@ func Test4TheProgramStopsInTheMiddle(t *testing.T) {
 	if err := c.Work(); !errors.Is(err, errDown) {
 		t.Fatalf("The cloud did not answer, and Work returned %v. It should return that error.", err)
 	}
+	if err := c.Work(); err != nil {
+		t.Fatalf("The cloud answers again, and Work returned %v.", err)
+	}
+	w.check(t, "blog was deleted, and the cloud did not answer at first.", "shop of cluster here",
+		"What failed has to stay in the queue, or nobody looks at it again.")
+
+	w = newWorld("shop", "blog")
+	c = w.start(t)
+	delete(w.services, "blog")
+	c.Changed("blog")
+	w.down = 1
+	if err := c.Work(); !errors.Is(err, errDown) {
+		t.Fatalf("The cloud did not answer, and Work returned %v. It should return that error.", err)
+	}
 	w.start(t) // The queue of the old program is gone.
 	w.check(t, "blog was deleted, the cloud did not answer, and before the next try the program was started again.",
 		"shop of cluster here", "What is to be done must follow from what is there, not from a queue in memory.")
@@ -185,4 +207,12 @@ func Test7NoAnswerIsNotAnEmptyCloud(t *testing.T) {
 		t.Fatal("The cloud did not say which load balancers there are, and neither Start nor Work returned an error. " +
 			"The program would believe that all is well.")
 	}
+	w = newWorld("shop")
+	c = w.start(t)
+	w.silent = true
+	c.Changed("shop")
+	if err := c.Work(); !errors.Is(err, errSilent) {
+		t.Fatalf("The API server did not answer, and Work returned %v. It should return that error.", err)
+	}
+	w.check(t, "The API server did not answer.", "shop of cluster here", "No answer does not mean that shop is gone.")
 }

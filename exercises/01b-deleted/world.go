@@ -1,10 +1,5 @@
 package balancer
 
-import "errors"
-
-// ErrNotFound is the answer for an object that does not exist.
-var ErrNotFound = errors.New("not found")
-
 // Service is an object of the API server. Balanced is its spec: it asks for a load balancer.
 type Service struct {
 	Name     string
@@ -13,7 +8,7 @@ type Service struct {
 
 // Services is the API server.
 type Services interface {
-	// Get returns one Service, or ErrNotFound.
+	// Get returns one Service, or kube.ErrNotFound.
 	Get(name string) (Service, error)
 	// List returns all Services.
 	List() ([]Service, error)

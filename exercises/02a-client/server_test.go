@@ -25,6 +25,7 @@ type server struct {
 
 	pages, open int
 	largest     int // limit in the requests
+	listed      []url.Values
 	watched     url.Values
 }
 
@@ -37,7 +38,7 @@ func (s *server) change(names string) {
 }
 
 func (s *server) client() *Client {
-	return &Client{HTTP: &http.Client{Transport: s}, URL: "http://server/api/v1/pods"}
+	return &Client{HTTP: &http.Client{Transport: s}, URL: "http://server/api/v1/pods", Limit: 2}
 }
 
 // RoundTrip answers a request.
@@ -50,6 +51,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.watched = query
 		return s.answer(200, s.stream), nil
 	}
+	s.listed = append(s.listed, query)
 	defer func() {
 		s.pages++
 		if s.after != nil {

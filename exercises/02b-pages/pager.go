@@ -13,10 +13,11 @@
 // that you change.
 package pages
 
-import "errors"
+import (
+	"errors"
 
-// ErrExpired is the answer 410: the server does not have that version any more.
-var ErrExpired = errors.New("410: the version is too old")
+	"github.com/flyball-dev/flyball/exercises/kube"
+)
 
 // Options are the parameters of a request.
 type Options struct {
@@ -48,7 +49,7 @@ func ListAll(s Server, o Options) (Page, error) {
 	var all Page
 	for {
 		page, err := s.List(o)
-		if errors.Is(err, ErrExpired) && o.Continue != "" {
+		if errors.Is(err, kube.ErrGone) && o.Continue != "" {
 			// The pages so far are useless. A list in one answer needs no history.
 			o.Continue, o.Limit = "", 0
 			return s.List(o)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // server has five objects, which come in pages.
@@ -23,7 +25,7 @@ func (s *server) List(o Options) (Page, error) {
 		return Page{}, errors.New("429: too many requests")
 	}
 	if len(s.requests) == s.expires {
-		return Page{}, ErrExpired
+		return Page{}, kube.ErrGone
 	}
 	version, start := s.version, 0
 	if o.Continue != "" {
@@ -108,7 +110,7 @@ func Test5TheServerForgetsInTheMiddle(t *testing.T) {
 
 func Test6TheServerForgetsAtTheBeginning(t *testing.T) {
 	s := &server{version: 50, expires: 1}
-	if _, err := ListAll(s, Options{ResourceVersion: "40", Limit: 2}); !errors.Is(err, ErrExpired) {
+	if _, err := ListAll(s, Options{ResourceVersion: "40", Limit: 2}); !errors.Is(err, kube.ErrGone) {
 		t.Fatalf("The server answered 410 to the first page, and ListAll returned %v. Asking for the same version "+
 			"again does not help: the caller has to decide.", err)
 	}

@@ -1,8 +1,8 @@
 // Package reflector is task 03a: a reflector in 150 lines.
 //
-// A reflector keeps a cache equal to a server, whatever the server does, until its context is done. File server.go has
-// the server and the cache. The position is the version up to which the cache has every change. What the reflector does
-// next depends on how a list or a watch has ended:
+// A reflector keeps a cache equal to a server, whatever the server does, until its context is done. Package kube has
+// the interfaces Server and Cache. The position is the version up to which the cache has every change. What the
+// reflector does next depends on how a list or a watch has ended:
 //
 //	a watch    io.EOF                    watch again, from the position
 //	           *BusyError                pause, at least for RetryAfter; watch again
@@ -28,6 +28,8 @@ package reflector
 import (
 	"context"
 	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // Options has the durations of a reflector.
@@ -42,13 +44,13 @@ type Options struct {
 
 // Reflector keeps a cache equal to a server. Add the fields that you need.
 type Reflector struct {
-	server Server
-	cache  Cache
+	server kube.Server
+	cache  kube.Cache
 	o      Options
 }
 
 // New returns a reflector. It starts nothing.
-func New(server Server, cache Cache, o Options) *Reflector {
+func New(server kube.Server, cache kube.Cache, o Options) *Reflector {
 	return &Reflector{server: server, cache: cache, o: o}
 }
 

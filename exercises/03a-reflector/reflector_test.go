@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 func Test1AListAndThenAWatch(t *testing.T) {
@@ -72,8 +74,8 @@ func Test5PausesGrow(t *testing.T) {
 
 func Test6TheHistoryIsGone(t *testing.T) {
 	s := &server{watches: []answer{
-		{frames: []frame{changed(time.Second, "ADDED", "web-2", 12), ended(time.Second, ErrGone)}},
-	}, lists: []answer{{list: List{Version: 10}}, {list: List{Version: 99}}}}
+		{frames: []frame{changed(time.Second, "ADDED", "web-2", 12), ended(time.Second, kube.ErrGone)}},
+	}, lists: []answer{{list: kube.List{Version: 10}}, {list: kube.List{Version: 99}}}}
 	s.run(t, 30*time.Second, options())
 	s.asked(t, "Only a list tells what was missed. It may not be older than the position, or the cache goes back in "+
 		"time.",
@@ -81,9 +83,10 @@ func Test6TheHistoryIsGone(t *testing.T) {
 }
 
 func Test7TheServerIsBehind(t *testing.T) {
-	for _, fail := range [][2]error{{ErrAhead, errBroken}, {ErrGone, errBroken}, {ErrAhead, ErrAhead}} {
-		s := &server{watches: []answer{{err: ErrGone}}, lists: []answer{
-			{list: List{Version: 40}}, {err: fail[0]}, {err: fail[1]}, {list: List{Version: 20}},
+	ahead, gone := kube.ErrAhead, kube.ErrGone
+	for _, fail := range [][2]error{{ahead, errBroken}, {gone, errBroken}, {ahead, ahead}} {
+		s := &server{watches: []answer{{err: gone}}, lists: []answer{
+			{list: kube.List{Version: 40}}, {err: fail[0]}, {err: fail[1]}, {list: kube.List{Version: 20}},
 		}}
 		s.run(t, 30*time.Second, options())
 		s.asked(t, "The server has not got to version 40, or not any more. Perhaps it was restored from a backup, "+
@@ -95,8 +98,8 @@ func Test7TheServerIsBehind(t *testing.T) {
 
 func Test8TheServerIsBusy(t *testing.T) {
 	s := &server{watches: []answer{
-		{frames: []frame{ended(5*time.Second, &BusyError{RetryAfter: 7 * time.Second})}},
-		{err: &BusyError{}},
+		{frames: []frame{ended(5*time.Second, &kube.BusyError{RetryAfter: 7 * time.Second})}},
+		{err: &kube.BusyError{}},
 	}}
 	s.run(t, 30*time.Second, options())
 	s.asked(t, "The server wants to be left alone for 7 seconds. If it does not say how long, the usual pause is "+
@@ -137,7 +140,7 @@ func Test12ItStops(t *testing.T) {
 		{watches: []answer{{silent: true}}},
 		{watches: []answer{{err: errBroken}, {err: errBroken}, {err: errBroken}, {err: errBroken}}},
 		{lists: []answer{{err: errBroken}, {err: errBroken}, {err: errBroken}, {err: errBroken}}},
-		{watches: []answer{{err: &BusyError{RetryAfter: time.Hour}}}},
+		{watches: []answer{{err: &kube.BusyError{RetryAfter: time.Hour}}}},
 	} {
 		s.run(t, 5*time.Second, options())
 		n := len(s.log)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 var errBroken = errors.New("connection reset by peer")
@@ -17,13 +19,13 @@ var errBroken = errors.New("connection reset by peer")
 // frame is a result of a watch's Next, after a delay.
 type frame struct {
 	after time.Duration
-	event Event
+	event kube.Event
 	err   error
 }
 
 // changed returns a frame with an event, and ended returns the frame at which a watch ends.
 func changed(after time.Duration, kind, name string, version int) frame {
-	return frame{after: after, event: Event{kind, Object{name, version}}}
+	return frame{after: after, event: kube.Event{Type: kind, Object: &kube.Object{Name: name, Version: version}}}
 }
 
 func ended(after time.Duration, err error) frame { return frame{after: after, err: err} }
@@ -31,7 +33,7 @@ func ended(after time.Duration, err error) frame { return frame{after: after, er
 // answer is the server's answer to one request. A watch sends frames, and then waits for the end of its timeout. If it
 // is silent, it waits forever.
 type answer struct {
-	list   List
+	list   kube.List
 	err    error
 	frames []frame
 	silent bool
@@ -57,28 +59,28 @@ func (s *server) note(format string, args ...any) {
 	}
 }
 
-// List implements Server.
-func (s *server) List(ctx context.Context, version int) (List, error) {
+// List implements kube.Server.
+func (s *server) List(ctx context.Context, version int) (kube.List, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := fmt.Sprint("list ", version)
 	switch version {
-	case AnyAge:
+	case kube.AnyAge:
 		name = "list any"
-	case Newest:
+	case kube.Newest:
 		name = "list newest"
 	}
 	s.note("%s", name)
 	if len(s.lists) == 0 {
-		return List{[]Object{{"web-1", 5}}, max(version, 10)}, ctx.Err()
+		return kube.List{Objects: []*kube.Object{{Name: "web-1", Version: 5}}, Version: max(version, 10)}, ctx.Err()
 	}
 	a := s.lists[0]
 	s.lists = s.lists[1:]
 	return a.list, a.err
 }
 
-// Watch implements Server.
-func (s *server) Watch(_ context.Context, version int, timeout time.Duration) (Watch, error) {
+// Watch implements kube.Server.
+func (s *server) Watch(ctx context.Context, version int, timeout time.Duration) (kube.Watch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note("watch %d", version)
@@ -91,10 +93,11 @@ func (s *server) Watch(_ context.Context, version int, timeout time.Duration) (W
 		return nil, a.err
 	}
 	s.open++
-	return &stream{s: s, frames: a.frames, until: time.Now().Add(timeout), silent: a.silent}, nil
+	return &stream{ctx: ctx, s: s, frames: a.frames, until: time.Now().Add(timeout), silent: a.silent}, nil
 }
 
 type stream struct {
+	ctx    context.Context
 	s      *server
 	frames []frame
 	until  time.Time
@@ -102,20 +105,20 @@ type stream struct {
 	closed bool
 }
 
-func (w *stream) Next(ctx context.Context) (Event, error) {
+func (w *stream) Next() (kube.Event, error) {
 	wait, f := time.Until(w.until), frame{err: io.EOF}
 	if len(w.frames) > 0 {
 		f, w.frames = w.frames[0], w.frames[1:]
 		wait = f.after
 	} else if w.silent {
-		<-ctx.Done()
-		return Event{}, ctx.Err()
+		<-w.ctx.Done()
+		return kube.Event{}, w.ctx.Err()
 	}
 	select {
 	case <-time.After(wait):
 		return f.event, f.err
-	case <-ctx.Done():
-		return Event{}, ctx.Err()
+	case <-w.ctx.Done():
+		return kube.Event{}, w.ctx.Err()
 	}
 }
 
@@ -128,14 +131,14 @@ func (w *stream) Close() {
 	}
 }
 
-// Replace and Apply implement Cache.
-func (s *server) Replace(all List) {
+// Replace and Apply implement kube.Cache.
+func (s *server) Replace(all kube.List) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, fmt.Sprint("list of ", all.Version))
 }
 
-func (s *server) Apply(e Event) {
+func (s *server) Apply(e kube.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, fmt.Sprintf("%s %s %d", e.Type, e.Object.Name, e.Object.Version))

@@ -16,9 +16,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
-	"slices"
 	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // ErrRefused is the answer of a server that does not stream lists.
@@ -27,68 +27,52 @@ var ErrRefused = errors.New("422: sendInitialEvents is forbidden")
 // Quiet is how long a stream may pause between two events.
 const Quiet = 10 * time.Second
 
-// Event is a line of a stream.
-type Event struct {
-	Type    string // ADDED, MODIFIED, DELETED or BOOKMARK
-	Name    string
-	Version int
-	// End is the mark, which a bookmark may have: all objects have been sent before it.
-	End bool
-}
-
-// Stream is an open stream.
-type Stream interface {
-	// Next waits for the next event. It returns io.EOF when the server has closed the stream, and an error when ctx is
-	// done.
-	Next(ctx context.Context) (Event, error)
-	Close()
-}
-
 // Server has the objects.
 type Server interface {
 	// Stream opens a stream that begins with all objects. It may return ErrRefused.
-	Stream(ctx context.Context) (Stream, error)
-	// List returns all objects and the version of the list.
-	List(ctx context.Context) (names []string, version int, err error)
+	Stream(ctx context.Context) (kube.Watch, error)
+	// List returns all objects.
+	List(ctx context.Context) (kube.List, error)
 }
 
-// Start returns all objects, sorted by name, and their version.
-func Start(ctx context.Context, s Server) (names []string, version int, err error) {
+// isMark reports whether an event is the mark: a bookmark that says that all objects have been sent before it.
+func isMark(e kube.Event) bool { return e.Object.Annotations["k8s.io/initial-events-end"] == "true" }
+
+// Start returns all objects.
+func Start(ctx context.Context, s Server) (kube.List, error) {
 	for {
-		names, version, complete, err := fromStream(ctx, s)
+		all, complete, err := fromStream(ctx, s)
 		switch {
 		case ctx.Err() != nil:
-			return nil, 0, ctx.Err()
+			return kube.List{}, ctx.Err()
 		case err != nil:
 			return s.List(ctx)
 		case complete:
-			return names, version, nil
+			return all, nil
 		}
 		// The stream ended before the mark. The objects so far are an incomplete list, so they are dropped.
 	}
 }
 
 // fromStream collects the objects of one stream. complete reports whether the mark has come.
-func fromStream(ctx context.Context, s Server) (names []string, version int, complete bool, err error) {
+func fromStream(ctx context.Context, s Server) (all kube.List, complete bool, err error) {
 	stream, err := s.Stream(ctx)
 	if err != nil {
-		return nil, 0, false, err
+		return kube.List{}, false, err
 	}
 	defer stream.Close()
-	there := map[string]bool{}
+	store := kube.NewStore()
 	for {
-		e, err := stream.Next(ctx)
+		e, err := stream.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil, 0, false, nil
+			return kube.List{}, false, nil
 		case err != nil:
-			return nil, 0, false, err
-		case e.End:
-			return slices.Sorted(maps.Keys(there)), e.Version, true, nil
-		case e.Type == "DELETED":
-			delete(there, e.Name)
-		case e.Type != "BOOKMARK":
-			there[e.Name] = true
+			return kube.List{}, false, err
+		}
+		store.Apply(e)
+		if isMark(e) {
+			return store.List(), true, nil
 		}
 	}
 }

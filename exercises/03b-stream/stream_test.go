@@ -9,12 +9,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // step is an event of a stream, after a delay.
 type step struct {
 	after time.Duration
-	event Event
+	event kube.Event
 }
 
 // server sends the same steps in every stream.
@@ -28,51 +30,54 @@ type server struct {
 	streams, lists, open int
 }
 
-func (s *server) Stream(context.Context) (Stream, error) {
+func (s *server) Stream(ctx context.Context) (kube.Watch, error) {
 	s.streams++
 	if s.refuse {
 		return nil, ErrRefused
 	}
 	s.open++
-	return &open{s: s, steps: s.steps}, nil
+	return &open{ctx: ctx, s: s, steps: s.steps}, nil
 }
 
 // List returns what is there by now: web-2 has been deleted.
-func (s *server) List(context.Context) ([]string, int, error) {
+func (s *server) List(context.Context) (kube.List, error) {
 	s.lists++
-	return []string{"web-1", "web-3"}, 30, s.listErr
+	return kube.List{Objects: []*kube.Object{{Name: "web-1"}, {Name: "web-3"}}, Version: 30}, s.listErr
 }
 
 type open struct {
+	ctx   context.Context
 	s     *server
 	steps []step
 }
 
-func (o *open) Next(ctx context.Context) (Event, error) {
+func (o *open) Next() (kube.Event, error) {
 	if len(o.steps) == 0 {
 		if o.s.silent {
-			<-ctx.Done()
-			return Event{}, ctx.Err()
+			<-o.ctx.Done()
+			return kube.Event{}, o.ctx.Err()
 		}
-		return Event{}, io.EOF
+		return kube.Event{}, io.EOF
 	}
 	next := o.steps[0]
 	o.steps = o.steps[1:]
 	select {
 	case <-time.After(next.after):
 		return next.event, nil
-	case <-ctx.Done():
-		return Event{}, ctx.Err()
+	case <-o.ctx.Done():
+		return kube.Event{}, o.ctx.Err()
 	}
 }
 
 func (o *open) Close() { o.s.open-- }
 
 func added(after time.Duration, name string, version int) step {
-	return step{after, Event{Type: "ADDED", Name: name, Version: version}}
+	return step{after, kube.Event{Type: kube.Added, Object: &kube.Object{Name: name, Version: version}}}
 }
 
-var mark = step{0, Event{Type: "BOOKMARK", Version: 20, End: true}}
+var mark = step{0, kube.Event{Type: kube.Bookmark, Object: &kube.Object{
+	Version: 20, Annotations: map[string]string{"k8s.io/initial-events-end": "true"},
+}}}
 
 // start calls Start, with a timeout of ten minutes.
 func start(t *testing.T, s *server) (got string, took time.Duration, err error) {
@@ -81,8 +86,12 @@ func start(t *testing.T, s *server) (got string, took time.Duration, err error) 
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		began := time.Now()
-		names, version, failed := Start(ctx, s)
-		got, took, err = fmt.Sprintf("%s at %d", strings.Join(names, " "), version), time.Since(began), failed
+		all, failed := Start(ctx, s)
+		var names []string
+		for _, o := range all.Objects {
+			names = append(names, o.Name)
+		}
+		got, took, err = fmt.Sprintf("%s at %d", strings.Join(names, " "), all.Version), time.Since(began), failed
 		if s.open > 0 {
 			t.Errorf("Start has returned, and %d streams are still open.", s.open)
 		}
@@ -92,8 +101,10 @@ func start(t *testing.T, s *server) (got string, took time.Duration, err error) 
 
 func Test1AGoodServer(t *testing.T) {
 	s := &server{steps: []step{
-		added(0, "web-2", 12), added(time.Second, "web-1", 14),
-		{0, Event{Type: "DELETED", Name: "web-2", Version: 15}},
+		added(0, "web-2", 12),
+		{0, kube.Event{Type: kube.Bookmark, Object: &kube.Object{Version: 13}}},
+		added(time.Second, "web-1", 14),
+		{0, kube.Event{Type: kube.Deleted, Object: &kube.Object{Name: "web-2", Version: 15}}},
 		added(0, "web-3", 16), mark,
 	}, silent: true}
 	got, _, err := start(t, s)
@@ -172,7 +183,7 @@ func Test7TheProgramStops(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		_, _, err := Start(ctx, s)
+		_, err := Start(ctx, s)
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second || s.lists > 0 {
 			t.Fatalf("The context ended after a second. Start returned %v after %v, and made %d lists. It should "+
 				"return the error of the context, at once.", err, time.Since(began), s.lists)

@@ -15,13 +15,8 @@ package ahead
 import (
 	"errors"
 	"fmt"
-)
 
-// Newest asks for the newest list, and AnyAge asks for any list that the server has in memory. Another version asks for
-// a list that is not older than that version.
-const (
-	Newest = ""
-	AnyAge = "0"
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // StatusError is an answer that is not a list.
@@ -37,21 +32,22 @@ func (e *StatusError) Error() string { return fmt.Sprintf("%d %s: %s", e.Code, e
 
 // Server has the objects.
 type Server interface {
-	// List returns all objects and the version of the list. version is Newest, AnyAge or the oldest that will do.
-	List(version string) (names []string, at string, err error)
+	// List returns all objects and the version of the list. version is kube.Newest, kube.AnyAge or the oldest
+	// that will do.
+	List(version int) (names []string, at int, err error)
 }
 
 // Lister fetches all objects, again and again. One goroutine uses it.
 type Lister struct {
 	server Server
 	// position is the version of the last list.
-	position string
+	position int
 	// newest means that the next request asks for the newest list, because the server cannot serve the position.
 	newest bool
 }
 
 // New returns a Lister.
-func New(server Server) *Lister { return &Lister{server: server, position: AnyAge} }
+func New(server Server) *Lister { return &Lister{server: server, position: kube.AnyAge} }
 
 // List fetches all objects. After an error it is called again, a few seconds later.
 func (l *Lister) List() ([]string, error) {
@@ -68,9 +64,9 @@ func (l *Lister) List() ([]string, error) {
 }
 
 // version returns the version to ask for.
-func (l *Lister) version() string {
+func (l *Lister) version() int {
 	if l.newest {
-		return Newest
+		return kube.Newest
 	}
 	return l.position
 }

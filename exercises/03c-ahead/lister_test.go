@@ -2,26 +2,31 @@ package ahead
 
 import (
 	"slices"
-	"strings"
+	"strconv"
 	"testing"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // server is an API server that may be behind.
 type server struct {
-	version string
+	version int
 	// failNewest is the error of a request for the newest list, and fail the error of any other request.
 	fail, failNewest error
 	asked            []string
 }
 
-func (s *server) List(version string) ([]string, string, error) {
-	s.asked = append(s.asked, map[string]string{Newest: "newest", AnyAge: "any"}[version]+
-		strings.TrimPrefix(version, "0"))
-	if version == Newest && s.failNewest != nil {
-		return nil, "", s.failNewest
+func (s *server) List(version int) ([]string, int, error) {
+	asked := strconv.Itoa(version)
+	if version == kube.Newest {
+		asked = "newest"
 	}
-	if version != Newest && s.fail != nil {
-		return nil, "", s.fail
+	s.asked = append(s.asked, asked)
+	if version == kube.Newest && s.failNewest != nil {
+		return nil, 0, s.failNewest
+	}
+	if version != kube.Newest && s.fail != nil {
+		return nil, 0, s.fail
 	}
 	return []string{"web-1", "web-2"}, s.version, nil
 }
@@ -39,7 +44,7 @@ func tooLargeOld() error {
 // at40 returns a Lister that has seen version 40 of a server.
 func at40(t *testing.T) (*Lister, *server) {
 	t.Helper()
-	s := &server{version: "40"}
+	s := &server{version: 40}
 	l := New(s)
 	if _, err := l.List(); err != nil {
 		t.Fatalf("The first List returned %v.", err)
@@ -69,7 +74,7 @@ func Test1NothingOlderThanThePosition(t *testing.T) {
 
 func Test2TheServerIsBehind(t *testing.T) {
 	l, s := at40(t)
-	s.version, s.fail = "12", tooLarge()
+	s.version, s.fail = 12, tooLarge()
 	calls, err := days(l)
 	if err != nil {
 		t.Fatalf("The server was restored from a backup, and is at version 12. List was called %d times. The last "+
@@ -84,7 +89,7 @@ func Test2TheServerIsBehind(t *testing.T) {
 
 func Test3AnOldServerIsBehind(t *testing.T) {
 	l, s := at40(t)
-	s.version, s.fail = "12", tooLargeOld()
+	s.version, s.fail = 12, tooLargeOld()
 	calls, err := days(l)
 	if err != nil {
 		t.Fatalf("The server is an old one, and says that it is behind without a cause. List was called %d times. "+
@@ -103,7 +108,7 @@ func Test4AnyOtherTimeout(t *testing.T) {
 
 func Test5TheHistoryIsGone(t *testing.T) {
 	l, s := at40(t)
-	s.version, s.fail = "90", &StatusError{410, "Expired", "too old resource version", nil}
+	s.version, s.fail = 90, &StatusError{410, "Expired", "too old resource version", nil}
 	if calls, err := days(l); err != nil || calls > 1 {
 		t.Fatalf("The server answered 410. List was called %d times, asked for %v, and returned the error %v.", calls,
 			s.asked, err)
@@ -112,7 +117,7 @@ func Test5TheHistoryIsGone(t *testing.T) {
 
 func Test6TheNewestListFailsOnce(t *testing.T) {
 	l, s := at40(t)
-	s.version, s.fail, s.failNewest = "12", tooLarge(), &StatusError{503, "ServiceUnavailable", "no server", nil}
+	s.version, s.fail, s.failNewest = 12, tooLarge(), &StatusError{503, "ServiceUnavailable", "no server", nil}
 	if _, err := l.List(); err == nil {
 		t.Fatal("The newest list failed, and List returned no error.")
 	}
@@ -125,7 +130,7 @@ func Test6TheNewestListFailsOnce(t *testing.T) {
 
 func Test7ThePositionIsTheNewOne(t *testing.T) {
 	l, s := at40(t)
-	s.version, s.fail = "12", tooLarge()
+	s.version, s.fail = 12, tooLarge()
 	if _, err := days(l); err != nil {
 		t.Fatalf("List returned %v.", err)
 	}

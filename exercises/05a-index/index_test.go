@@ -145,7 +145,7 @@ func Test8AnObjectThatFailsIsLeftOut(t *testing.T) {
 
 func Test9ManyReadersAndWriters(t *testing.T) {
 	const writers, each = 4, 2000
-	calls := [writers]int{}
+	var calls, sets [writers]int
 	x := New(func(p *pod) ([]string, error) {
 		calls[p.name[0]-'a']++ // Each writer has objects of its own.
 		return p.labels, nil
@@ -164,6 +164,7 @@ func Test9ManyReadersAndWriters(t *testing.T) {
 				} else {
 					p := &pod{name, n, []string{fmt.Sprint("l", random.IntN(3))}}
 					_ = x.Set(name, p)
+					sets[w]++
 					want[w][name] = p
 				}
 				for _, p := range x.ByValue("l1") {
@@ -176,6 +177,10 @@ func Test9ManyReadersAndWriters(t *testing.T) {
 		})
 	}
 	all.Wait()
+	if calls != sets {
+		t.Errorf("The writers called Set %v times, and the function was called %v times. It should be called once for "+
+			"each Set: it may be slow, and two calls may give two answers.", sets, calls)
+	}
 	for _, label := range []string{"l0", "l1", "l2"} {
 		var names []string
 		for w := range writers {

@@ -14,56 +14,50 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
-
-// Object is one state of an object.
-type Object struct {
-	Namespace, Name string
-	Version         int
-}
-
-func (o Object) key() string { return o.Namespace + "/" + o.Name }
 
 // Store holds objects by key, and finds them by namespace.
 type Store struct {
 	mu      sync.RWMutex
-	objects map[string]Object
+	objects map[string]*kube.Object
 	// sets has the keys of the objects in each namespace.
 	sets map[string]map[string]bool
 }
 
 // New returns an empty Store.
 func New() *Store {
-	return &Store{objects: map[string]Object{}, sets: map[string]map[string]bool{}}
+	return &Store{objects: map[string]*kube.Object{}, sets: map[string]map[string]bool{}}
 }
 
 // Set puts a new state of an object into the Store.
-func (s *Store) Set(o Object) {
+func (s *Store) Set(o *kube.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects[o.key()] = o
-	s.set(o.Namespace)[o.key()] = true
+	s.objects[o.Key()] = o
+	s.set(o.Namespace)[o.Key()] = true
 }
 
 // Delete removes an object from the Store.
-func (s *Store) Delete(o Object) {
+func (s *Store) Delete(o *kube.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.objects, o.key())
-	delete(s.set(o.Namespace), o.key())
+	delete(s.objects, o.Key())
+	delete(s.set(o.Namespace), o.Key())
 }
 
 // Replace makes the Store hold exactly the given objects.
-func (s *Store) Replace(list []Object) {
+func (s *Store) Replace(list []*kube.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects = map[string]Object{}
+	s.objects = map[string]*kube.Object{}
 	for _, keys := range s.sets {
 		clear(keys)
 	}
 	for _, o := range list {
-		s.objects[o.key()] = o
-		s.set(o.Namespace)[o.key()] = true
+		s.objects[o.Key()] = o
+		s.set(o.Namespace)[o.Key()] = true
 	}
 }
 
@@ -78,14 +72,14 @@ func (s *Store) set(namespace string) map[string]bool {
 }
 
 // List returns the objects of a namespace, sorted by name.
-func (s *Store) List(namespace string) []Object {
+func (s *Store) List(namespace string) []*kube.Object {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var all []Object
+	var all []*kube.Object
 	for key := range s.sets[namespace] {
 		all = append(all, s.objects[key])
 	}
-	slices.SortFunc(all, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b *kube.Object) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

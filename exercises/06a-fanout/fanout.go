@@ -20,17 +20,10 @@
 // change before it.
 package fanout
 
-// Object is one state of an object.
-type Object struct {
-	Key, UID string
-	Version  int
-}
-
-// Change is a change of one object. Old is nil if the object was added, and New is nil if it was deleted.
-type Change struct{ Old, New *Object }
+import "github.com/flyball-dev/flyball/exercises/kube"
 
 // Merge returns a shorter list of changes with the same result.
-func Merge(changes []Change) []Change {
+func Merge(changes []kube.Change) []kube.Change {
 	panic("not written yet: Merge")
 }
 
@@ -46,12 +39,12 @@ func New(limit int) *Fanout {
 }
 
 // Add adds a handler.
-func (f *Fanout) Add(handle func(Change)) *Handler {
+func (f *Fanout) Add(handle func(kube.Change)) *Handler {
 	panic("not written yet: Add")
 }
 
 // Publish gives changes to all handlers.
-func (f *Fanout) Publish(changes ...Change) {
+func (f *Fanout) Publish(changes ...kube.Change) {
 	panic("not written yet: Publish")
 }
 

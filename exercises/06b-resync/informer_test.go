@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // A record has the calls of a handler since the last check.
 type record []string
 
-func (r *record) hear(old, now *Object) {
+func (r *record) hear(old, now *kube.Object) {
 	switch {
 	case old == nil:
 		*r = append(*r, fmt.Sprintf("+%s@%d", now.Name, now.Version))
@@ -33,8 +35,8 @@ func begin() (i *Informer, plain, resyncing *record) {
 	i, plain, resyncing = New(), &record{}, &record{}
 	i.AddHandler(plain.hear, false)
 	i.AddHandler(resyncing.hear, true)
-	i.Event(Object{"a", 1})
-	i.Event(Object{"b", 2})
+	i.Event(&kube.Object{Name: "a", Version: 1})
+	i.Event(&kube.Object{Name: "b", Version: 2})
 	plain.look()
 	resyncing.look()
 	return i, plain, resyncing
@@ -49,7 +51,7 @@ func want(t *testing.T, who string, r *record, want, why string) {
 
 func Test1AChangeInAGapReachesEveryHandler(t *testing.T) {
 	i, plain, resyncing := begin()
-	i.List([]Object{{"a", 1}, {"b", 5}})
+	i.List([]*kube.Object{{Name: "a", Version: 1}, {Name: "b", Version: 5}})
 	want(t, "without a resync", plain, "b@2>5", "The watch was broken, and b changed meanwhile. The list is how one "+
 		"learns of it. No event will come.")
 	want(t, "with a resync", resyncing, "b@2>5", "It must hear of the change, too.")
@@ -57,14 +59,14 @@ func Test1AChangeInAGapReachesEveryHandler(t *testing.T) {
 
 func Test2ANewObjectInAGapReachesEveryHandler(t *testing.T) {
 	i, plain, resyncing := begin()
-	i.List([]Object{{"a", 1}, {"b", 2}, {"c", 4}})
+	i.List([]*kube.Object{{Name: "a", Version: 1}, {Name: "b", Version: 2}, {Name: "c", Version: 4}})
 	want(t, "without a resync", plain, "+c@4", "c was created while the watch was broken.")
 	want(t, "with a resync", resyncing, "+c@4", "c was created while the watch was broken.")
 }
 
 func Test3AListIsNoResync(t *testing.T) {
 	i, plain, resyncing := begin()
-	i.List([]Object{{"a", 1}, {"b", 2}})
+	i.List([]*kube.Object{{Name: "a", Version: 1}, {Name: "b", Version: 2}})
 	want(t, "without a resync", plain, "", "Nothing has changed. In a cluster with 100,000 objects each broken watch "+
 		"would mean 100,000 calls.")
 	want(t, "with a resync", resyncing, "", "Nothing has changed, and no resync is due.")
@@ -75,7 +77,7 @@ func Test4AResyncIsForThoseWhoAskedForIt(t *testing.T) {
 	i.Resync()
 	want(t, "without a resync", plain, "", "It did not ask for repetitions.")
 	want(t, "with a resync", resyncing, "=a@1 =b@2", "It asked for repetitions.")
-	i.List([]Object{{"a", 6}, {"b", 2}})
+	i.List([]*kube.Object{{Name: "a", Version: 6}, {Name: "b", Version: 2}})
 	i.Resync()
 	want(t, "without a resync", plain, "a@1>6", "a changed in a gap.")
 	want(t, "with a resync", resyncing, "a@1>6 =a@6 =b@2", "a changed in a gap. Then a resync came.")
@@ -83,14 +85,16 @@ func Test4AResyncIsForThoseWhoAskedForIt(t *testing.T) {
 
 func Test5ADeletionInAGapReachesEveryHandler(t *testing.T) {
 	i, plain, resyncing := begin()
-	i.List([]Object{{"b", 2}})
+	i.List([]*kube.Object{{Name: "b", Version: 2}})
 	want(t, "without a resync", plain, "-a@1", "a was deleted while the watch was broken.")
 	want(t, "with a resync", resyncing, "-a@1", "a was deleted while the watch was broken.")
+	i.List([]*kube.Object{{Name: "b", Version: 2}})
+	want(t, "without a resync", plain, "", "Another list came. a was gone before, and its handlers know.")
 }
 
 func Test6EventsReachEveryHandler(t *testing.T) {
 	i, plain, resyncing := begin()
-	i.Event(Object{"a", 3})
+	i.Event(&kube.Object{Name: "a", Version: 3})
 	i.Deleted("b")
 	want(t, "without a resync", plain, "a@1>3 -b@2", "Two events came.")
 	want(t, "with a resync", resyncing, "a@1>3 -b@2", "Two events came.")

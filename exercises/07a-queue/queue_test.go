@@ -138,6 +138,15 @@ func Test5AnAddDuringTheWorkIsNotLost(t *testing.T) {
 				"once.", n)
 		}
 		get(t, q)
+		q.Add("b")
+		q.Add("a")
+		q.Done("a")
+		if got := get(t, q); got != "b" {
+			t.Fatalf("b was added, then a, which a worker had, and then the worker called Done. Get returned %q, it "+
+				"should be b.\nIf a went to the front, a key that changes all the time would hold up all others.", got)
+		}
+		q.Done("b")
+		get(t, q)
 		q.Done("a")
 		if n := q.Len(); n != 0 {
 			t.Errorf("Nobody added a since it was handed out, and after Done Len is %d. It should be 0.", n)
@@ -145,6 +154,17 @@ func Test5AnAddDuringTheWorkIsNotLost(t *testing.T) {
 		q.Add("a")
 		if n := q.Len(); n != 1 {
 			t.Errorf("No worker has a any more, and it is added. Len is %d, it should be 1: a is not in processing.", n)
+		}
+		get(t, q)
+		q.Add("a")
+		var second string
+		go func() { second, _ = q.Get() }()
+		synctest.Wait()
+		q.Done("a")
+		if synctest.Wait(); second != "a" {
+			defer free(q)
+			t.Fatal("A worker had a, a was added again, and a second worker waits in Get, also after Done.\n" +
+				"Done has to wake it as Add does.")
 		}
 	})
 }
@@ -179,9 +199,11 @@ func Test7ShutDownHandsOutWhatIsLeft(t *testing.T) {
 			t.Fatalf("a was added again before ShutDown, while a worker had it. After Done, Get returned %q, "+
 				"it should be a.", got)
 		}
+		q.Add("a")
+		q.Done("a")
 		if key, ok := q.Get(); ok {
 			t.Fatalf("The queue is shut down and empty, and Get returned %q. It should return false: "+
-				"c was added too late.", key)
+				"c and the last a were added too late.", key)
 		}
 	})
 }
@@ -212,7 +234,7 @@ func Test9ManyWorkersReachEveryGoal(t *testing.T) {
 	const keys, workers, changes = 20, 8, 200
 	q := New[string]()
 	var mu sync.Mutex
-	goal, have, holders := map[string]int{}, map[string]int{}, map[string]int{}
+	gets, goal, have, holders := 0, map[string]int{}, map[string]int{}, map[string]int{}
 	var pool sync.WaitGroup
 	for range workers {
 		pool.Go(func() {
@@ -222,6 +244,11 @@ func Test9ManyWorkersReachEveryGoal(t *testing.T) {
 					return
 				}
 				mu.Lock()
+				if gets++; gets > keys*changes {
+					mu.Unlock()
+					t.Error("More keys were handed out than there were Adds.")
+					return
+				}
 				if holders[key]++; holders[key] > 1 {
 					t.Errorf("%s was given to two workers at once.", key)
 				}

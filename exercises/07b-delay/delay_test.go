@@ -54,6 +54,8 @@ func Test1AKeyIsAddedWhenItsTimeHasCome(t *testing.T) {
 		if n := d.Len(); n != 0 {
 			t.Errorf("a was added, and Len is %d. It should be 0.", n)
 		}
+		d.AddAfter("a", time.Minute)
+		r.check(t, time.Minute, "It was added before, and now it waits again.", "a at 1m0s", "a at 2m0s")
 	})
 }
 
@@ -102,6 +104,15 @@ func Test5TheEarliestDelayOfAKeyCounts(t *testing.T) {
 		}
 		r.check(t, 2*time.Hour, "Each delay asks for a look no later than its deadline. One look at the earliest "+
 			"is enough.", "sooner at 1s", "later at 1m0s")
+	})
+	run(t, func(t *testing.T, d *Delays[string], r *record) {
+		for _, wait := range []int{5, 4, 3, 2, 1} {
+			d.AddAfter(fmt.Sprint(wait), time.Duration(wait)*time.Minute)
+		}
+		d.AddAfter("5", time.Second)
+		d.AddAfter("2", 2*time.Second)
+		r.check(t, time.Hour, "Two keys got an earlier deadline. If the place of a key in the heap is known, it must "+
+			"be right after each Swap, Push and Pop.", "5 at 1s", "2 at 2s", "1 at 1m0s", "3 at 3m0s", "4 at 4m0s")
 	})
 }
 

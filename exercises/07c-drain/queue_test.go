@@ -107,5 +107,18 @@ func Test5AnEmptyQueueIsDrained(t *testing.T) {
 		if _, ok := q.Get(); ok {
 			t.Error("Get returned a key of an empty queue.")
 		}
+
+		q = New[string]()
+		ended := false
+		go func() {
+			q.Get()
+			ended = true
+		}()
+		synctest.Wait()
+		q.Drain()
+		if synctest.Wait(); !ended {
+			defer q.changed.Broadcast()
+			t.Fatal("A worker waited in Get when Drain was called. Nothing comes any more, and it has not ended.")
+		}
 	})
 }

@@ -1,6 +1,7 @@
 // Package loop is task 08a: the loop that takes keys from a queue, reconciles them, and decides when each runs again.
 //
-// The queue is given, in queue.go. You write the loop of chapter 8. About 60 lines are enough.
+// Package kube has the interface of the queue, and file queue.go has the one that the tests use.
+// You write the loop of chapter 8. About 60 lines are enough.
 //
 // The contract:
 //
@@ -23,19 +24,14 @@ package loop
 
 import (
 	"context"
-	"time"
-)
 
-// Result is the result of a reconcile that did not fail.
-type Result struct {
-	// RequeueAfter is the time after which the key runs again; zero if it need not.
-	RequeueAfter time.Duration
-}
+	"github.com/flyball-dev/flyball/exercises/kube"
+)
 
 // Loop calls Reconcile for the keys of Queue.
 type Loop struct {
-	Queue     *Queue
-	Reconcile func(ctx context.Context, key string) (Result, error)
+	Queue     kube.Queue
+	Reconcile func(ctx context.Context, key string) (kube.Result, error)
 	// Workers is how many keys are reconciled at once. MaxRetries is how often a key is retried; zero means no limit.
 	Workers, MaxRetries int
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 var errRefused = errors.New("refused")
@@ -22,13 +25,13 @@ type lab struct {
 }
 
 // start runs a loop with one worker for the rest of the test. reconcile gets the number of the key's run, from 1.
-func start(t *testing.T, maxRetries int, reconcile func(key string, run int) (Result, error)) *lab {
+func start(t *testing.T, maxRetries int, reconcile func(key string, run int) (kube.Result, error)) *lab {
 	t.Helper()
-	l := &lab{runs: map[string][]time.Duration{}}
+	l, queue := &lab{runs: map[string][]time.Duration{}}, NewQueue()
 	began := time.Now()
 	l.Loop = &Loop{
-		Queue: NewQueue(), Workers: 1, MaxRetries: maxRetries,
-		Reconcile: func(_ context.Context, key string) (Result, error) {
+		Queue: queue, Workers: 1, MaxRetries: maxRetries,
+		Reconcile: func(_ context.Context, key string) (kube.Result, error) {
 			l.mu.Lock()
 			l.runs[key] = append(l.runs[key], time.Since(began))
 			run := len(l.runs[key])
@@ -42,6 +45,10 @@ func start(t *testing.T, maxRetries int, reconcile func(key string, run int) (Re
 		stop()
 		l.Queue.ShutDown() // Frees a worker if Run has not done so.
 		<-ended
+		if late := queue.late; len(late) > 0 {
+			t.Errorf("The loop called: %s.\nDone ends the work on a key, and another worker may take it. What becomes "+
+				"of the key must be decided before.", strings.Join(late, ", "))
+		}
 	})
 	return l
 }
@@ -76,7 +83,7 @@ const ms = time.Millisecond
 
 func Test1AKeyIsReconciledOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 0, func(string, int) (Result, error) { return Result{}, nil })
+		l := start(t, 0, func(string, int) (kube.Result, error) { return kube.Result{}, nil })
 		l.Queue.Add("a")
 		time.Sleep(time.Minute)
 		l.expect(t, "a", "A reconcile without an error is done.", 0)
@@ -88,11 +95,11 @@ func Test1AKeyIsReconciledOnce(t *testing.T) {
 
 func Test2AKeyThatFailsIsRetriedWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 0, func(_ string, run int) (Result, error) {
+		l := start(t, 0, func(_ string, run int) (kube.Result, error) {
 			if run <= 3 {
-				return Result{}, errRefused
+				return kube.Result{}, errRefused
 			}
-			return Result{}, nil
+			return kube.Result{}, nil
 		})
 		l.Queue.Add("a")
 		time.Sleep(time.Minute)
@@ -103,11 +110,11 @@ func Test2AKeyThatFailsIsRetriedWithBackoff(t *testing.T) {
 
 func Test3ASuccessEndsTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 0, func(_ string, run int) (Result, error) {
+		l := start(t, 0, func(_ string, run int) (kube.Result, error) {
 			if run == 2 {
-				return Result{}, nil
+				return kube.Result{}, nil
 			}
-			return Result{}, errRefused
+			return kube.Result{}, errRefused
 		})
 		l.Queue.Add("a") // fails, and succeeds 5 ms later
 		time.Sleep(time.Minute)
@@ -116,15 +123,27 @@ func Test3ASuccessEndsTheBackoff(t *testing.T) {
 		l.expect(t, "a", "It succeeded in between, so its next failure is a first failure again.",
 			0, 5*ms, time.Minute, time.Minute+5*ms)
 	})
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, 0, func(_ string, run int) (kube.Result, error) {
+			if run == 2 {
+				return kube.Result{RequeueAfter: time.Minute}, nil
+			}
+			return kube.Result{}, errRefused
+		})
+		l.Queue.Add("a")
+		time.Sleep(time.Minute + 11*ms)
+		l.expect(t, "a", "Its second run succeeded and asked for another run a minute later, which failed. That was a "+
+			"first failure again.", 0, 5*ms, time.Minute+5*ms, time.Minute+10*ms)
+	})
 }
 
 func Test4AKeyRunsAgainWhenItAsksForThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 0, func(_ string, run int) (Result, error) {
+		l := start(t, 0, func(_ string, run int) (kube.Result, error) {
 			if run < 3 {
-				return Result{RequeueAfter: time.Hour}, nil
+				return kube.Result{RequeueAfter: time.Hour}, nil
 			}
-			return Result{}, nil
+			return kube.Result{}, nil
 		})
 		l.Queue.Add("a")
 		time.Sleep(24 * time.Hour)
@@ -135,10 +154,22 @@ func Test4AKeyRunsAgainWhenItAsksForThat(t *testing.T) {
 func Test5ATerminalErrorIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		terminal := fmt.Errorf("reconcile: %w", Terminal(errRefused))
-		l := start(t, 0, func(string, int) (Result, error) { return Result{}, terminal })
+		l := start(t, 0, func(string, int) (kube.Result, error) { return kube.Result{}, terminal })
 		l.Queue.Add("a")
 		time.Sleep(time.Hour)
 		l.expect(t, "a", "The error was made by Terminal, and wrapped. errors.As looks through the wrapping.", 0)
+		l = start(t, 0, func(_ string, run int) (kube.Result, error) {
+			if run == 3 {
+				return kube.Result{}, terminal
+			}
+			return kube.Result{}, errRefused
+		})
+		l.Queue.Add("a")
+		time.Sleep(time.Minute)
+		l.Queue.Add("a")
+		time.Sleep(6 * ms)
+		l.expect(t, "a", "Its third run was terminal, and a minute later somebody added it: it begins anew, with a "+
+			"wait of 5 ms.", 0, 5*ms, 15*ms, time.Minute, time.Minute+5*ms)
 		if !errors.Is(Terminal(errRefused), errRefused) {
 			t.Fatal("Terminal hides the error that it marks: errors.Is does not find it. Does your type have Unwrap?")
 		}
@@ -147,11 +178,11 @@ func Test5ATerminalErrorIsNotRetried(t *testing.T) {
 
 func Test6APanicIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 0, func(key string, run int) (Result, error) {
+		l := start(t, 0, func(key string, run int) (kube.Result, error) {
 			if key == "b" && run < 3 {
 				panic("a bug of the author")
 			}
-			return Result{}, nil
+			return kube.Result{}, nil
 		})
 		for _, key := range []string{"a", "b", "c"} {
 			l.Queue.Add(key)
@@ -164,7 +195,7 @@ func Test6APanicIsAnError(t *testing.T) {
 
 func Test7AKeyIsGivenUpAfterMaxRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 2, func(string, int) (Result, error) { return Result{}, errRefused })
+		l := start(t, 2, func(string, int) (kube.Result, error) { return kube.Result{}, errRefused })
 		l.Queue.Add("a")
 		time.Sleep(time.Minute)
 		l.expect(t, "a", "MaxRetries is 2: one run, and two retries.", 0, 5*ms, 15*ms)
@@ -179,13 +210,13 @@ func Test8StopDoesNotDisturbAReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue()
 		var begun, alive atomic.Int32
-		l := &Loop{Queue: q, Workers: 1, Reconcile: func(ctx context.Context, _ string) (Result, error) {
+		l := &Loop{Queue: q, Workers: 1, Reconcile: func(ctx context.Context, _ string) (kube.Result, error) {
 			begun.Add(1)
 			time.Sleep(3 * time.Second)
 			if ctx.Err() == nil {
 				alive.Add(1)
 			}
-			return Result{}, nil
+			return kube.Result{}, nil
 		}}
 		ctx, stop := context.WithCancel(t.Context())
 		q.Add("a")
@@ -214,6 +245,10 @@ func Test8StopDoesNotDisturbAReconcile(t *testing.T) {
 			t.Errorf("%d keys were begun. b was waiting at the stop, and should not be begun: it takes time that the "+
 				"process may not have.", n)
 		}
+		if n := len(q.working); n != 0 {
+			t.Errorf("Run has returned, and Done was not called for %d key. Whoever waits until the queue is drained "+
+				"waits for ever.", n)
+		}
 	})
 }
 
@@ -221,10 +256,10 @@ func Test9WorkersShareTheKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue()
 		var done atomic.Int32
-		l := &Loop{Queue: q, Workers: 4, Reconcile: func(context.Context, string) (Result, error) {
+		l := &Loop{Queue: q, Workers: 4, Reconcile: func(context.Context, string) (kube.Result, error) {
 			time.Sleep(time.Second)
 			done.Add(1)
-			return Result{}, nil
+			return kube.Result{}, nil
 		}}
 		ctx, stop := context.WithCancel(t.Context())
 		for n := range 8 {

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // queue records how long the key has to wait.
 type queue struct {
+	kube.Queue
 	failures int
 	wait     time.Duration
 	added    int
@@ -28,10 +31,10 @@ func Test1AFailureNowAndThenIsRetriedSoon(t *testing.T) {
 	q := &queue{}
 	var longest time.Duration
 	for day := 1; day <= 30; day++ {
-		settle(q, "web-cert", Result{}, errNoAnswer) // once a day
+		settle(q, "web-cert", kube.Result{}, errNoAnswer) // once a day
 		longest = max(longest, q.wait)
 		for range 24 {
-			settle(q, "web-cert", Result{RequeueAfter: time.Hour}, nil)
+			settle(q, "web-cert", kube.Result{RequeueAfter: time.Hour}, nil)
 		}
 	}
 	if longest > 5*time.Millisecond {
@@ -43,7 +46,7 @@ func Test1AFailureNowAndThenIsRetriedSoon(t *testing.T) {
 func Test2FailuresInARowWaitLonger(t *testing.T) {
 	q := &queue{}
 	for range 10 {
-		settle(q, "web-cert", Result{}, errNoAnswer)
+		settle(q, "web-cert", kube.Result{}, errNoAnswer)
 	}
 	if want := 2560 * time.Millisecond; q.wait != want {
 		t.Fatalf("After ten failures in a row the retry waits for %v, it should be %v: the authority needs a rest.",
@@ -53,7 +56,7 @@ func Test2FailuresInARowWaitLonger(t *testing.T) {
 
 func Test3TheNextRenewalIsNotLost(t *testing.T) {
 	q := &queue{}
-	settle(q, "web-cert", Result{RequeueAfter: time.Hour}, nil)
+	settle(q, "web-cert", kube.Result{RequeueAfter: time.Hour}, nil)
 	if q.added != 1 || q.wait != time.Hour {
 		t.Fatalf("A renewal went well and asked for the next one in an hour. The key was added %d time(s), to run "+
 			"after %v.", q.added, q.wait)
@@ -62,8 +65,8 @@ func Test3TheNextRenewalIsNotLost(t *testing.T) {
 
 func Test4ADoneKeyIsForgotten(t *testing.T) {
 	q := &queue{}
-	settle(q, "web-cert", Result{}, errNoAnswer)
-	settle(q, "web-cert", Result{}, nil)
+	settle(q, "web-cert", kube.Result{}, errNoAnswer)
+	settle(q, "web-cert", kube.Result{}, nil)
 	if q.failures != 0 || q.added != 1 {
 		t.Fatalf("The key failed and then was done. It has %d failure(s), and was added %d time(s). It should have "+
 			"none, and one.", q.failures, q.added)

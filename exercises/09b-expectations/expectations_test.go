@@ -61,3 +61,32 @@ func Test4ACacheInTheMiddleIsNotEnough(t *testing.T) {
 		t.Fatal("The cache is at version 12, and the last pod was created at 13. The owner would create one too many.")
 	}
 }
+
+func Test5NoTimeIsLongEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := created()
+		time.Sleep(30 * 24 * time.Hour)
+		if e.Satisfied(10) {
+			t.Fatal("The watch has been stuck for a month, and the owner may be reconciled. No time is long enough: " +
+				"only the cache knows what it has seen.")
+		}
+	})
+}
+
+func Test6ACacheAtTheLastCreateIsEnough(t *testing.T) {
+	if !created().Satisfied(13) {
+		t.Fatal("The cache is at version 13, and the last pod was created at 13. The owner may not be reconciled, " +
+			"although the cache has every create.")
+	}
+}
+
+func Test7AnswersMayComeInAnyOrder(t *testing.T) {
+	e := &Expectations{}
+	e.Expect(3)
+	for _, version := range []int{13, 11, 12} { // The creates were sent at the same time.
+		e.Created(version)
+	}
+	if e.Satisfied(12) {
+		t.Fatal("The creates got the versions 13, 11 and 12, in this order. The cache is at 12 and lacks one.")
+	}
+}

@@ -1,7 +1,7 @@
 // Package endpoints is task 10a: a small Endpoints controller.
 //
-// Build its four functions, in about 90 lines. Read api.go first, which has the objects and the interfaces. The queue
-// and the loop of chapters 7 and 8 exist, and call Sync.
+// Build its four functions, in about 90 lines. Package kube has the objects, and api.go the interfaces. The queue and
+// the loop of chapters 7 and 8 exist, and call Sync.
 //
 // The contract:
 //
@@ -10,19 +10,23 @@
 //   - Plan is a pure function: it decides on the one write, or none, and does not write. The addresses are sorted.
 //     Those of ready Pods are in Ready, and those of other Pods in NotReady. A Pod without an IP, one that has ended
 //     and one that is being deleted are in neither. If the Service is gone, its Endpoints are deleted, if there are
-//     any. If the Endpoints are right, nothing is written.
-//   - OnPod is the handler of Pod events. It queues each Service whose Endpoints may be different now, and no others. A
-//     change that does not show in Endpoints queues nothing.
+//     any. If the Endpoints are right, nothing is written. An Update has the Object of the current Endpoints, because
+//     the server rejects it if somebody else has written since that Version.
+//   - OnPod is the handler of Pod events. It queues the key of each Service whose Endpoints may be different now, and
+//     no others. A Service selects Pods of its own namespace only. A change that does not show in Endpoints queues
+//     nothing.
 //   - Sync reads the cache, calls Plan, and writes.
 //
 // Begin with the first test: Matches.
 package endpoints
 
+import "github.com/flyball-dev/flyball/exercises/kube"
+
 // Controller is the controller of Endpoints.
 type Controller struct {
 	Cache  Cache
 	Writer Writer
-	Queue  Queue
+	Queue  kube.Queue
 }
 
 // Verb is a kind of write.
@@ -39,7 +43,7 @@ const (
 // Change is the write that Plan decides on. Endpoints has the object for Create and Update.
 type Change struct {
 	Verb      Verb
-	Endpoints *Endpoints
+	Endpoints *kube.Endpoints
 }
 
 // Matches reports whether a Service selects a Pod with these labels.
@@ -48,17 +52,17 @@ func Matches(selector, labels map[string]string) bool {
 }
 
 // Plan decides what to do about the Endpoints of a Service. svc is nil if the Service is gone, and current is nil if
-// there are no Endpoints. pods has all Pods, in any order.
-func Plan(svc *Service, pods []*Pod, current *Endpoints) Change {
+// there are no Endpoints. pods has all Pods of its namespace, in any order.
+func Plan(svc *kube.Service, pods []*kube.Pod, current *kube.Endpoints) Change {
 	panic("not written yet: Plan")
 }
 
 // OnPod is called for each event of a Pod. old is nil if the Pod is new, and pod is nil if it is gone.
-func (c *Controller) OnPod(old, pod *Pod) {
+func (c *Controller) OnPod(old, pod *kube.Pod) {
 	panic("not written yet: OnPod")
 }
 
-// Sync writes the Endpoints of a Service, if they are not right.
-func (c *Controller) Sync(service string) error {
+// Sync writes the Endpoints of the Service with this key, if they are not right.
+func (c *Controller) Sync(key string) error {
 	panic("not written yet: Sync")
 }

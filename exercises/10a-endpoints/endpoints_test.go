@@ -6,26 +6,40 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 type labels = map[string]string
 
+func pod(name string, l labels, ip string) *kube.Pod {
+	return &kube.Pod{Object: kube.Object{Name: name, Labels: l}, IP: ip, Ready: true}
+}
+
+func service(name string, selector labels) *kube.Service {
+	return &kube.Service{Object: kube.Object{Name: name}, Selector: selector}
+}
+
+func endpoints(name string, ready ...string) *kube.Endpoints {
+	return &kube.Endpoints{Object: kube.Object{Name: name}, Ready: ready}
+}
+
 // web returns a Pod with the label app=web that is ready at 10.0.0.n.
-func web(n int, change ...func(p *Pod)) *Pod {
+func web(n int, change ...func(p *kube.Pod)) *kube.Pod {
 	name, ip := fmt.Sprintf("web-%d", n), fmt.Sprintf("10.0.0.%d", n)
-	p := &Pod{Name: name, Labels: labels{"app": "web"}, IP: ip, Ready: true}
+	p := pod(name, labels{"app": "web"}, ip)
 	for _, f := range change {
 		f(p)
 	}
 	return p
 }
 
-var webService = &Service{Name: "web", Selector: labels{"app": "web"}}
+var webService = service("web", labels{"app": "web"})
 
 func words(c Change) string {
 	text := []string{"leave", "create", "update", "delete"}[c.Verb]
 	if c.Endpoints != nil && c.Verb != Leave {
-		text += fmt.Sprintf(" %s: ready %v, not ready %v", c.Endpoints.Name, c.Endpoints.Ready, c.Endpoints.NotReady)
+		text += fmt.Sprintf(" %s: ready %v, not ready %v", c.Endpoints.Key(), c.Endpoints.Ready, c.Endpoints.NotReady)
 	}
 	return text
 }
@@ -51,21 +65,23 @@ func Test1SelectorsMatch(t *testing.T) {
 }
 
 func Test2PlanListsAddresses(t *testing.T) {
-	pods := []*Pod{
-		web(3), web(1), web(2, func(p *Pod) { p.Ready = false }),
-		{Name: "db", Labels: labels{"app": "db"}, IP: "10.0.0.9", Ready: true},
+	pods := []*kube.Pod{
+		web(3), web(1), web(2, func(p *kube.Pod) { p.Ready = false }),
+		pod("db", labels{"app": "db"}, "10.0.0.9"),
 	}
-	got := words(Plan(webService, pods, nil))
-	if want := "create web: ready [10.0.0.1 10.0.0.3], not ready [10.0.0.2]"; got != want {
+	shop := service("web", labels{"app": "web"})
+	shop.Namespace = "shop"
+	got := words(Plan(shop, pods, nil))
+	if want := "create shop/web: ready [10.0.0.1 10.0.0.3], not ready [10.0.0.2]"; got != want {
 		t.Fatalf("There are web-3, web-1, web-2, which is not ready, and a Pod of another app. The plan is\n  %s\n"+
 			"want\n  %s", got, want)
 	}
 }
 
 func Test3PlanLeavesOutWhatCannotServe(t *testing.T) {
-	pods := []*Pod{
-		web(1, func(p *Pod) { p.IP = "" }), web(2, func(p *Pod) { p.Ended = true }),
-		web(3, func(p *Pod) { p.Deleting = true }), web(4),
+	pods := []*kube.Pod{
+		web(1, func(p *kube.Pod) { p.IP = "" }), web(2, func(p *kube.Pod) { p.Ended = true }),
+		web(3, func(p *kube.Pod) { p.Deleting = true }), web(4),
 	}
 	got := words(Plan(webService, pods, nil))
 	if want := "create web: ready [10.0.0.4], not ready []"; got != want {
@@ -75,38 +91,60 @@ func Test3PlanLeavesOutWhatCannotServe(t *testing.T) {
 }
 
 func Test4PlanWritesNothingInVain(t *testing.T) {
-	right := &Endpoints{Name: "web", Ready: []string{"10.0.0.1", "10.0.0.2"}, NotReady: []string{}}
+	right, reversed := endpoints("web", "10.0.0.1", "10.0.0.2"), endpoints("web", "10.0.0.2", "10.0.0.1")
 	for _, c := range []struct {
 		what    string
-		svc     *Service
-		current *Endpoints
+		svc     *kube.Service
+		current *kube.Endpoints
 		want    string
 	}{
 		{"The Endpoints are right: each write goes to every node of the cluster.", webService, right, "leave"},
 		{
-			"An address is missing.", webService, &Endpoints{Name: "web", Ready: []string{"10.0.0.2"}},
+			"An address is missing.", webService, endpoints("web", "10.0.0.2"),
+			"update web: ready [10.0.0.1 10.0.0.2], not ready []",
+		},
+		{
+			"An address is listed as not ready, too.", webService, &kube.Endpoints{
+				Object: right.Object, Ready: right.Ready, NotReady: []string{"10.0.0.3"},
+			},
+			"update web: ready [10.0.0.1 10.0.0.2], not ready []",
+		},
+		{
+			"Somebody has changed the order.", webService, reversed,
 			"update web: ready [10.0.0.1 10.0.0.2], not ready []",
 		},
 		{"The Service is gone.", nil, right, "delete"},
 		{"The Service is gone, and there are no Endpoints.", nil, nil, "leave"},
 		{
-			"The Service has no selector: its Endpoints belong to somebody else.", &Service{Name: "web"},
-			&Endpoints{Name: "web", Ready: []string{"192.0.2.1"}}, "leave",
+			"The Service has no selector: its Endpoints belong to somebody else.", service("web", nil),
+			endpoints("web", "192.0.2.1"), "leave",
 		},
 	} {
-		if got := words(Plan(c.svc, []*Pod{web(2), web(1)}, c.current)); got != c.want {
+		if got := words(Plan(c.svc, []*kube.Pod{web(2), web(1)}, c.current)); got != c.want {
 			t.Fatalf("%s The plan is\n  %s\nwant\n  %s", c.what, got, c.want)
 		}
 	}
-	if len(right.Ready) != 2 || right.Ready[0] != "10.0.0.1" {
-		t.Fatalf("Plan has changed the current Endpoints, which the cache shares with others: %v", right)
+	if len(right.Ready) != 2 || right.Ready[0] != "10.0.0.1" || reversed.Ready[0] != "10.0.0.2" {
+		t.Fatalf("Plan has changed the current Endpoints, which the cache shares with others: %v and %v",
+			right.Ready, reversed.Ready)
 	}
 }
 
-func Test5PodsQueueTheirServices(t *testing.T) {
+func Test5PlanUpdatesWhatItHasSeen(t *testing.T) {
+	current := endpoints("web")
+	current.UID, current.Version = "u1", 7
+	got := Plan(webService, []*kube.Pod{web(1)}, current)
+	if e := got.Endpoints; e == nil || e.UID != "u1" || e.Version != 7 {
+		t.Fatalf("The current Endpoints have UID u1 and version 7, and lack an address. The plan is\n  %s\nIts "+
+			"Object should be that of the current Endpoints, with the UID and the version.\nOtherwise it overwrites "+
+			"what somebody else has written since.", words(got))
+	}
+}
+
+func Test6PodsQueueTheirServices(t *testing.T) {
 	w, c := newWorld()
-	for _, svc := range []*Service{
-		webService, {Name: "all", Selector: labels{}}, {Name: "db", Selector: labels{"app": "db"}}, {Name: "foreign"},
+	for _, svc := range []*kube.Service{
+		webService, service("all", labels{}), service("db", labels{"app": "db"}), service("foreign", nil),
 	} {
 		w.services[svc.Name] = svc
 	}
@@ -114,35 +152,39 @@ func Test5PodsQueueTheirServices(t *testing.T) {
 	if got := w.waiting(); got != "all web" {
 		t.Fatalf("web-1 is new. OnPod has queued %q; the Services that select it are all and web.", got)
 	}
+	elsewhere := service("web", labels{"app": "web"})
+	elsewhere.Namespace = "elsewhere"
+	w.services[elsewhere.Key()] = elsewhere
 	c.OnPod(web(1), nil)
 	if got := w.waiting(); got != "all web" {
-		t.Fatalf("web-1 is gone. OnPod has queued %q; the Services that had its address are all and web.", got)
+		t.Fatalf("web-1 is gone. OnPod has queued %q; the Services that had its address are all and web.\n"+
+			"The other web is in another namespace.", got)
 	}
 }
 
-func Test6BothOldAndNewServicesAreQueued(t *testing.T) {
+func Test7BothOldAndNewServicesAreQueued(t *testing.T) {
 	w, c := newWorld()
 	for _, app := range []string{"web", "db", "api"} {
-		w.services[app] = &Service{Name: app, Selector: labels{"app": app}}
+		w.services[app] = service(app, labels{"app": app})
 	}
-	c.OnPod(web(1), web(1, func(p *Pod) { p.Labels = labels{"app": "api"} }))
+	c.OnPod(web(1), web(1, func(p *kube.Pod) { p.Labels = labels{"app": "api"} }))
 	if got := w.waiting(); got != "api web" {
 		t.Fatalf("The label of web-1 has changed from app=web to app=api. OnPod has queued %q, want api and web.\n"+
 			"The new Service has to get the address, and the old one has to lose it.", got)
 	}
-	c.OnPod(web(1), web(1, func(p *Pod) { p.Labels, p.Ready = labels{"app": "web", "new": "label"}, false }))
+	c.OnPod(web(1), web(1, func(p *kube.Pod) { p.Labels, p.Ready = labels{"app": "web", "new": "label"}, false }))
 	if got := w.waiting(); got != "web" {
 		t.Fatalf("web-1 has another label and is not ready any more. OnPod has queued %q, want web.", got)
 	}
 }
 
-func Test7WhatIsNotShownQueuesNothing(t *testing.T) {
+func Test8WhatIsNotShownQueuesNothing(t *testing.T) {
 	w, c := newWorld()
 	w.services["web"] = webService
-	for what, p := range map[string]*Pod{
+	for what, p := range map[string]*kube.Pod{
 		"an equal Pod, as a resync tells":   web(1),
-		"a Pod with another note":           web(1, func(p *Pod) { p.Note = "restarted" }),
-		"a label that no selector asks for": web(1, func(p *Pod) { p.Labels = labels{"app": "web", "color": "red"} }),
+		"a Pod with another annotation":     web(1, func(p *kube.Pod) { p.Annotations = labels{"restarted": "now"} }),
+		"a label that no selector asks for": pod("web-1", labels{"app": "web", "color": "red"}, "10.0.0.1"),
 	} {
 		c.OnPod(web(1), p)
 		if got := w.waiting(); got != "" {
@@ -150,11 +192,11 @@ func Test7WhatIsNotShownQueuesNothing(t *testing.T) {
 				"In a large cluster, most events of Pods are of this kind.", what, got)
 		}
 	}
-	for what, f := range map[string]func(p *Pod){
-		"is not ready":     func(p *Pod) { p.Ready = false },
-		"has another IP":   func(p *Pod) { p.IP = "10.0.0.7" },
-		"has ended":        func(p *Pod) { p.Ended = true },
-		"is being deleted": func(p *Pod) { p.Deleting = true },
+	for what, f := range map[string]func(p *kube.Pod){
+		"is not ready":     func(p *kube.Pod) { p.Ready = false },
+		"has another IP":   func(p *kube.Pod) { p.IP = "10.0.0.7" },
+		"has ended":        func(p *kube.Pod) { p.Ended = true },
+		"is being deleted": func(p *kube.Pod) { p.Deleting = true },
 	} {
 		c.OnPod(web(1), web(1, f))
 		if got := w.waiting(); got != "web" {
@@ -163,7 +205,7 @@ func Test7WhatIsNotShownQueuesNothing(t *testing.T) {
 	}
 }
 
-func Test8SyncWrites(t *testing.T) {
+func Test9SyncWrites(t *testing.T) {
 	w, c := newWorld()
 	w.services["web"], w.pods["web-1"] = webService, web(1)
 	for _, step := range []struct {
@@ -184,14 +226,25 @@ func Test8SyncWrites(t *testing.T) {
 			t.Fatalf("%s Sync has written %q, want %q.", step.what, got, step.want)
 		}
 	}
-	w.services["web"], w.broken = webService, true
-	if err := c.Sync("web"); !errors.Is(err, errBroken) {
-		t.Fatalf("The server refuses the write, and Sync returns %v. The loop would believe that all is well.", err)
+	for verb, f := range map[string]func(){
+		"create": func() { w.services["web"] = webService },
+		"update": func() { w.endpoints["web"] = endpoints("web", "10.0.0.99") },
+		"delete": func() { delete(w.services, "web") },
+	} {
+		w, c = newWorld()
+		w.services["web"], w.endpoints["web"], w.broken = webService, endpoints("web"), true
+		if verb == "create" {
+			delete(w.endpoints, "web")
+		}
+		if f(); !errors.Is(c.Sync("web"), errBroken) {
+			t.Fatalf("The server refuses the %s, and Sync does not return that. The loop would believe that all is "+
+				"well.", verb)
+		}
 	}
 }
 
 // This test makes a thousand random changes. It queues Services that change itself; the rest is up to OnPod.
-func Test9EveryLifeEndsRight(t *testing.T) {
+func Test10EveryLifeEndsRight(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w, c := newWorld()
@@ -199,7 +252,7 @@ func Test9EveryLifeEndsRight(t *testing.T) {
 		for range 1000 {
 			switch r.IntN(8) {
 			case 0:
-				svc := &Service{Name: pick(), Selector: labels{"app": pick()}}
+				svc := service(pick(), labels{"app": pick()})
 				w.services[svc.Name] = svc
 				c.Queue.Add(svc.Name)
 			case 1:
@@ -214,14 +267,14 @@ func Test9EveryLifeEndsRight(t *testing.T) {
 				}
 			default:
 				name := fmt.Sprintf("pod-%d", r.IntN(10))
-				old, pod := w.pods[name], randomPod(r, name)
+				old, now := w.pods[name], randomPod(r, name)
 				if old != nil && r.IntN(3) == 0 {
-					pod = nil
+					now = nil
 				}
-				if w.pods[name] = pod; pod == nil {
+				if w.pods[name] = now; now == nil {
 					delete(w.pods, name)
 				}
-				c.OnPod(old, pod)
+				c.OnPod(old, now)
 			}
 		}
 		for _, name := range strings.Fields(w.waiting()) {
@@ -229,24 +282,46 @@ func Test9EveryLifeEndsRight(t *testing.T) {
 				t.Fatalf("Sync returns %v.", err)
 			}
 		}
-		w.said()
 		for _, name := range []string{"a", "b", "c"} {
-			if err := c.Sync(name); err != nil {
-				t.Fatalf("Sync returns %v.", err)
-			}
-			if got := w.said(); got != "" {
-				t.Fatalf("After a thousand events (seed %d) the queue was empty, and the Endpoints of %s were wrong: "+
-					"a further Sync has written %q.\nSome event should have queued %s, and did not.",
-					seed, name, got, name)
+			if got, want := addresses(w.endpoints[name]), w.want(name); got != want {
+				t.Fatalf("After a thousand events (seed %d) the queue is empty, and the Endpoints of %s are\n  %s\n"+
+					"want\n  %s\nSome event should have queued %s, and did not.", seed, name, got, want, name)
 			}
 		}
 	}
 }
 
-func randomPod(r *rand.Rand, name string) *Pod {
-	return &Pod{
-		Name: name, Labels: labels{"app": []string{"a", "b", "c"}[r.IntN(3)]},
-		IP:    []string{"", "10.0.0." + strings.TrimPrefix(name, "pod-")}[min(r.IntN(4), 1)],
-		Ready: r.IntN(2) == 0, Ended: r.IntN(5) == 0, Deleting: r.IntN(5) == 0,
+func addresses(e *kube.Endpoints) string {
+	if e == nil {
+		return "none"
 	}
+	return fmt.Sprintf("ready %v, not ready %v", e.Ready, e.NotReady)
+}
+
+// want returns what the Endpoints of a Service should be, in words. It does without the functions of the task.
+func (w *world) want(name string) string {
+	svc := w.services[name]
+	if svc == nil {
+		return "none"
+	}
+	e := &kube.Endpoints{}
+	for n := range 10 { // in the order of the addresses
+		p := w.pods[fmt.Sprint("pod-", n)]
+		if p == nil || p.Labels["app"] != svc.Selector["app"] || p.IP == "" || p.Ended || p.Deleting {
+			continue
+		}
+		if p.Ready {
+			e.Ready = append(e.Ready, p.IP)
+		} else {
+			e.NotReady = append(e.NotReady, p.IP)
+		}
+	}
+	return addresses(e)
+}
+
+func randomPod(r *rand.Rand, name string) *kube.Pod {
+	p := pod(name, labels{"app": []string{"a", "b", "c"}[r.IntN(3)]},
+		[]string{"", "10.0.0." + strings.TrimPrefix(name, "pod-")}[min(r.IntN(4), 1)])
+	p.Ready, p.Ended, p.Deleting = r.IntN(2) == 0, r.IntN(5) == 0, r.IntN(5) == 0
+	return p
 }

@@ -46,6 +46,7 @@ func Test1Limits(t *testing.T) {
 		{3, "0", "25%", Limits{3, 3, 2}},
 		{0, "25%", "25%", Limits{0, 0, 0}},
 		{2, "0", "5", Limits{2, 2, 0}},
+		{100, "7%", "29%", Limits{100, 107, 71}}, // As floating-point numbers, these are not 7 and 29.
 	} {
 		if got := limits(t, c.replicas, c.surge, c.unavailable); got != c.want {
 			t.Fatalf("%d replicas, maxSurge %s, maxUnavailable %s: the limits are %+v, want %+v.\n"+
@@ -55,6 +56,9 @@ func Test1Limits(t *testing.T) {
 	}
 	if _, err := (Deployment{3, "many", "1"}).Limits(); err == nil {
 		t.Fatal(`maxSurge is "many", and there is no error.`)
+	}
+	if _, err := (Deployment{3, "1", "few%"}).Limits(); err == nil {
+		t.Fatal(`maxUnavailable is "few%", and there is no error.`)
 	}
 }
 
@@ -91,6 +95,9 @@ func Test5WhoDoesNotServeGoesFirst(t *testing.T) {
 	want(t, "An older version has 4 Pods, and the one after it 4 of which none is available. 5 new ones are.",
 		"older 4→3, broken 4→0", "The broken Pods serve nobody: all 4 go, and one more, since 9 are available.",
 		[]Set{{"older", 4, 4}, {"broken", 4, 0}}, Set{"new", 5, 5})
+	want(t, "Two versions have 3 Pods each, of which none is available. 4 older Pods and 3 new ones are.",
+		"broken 3→0, newer 3→1", "5 Pods may go. The oldest of those that serve nobody go first.",
+		[]Set{{"good", 4, 4}, {"broken", 3, 0}, {"newer", 3, 0}}, Set{"new", 3, 3})
 	want(t, "A broken version has 5 Pods, and the user went back: the good 8 Pods are the new set now, and were 8.",
 		"new 8→10", "First the new set grows, as far as it goes.", []Set{{"broken", 3, 0}}, Set{"new", 8, 8})
 }

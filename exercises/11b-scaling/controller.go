@@ -3,7 +3,7 @@
 // A Deployment of five Pods, with maxSurge 0 and maxUnavailable 1, gets a new version. The controller creates the new
 // ReplicaSet without Pods, and removes one Pod from the old one. At this moment the user asks for four Pods instead of
 // five. From then on nothing happens: no Pod of the new version is created, and no error is reported. This is
-// https://github.com/kubernetes/kubernetes/issues/102551, and kube-controller-manager v1.37.1 still has the bug, in
+// https://github.com/kubernetes/kubernetes/issues/102551, and kube-controller-manager v1.37.2 still has the bug, in
 // pkg/controller/deployment/sync.go.
 //
 // Sync is a small version of one pass of that controller. It distinguishes two situations. If the user has changed the

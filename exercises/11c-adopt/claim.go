@@ -13,6 +13,8 @@ package adopt
 import (
 	"errors"
 	"fmt"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // Claim returns the names of the ReplicaSets that belong to the owner. It adopts those without an owner whose App is
@@ -27,7 +29,7 @@ func Claim(s *Server, owner Owner, children []Child) ([]string, error) {
 		case c.Owner == owner.UID && matches:
 			claimed = append(claimed, c.Name)
 		case c.Owner == owner.UID && !owner.Deleting:
-			if err := s.SetOwner(c.Name, ""); err != nil && !errors.Is(err, ErrNotFound) {
+			if err := s.SetOwner(c.Name, ""); err != nil && !errors.Is(err, kube.ErrNotFound) {
 				errs = append(errs, fmt.Errorf("release %s: %w", c.Name, err))
 			}
 		case c.Owner == "" && matches && !owner.Deleting:

@@ -1,13 +1,11 @@
 package adopt
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-)
 
-// ErrNotFound is the answer of the server for an object that does not exist.
-var ErrNotFound = errors.New("there is no such object")
+	"github.com/flyball-dev/flyball/exercises/kube"
+)
 
 // Owner is a Deployment. Deleting means that a user has deleted it, but it still exists.
 type Owner struct {
@@ -32,7 +30,7 @@ type Server struct {
 func (s *Server) Get(name string) (Owner, error) {
 	s.Requests = append(s.Requests, "get "+name)
 	if s.owner == nil || s.owner.Name != name {
-		return Owner{}, ErrNotFound
+		return Owner{}, kube.ErrNotFound
 	}
 	return *s.owner, nil
 }
@@ -46,7 +44,7 @@ func (s *Server) SetOwner(child, uid string) error {
 			return nil
 		}
 	}
-	return ErrNotFound
+	return kube.ErrNotFound
 }
 
 // collect is the garbage collector: it deletes the ReplicaSets whose owner does not exist.

@@ -83,6 +83,13 @@ func (h *hall) hang(name string, hangs bool) {
 	delete(h.server.hangs, name)
 }
 
+// slow delays the answers to writes, which the server carries out at once.
+func (h *hall) slow(d time.Duration) {
+	h.server.mu.Lock()
+	defer h.server.mu.Unlock()
+	h.server.slow = d
+}
+
 // run runs a test in virtual time.
 func run(t *testing.T, test func(t *testing.T, h *hall)) {
 	t.Helper()
@@ -233,7 +240,29 @@ func Test8AShortOutageIsNotTheEnd(t *testing.T) {
 	})
 }
 
-func Test9NeverTwo(t *testing.T) {
+func Test9AnAnswerThatIsLate(t *testing.T) {
+	run(t, func(t *testing.T, h *hall) {
+		a := h.enter("a")
+		time.Sleep(100 * time.Millisecond)
+		b := h.enter("b")
+		h.slow(4 * time.Second)
+		time.Sleep(7 * time.Second)
+		h.slow(0)
+		h.hang("a", true)
+		time.Sleep(time.Minute)
+		h.want("The server stored what a sent after 6s at once, and took 4s to answer. Then the requests of a hung. "+
+			"b counts from 6.1s, when it saw the lease change, and not from 10s, when a had its answer. So a has to "+
+			"stop 10s after it sent the write.", "0s a leads", "16s a loses the lease", "22.1s b leads")
+		h.hang("a", false)
+		b.stop()
+		h.wg.Wait()
+		if !errors.Is(a.err, ErrLost) {
+			t.Errorf("a lost the lease. Its Run returned %v, and should have returned ErrLost.", a.err)
+		}
+	})
+}
+
+func Test10NeverTwo(t *testing.T) {
 	run(t, func(t *testing.T, h *hall) {
 		var all []*candidate
 		for _, name := range []string{"a", "b", "c", "d"} {

@@ -2,8 +2,10 @@ package leader
 
 import (
 	"context"
-	"errors"
 	"sync"
+	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // A Lease is the object by which processes agree on the leader.
@@ -14,18 +16,17 @@ type Lease struct {
 	Version int
 }
 
-// ErrConflict is the error of Put if the lease was written since it was read.
-var ErrConflict = errors.New("the lease has been written since")
-
-// A Server keeps the lease. You need not change it. Only the end of its context ends a request that hangs.
+// A Server keeps the lease. You need not change it.
 type Server struct {
 	mu    sync.Mutex
 	lease Lease
 	// hangs has a channel for each process whose requests hang. It is closed when they get answers again.
 	hangs map[string]chan struct{}
+	// slow is how long the answer to a write takes after the lease was stored.
+	slow time.Duration
 }
 
-// Get returns the lease. A lease that was never written is the zero value.
+// Get implements Leases.
 func (s *Server) Get(ctx context.Context, process string) (Lease, error) {
 	if err := s.answer(ctx, process); err != nil {
 		return Lease{}, err
@@ -35,20 +36,21 @@ func (s *Server) Get(ctx context.Context, process string) (Lease, error) {
 	return s.lease, nil
 }
 
-// Put writes the holder if the lease still has the version of l. It returns the stored lease.
-//
-// Errors: ErrConflict; that of ctx if the server does not answer.
+// Put implements Leases.
 func (s *Server) Put(ctx context.Context, process string, l Lease) (Lease, error) {
 	if err := s.answer(ctx, process); err != nil {
 		return Lease{}, err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if l.Version != s.lease.Version {
-		return Lease{}, ErrConflict
+		s.mu.Unlock()
+		return Lease{}, kube.ErrConflict
 	}
 	l.Version++
 	s.lease = l
+	slow := s.slow
+	s.mu.Unlock()
+	time.Sleep(slow)
 	return l, nil
 }
 

@@ -4,12 +4,14 @@ package loop
 import (
 	"errors"
 	"fmt"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // Reconcile creates and deletes Pods until a Set has those that it asks for.
 func Reconcile(api API, set string) error {
 	s, err := api.Get(set)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, kube.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -30,7 +32,7 @@ func Reconcile(api API, set string) error {
 		if there[name] {
 			continue
 		}
-		if err := api.Create(Pod{Name: name, Set: set}); err != nil && !errors.Is(err, ErrExists) {
+		if err := api.Create(Pod{Name: name, Set: set}); err != nil && !errors.Is(err, kube.ErrExists) {
 			return err
 		}
 	}
@@ -38,7 +40,7 @@ func Reconcile(api API, set string) error {
 		if wanted[p.Name] {
 			continue
 		}
-		if err := api.Delete(p.Name); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := api.Delete(p.Name); err != nil && !errors.Is(err, kube.ErrNotFound) {
 			return err
 		}
 	}

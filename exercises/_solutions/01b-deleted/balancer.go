@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // Controller creates and deletes load balancers as the Services ask for them.
@@ -68,7 +70,7 @@ func (c *Controller) Work() error {
 func (c *Controller) sync(name string) error {
 	s, err := c.services.Get(name)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, kube.ErrNotFound):
 		return c.remove(name)
 	case err != nil:
 		return err

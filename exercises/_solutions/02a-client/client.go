@@ -4,51 +4,21 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
-// ErrGone is the answer 410: the server no longer has the history since that version.
-var ErrGone = errors.New("410 Gone")
-
-// Object has the parts of an object that this task needs.
-type Object struct {
-	Metadata Metadata `json:"metadata"`
-}
-
-// Metadata is the part that all objects have.
-type Metadata struct {
-	Name            string `json:"name"`
-	ResourceVersion string `json:"resourceVersion"`
-}
-
-// Event is a change of an object: ADDED, MODIFIED or DELETED.
-type Event struct {
-	Type   string `json:"type"`
-	Object Object `json:"object"`
-}
-
-// Client lists and watches the objects at URL.
+// Client lists and watches the objects at URL. It is a [kube.Server].
 type Client struct {
 	HTTP *http.Client
 	URL  string
-}
-
-// status is the body of an error.
-type status struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-}
-
-func (s status) err() error {
-	if s.Code == http.StatusGone {
-		return ErrGone
-	}
-	return fmt.Errorf("%d: %s", s.Code, s.Message)
+	// Limit is how many objects a page may have.
+	Limit int
 }
 
 // get sends a request. The caller closes the body.
@@ -65,72 +35,90 @@ func (c *Client) get(ctx context.Context, query url.Values) (io.ReadCloser, erro
 		return answer.Body, nil
 	}
 	defer answer.Body.Close()
-	var s status
+	var s kube.Status
 	if err := json.NewDecoder(answer.Body).Decode(&s); err != nil {
 		return nil, err
 	}
-	return nil, s.err()
+	return nil, s.Err()
 }
 
-// List fetches all objects, in pages of at most limit. It returns them and the version of the list.
-func (c *Client) List(ctx context.Context, limit int) (objects []Object, version string, err error) {
-	query := url.Values{"limit": {strconv.Itoa(limit)}}
-	for {
+// List fetches all objects, page by page. version is kube.AnyAge, kube.Newest or the oldest version that will do.
+//
+// Errors: kube.ErrGone if the server no longer has the version when a later page is fetched. With an error List returns
+// no objects, because an incomplete list would look as if the others had been deleted.
+func (c *Client) List(ctx context.Context, version int) (kube.List, error) {
+	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
+	if version != kube.Newest {
+		query.Set("resourceVersion", strconv.Itoa(version))
+	}
+	if version > 0 {
+		query.Set("resourceVersionMatch", "NotOlderThan")
+	}
+	for all := (kube.List{}); ; {
 		var page struct {
-			Metadata struct{ ResourceVersion, Continue string }
-			Items    []Object
+			Metadata struct {
+				ResourceVersion int `json:",string"`
+				Continue        string
+			}
+			Items []*kube.Object
 		}
 		body, err := c.get(ctx, query)
 		if err != nil {
-			return nil, "", err
+			return kube.List{}, err
 		}
 		err = json.NewDecoder(body).Decode(&page)
 		body.Close()
 		if err != nil {
-			return nil, "", err
+			return kube.List{}, err
 		}
-		objects = append(objects, page.Items...)
+		all.Objects = append(all.Objects, page.Items...)
+		all.Version = page.Metadata.ResourceVersion
 		if page.Metadata.Continue == "" {
-			return objects, page.Metadata.ResourceVersion, nil
+			return all, nil
 		}
-		query.Set("continue", page.Metadata.Continue)
+		query = url.Values{"limit": query["limit"], "continue": {page.Metadata.Continue}}
 	}
 }
 
-// Watch calls each with the changes after version, until the watch ends, and returns the position.
-func (c *Client) Watch(ctx context.Context, version string, each func(Event)) (position string, err error) {
-	position = version
+// Watch opens a stream of the changes after version. The server is asked to end it after the timeout.
+func (c *Client) Watch(ctx context.Context, version int, timeout time.Duration) (kube.Watch, error) {
 	body, err := c.get(ctx, url.Values{
-		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {version},
+		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {strconv.Itoa(version)},
+		"timeoutSeconds": {strconv.Itoa(int(timeout.Seconds()))},
 	})
 	if err != nil {
-		return position, err
+		return nil, err
 	}
-	defer body.Close()
-	for decoder := json.NewDecoder(body); ; {
-		var frame struct {
-			Type   string          `json:"type"`
-			Object json.RawMessage `json:"object"`
-		}
-		if err := decoder.Decode(&frame); errors.Is(err, io.EOF) {
-			return position, nil
-		} else if err != nil {
-			return position, err
-		}
-		if frame.Type == "ERROR" {
-			var s status
-			if err := json.Unmarshal(frame.Object, &s); err != nil {
-				return position, err
-			}
-			return position, s.err()
-		}
-		event := Event{Type: frame.Type}
-		if err := json.Unmarshal(frame.Object, &event.Object); err != nil {
-			return position, err
-		}
-		if event.Type != "BOOKMARK" {
-			each(event)
-		}
-		position = event.Object.Metadata.ResourceVersion
-	}
+	return &stream{body, json.NewDecoder(body)}, nil
 }
+
+var _ kube.Watch = (*stream)(nil)
+
+// stream is an open watch.
+type stream struct {
+	body    io.Closer
+	decoder *json.Decoder
+}
+
+// Next waits for the next event, which may be a bookmark.
+func (s *stream) Next() (kube.Event, error) {
+	var frame struct {
+		Type   string
+		Object json.RawMessage
+	}
+	if err := s.decoder.Decode(&frame); err != nil {
+		return kube.Event{}, err
+	}
+	if frame.Type == "ERROR" {
+		var status kube.Status
+		if err := json.Unmarshal(frame.Object, &status); err != nil {
+			return kube.Event{}, err
+		}
+		return kube.Event{}, status.Err()
+	}
+	event := kube.Event{Type: frame.Type, Object: &kube.Object{}}
+	return event, json.Unmarshal(frame.Object, event.Object)
+}
+
+// Close ends the watch.
+func (s *stream) Close() { s.body.Close() }

@@ -1,10 +1,11 @@
 // Package pages lists in pages.
 package pages
 
-import "errors"
+import (
+	"errors"
 
-// ErrExpired is the answer 410: the server does not have that version any more.
-var ErrExpired = errors.New("410: the version is too old")
+	"github.com/flyball-dev/flyball/exercises/kube"
+)
 
 // Options are the parameters of a request.
 type Options struct {
@@ -37,7 +38,7 @@ func ListAll(s Server, o Options) (Page, error) {
 	asked := o.ResourceVersion
 	for {
 		page, err := s.List(o)
-		if errors.Is(err, ErrExpired) && o.Continue != "" {
+		if errors.Is(err, kube.ErrGone) && o.Continue != "" {
 			// The pages so far are useless. A list in one answer needs no history.
 			o.Continue, o.Limit, o.ResourceVersion = "", 0, asked
 			return s.List(o)

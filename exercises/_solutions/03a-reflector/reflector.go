@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // Options has the durations of a reflector.
@@ -20,8 +22,8 @@ type Options struct {
 
 // Reflector keeps a cache equal to a server.
 type Reflector struct {
-	server Server
-	cache  Cache
+	server kube.Server
+	cache  kube.Cache
 	o      Options
 
 	// position is the version up to which the cache has every change.
@@ -31,7 +33,7 @@ type Reflector struct {
 }
 
 // New returns a reflector. It starts nothing.
-func New(server Server, cache Cache, o Options) *Reflector {
+func New(server kube.Server, cache kube.Cache, o Options) *Reflector {
 	return &Reflector{server: server, cache: cache, o: o}
 }
 
@@ -46,7 +48,7 @@ type state struct {
 
 // Run keeps the cache equal to the server until ctx is done.
 func (r *Reflector) Run(ctx context.Context) {
-	for s := (state{list: true, version: AnyAge}); ctx.Err() == nil; {
+	for s := (state{list: true, version: kube.AnyAge}); ctx.Err() == nil; {
 		switch {
 		case s.pause > 0:
 			sleep(ctx, s.pause)
@@ -63,21 +65,21 @@ func (r *Reflector) afterList(s state, err error) state {
 	switch {
 	case err == nil:
 		return state{}
-	case (errors.Is(err, ErrGone) || errors.Is(err, ErrAhead)) && s.version != Newest:
-		return state{list: true, version: Newest}
+	case (errors.Is(err, kube.ErrGone) || errors.Is(err, kube.ErrAhead)) && s.version != kube.Newest:
+		return state{list: true, version: kube.Newest}
 	default:
 		return state{list: true, version: s.version, pause: r.next()}
 	}
 }
 
 func (r *Reflector) afterWatch(err error) state {
-	busy := &BusyError{}
+	busy := &kube.BusyError{}
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, errSilent):
 		return state{}
 	case errors.As(err, &busy):
 		return state{pause: max(busy.RetryAfter, r.next())}
-	case errors.Is(err, ErrGone):
+	case errors.Is(err, kube.ErrGone):
 		return state{list: true, version: r.position}
 	default:
 		return state{pause: r.next()}
@@ -109,7 +111,7 @@ func (r *Reflector) watch(ctx context.Context) error {
 	}
 	defer w.Close()
 	for opened, told := time.Now(), false; ; told = true {
-		event, err := w.Next(ctx)
+		event, err := w.Next()
 		if err != nil {
 			good := told || time.Since(opened) >= time.Second
 			if good {
@@ -119,7 +121,7 @@ func (r *Reflector) watch(ctx context.Context) error {
 			}
 			return why(ctx, err)
 		}
-		if event.Type != "BOOKMARK" {
+		if event.Type != kube.Bookmark {
 			r.cache.Apply(event)
 		}
 		r.position = event.Object.Version

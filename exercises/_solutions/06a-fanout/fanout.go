@@ -1,43 +1,38 @@
 // Package fanout is the solution of task 06a.
 package fanout
 
-import "sync"
+import (
+	"sync"
 
-// Object is one state of an object.
-type Object struct {
-	Key, UID string
-	Version  int
-}
+	"github.com/flyball-dev/flyball/exercises/kube"
+)
 
-// Change is a change of one object. Old is nil if the object was added, and New is nil if it was deleted.
-type Change struct{ Old, New *Object }
-
-func (c Change) key() string {
+func key(c kube.Change) string {
 	if c.New != nil {
-		return c.New.Key
+		return c.New.Key()
 	}
-	return c.Old.Key
+	return c.Old.Key()
 }
 
 // Merge returns a shorter list of changes with the same result.
-func Merge(changes []Change) []Change {
+func Merge(changes []kube.Change) []kube.Change {
 	var order []string
-	whole := map[string]Change{}
+	whole := map[string]kube.Change{}
 	for _, c := range changes {
-		first, known := whole[c.key()]
+		first, known := whole[key(c)]
 		if !known {
-			order = append(order, c.key())
+			order = append(order, key(c))
 			first = c
 		}
-		whole[c.key()] = Change{Old: first.Old, New: c.New}
+		whole[key(c)] = kube.Change{Old: first.Old, New: c.New}
 	}
-	var merged []Change
+	var merged []kube.Change
 	for _, key := range order {
 		c := whole[key]
 		switch {
 		case c.Old == nil && c.New == nil:
 		case c.Old != nil && c.New != nil && c.Old.UID != c.New.UID:
-			merged = append(merged, Change{Old: c.Old}, Change{New: c.New})
+			merged = append(merged, kube.Change{Old: c.Old}, kube.Change{New: c.New})
 		default:
 			merged = append(merged, c)
 		}
@@ -56,11 +51,11 @@ type Fanout struct {
 
 // Handler is a function that is called for each change.
 type Handler struct {
-	handle func(Change)
+	handle func(kube.Change)
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	waiting []Change
+	waiting []kube.Change
 	stopped bool
 }
 
@@ -68,7 +63,7 @@ type Handler struct {
 func New(limit int) *Fanout { return &Fanout{limit: limit} }
 
 // Add adds a handler.
-func (f *Fanout) Add(handle func(Change)) *Handler {
+func (f *Fanout) Add(handle func(kube.Change)) *Handler {
 	h := &Handler{handle: handle}
 	h.changed = sync.NewCond(&h.mu)
 	f.mu.Lock()
@@ -79,7 +74,7 @@ func (f *Fanout) Add(handle func(Change)) *Handler {
 }
 
 // Publish gives changes to all handlers.
-func (f *Fanout) Publish(changes ...Change) {
+func (f *Fanout) Publish(changes ...kube.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.handlers {
@@ -98,7 +93,7 @@ func (f *Fanout) Stop() {
 	f.running.Wait()
 }
 
-func (h *Handler) add(changes []Change, limit int) {
+func (h *Handler) add(changes []kube.Change, limit int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.waiting = append(h.waiting, changes...)
@@ -126,7 +121,7 @@ func (h *Handler) run() {
 }
 
 // next waits for a change. It returns false when the handler is stopped.
-func (h *Handler) next() (c Change, ok bool) {
+func (h *Handler) next() (c kube.Change, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(h.waiting) == 0 && !h.stopped {

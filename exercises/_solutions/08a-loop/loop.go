@@ -6,19 +6,14 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"time"
-)
 
-// Result is the result of a reconcile that did not fail.
-type Result struct {
-	// RequeueAfter is the time after which the key runs again; zero if it need not.
-	RequeueAfter time.Duration
-}
+	"github.com/flyball-dev/flyball/exercises/kube"
+)
 
 // Loop calls Reconcile for the keys of Queue.
 type Loop struct {
-	Queue     *Queue
-	Reconcile func(ctx context.Context, key string) (Result, error)
+	Queue     kube.Queue
+	Reconcile func(ctx context.Context, key string) (kube.Result, error)
 	// Workers is how many keys are reconciled at once. MaxRetries is how often a key is retried; zero means no limit.
 	Workers, MaxRetries int
 }
@@ -63,10 +58,10 @@ func (l *Loop) processNextWorkItem(ctx context.Context) bool {
 }
 
 // syncHandler calls Reconcile, and turns a panic into an error.
-func (l *Loop) syncHandler(ctx context.Context, key string) (result Result, err error) {
+func (l *Loop) syncHandler(ctx context.Context, key string) (result kube.Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			result, err = Result{}, fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+			result, err = kube.Result{}, fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 		}
 	}()
 	return l.Reconcile(ctx, key)

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // Controller is the controller of Endpoints.
 type Controller struct {
 	Cache  Cache
 	Writer Writer
-	Queue  Queue
+	Queue  kube.Queue
 }
 
 // Verb is a kind of write.
@@ -28,7 +30,7 @@ const (
 // Change is the write that Plan decides on. Endpoints has the object for Create and Update.
 type Change struct {
 	Verb      Verb
-	Endpoints *Endpoints
+	Endpoints *kube.Endpoints
 }
 
 // Matches reports whether a Service selects a Pod with these labels.
@@ -45,8 +47,8 @@ func Matches(selector, labels map[string]string) bool {
 }
 
 // Plan decides what to do about the Endpoints of a Service. svc is nil if the Service is gone, and current is nil if
-// there are no Endpoints. pods has all Pods, in any order.
-func Plan(svc *Service, pods []*Pod, current *Endpoints) Change {
+// there are no Endpoints. pods has all Pods of its namespace, in any order.
+func Plan(svc *kube.Service, pods []*kube.Pod, current *kube.Endpoints) Change {
 	switch {
 	case svc == nil && current == nil:
 		return Change{Verb: Leave}
@@ -55,7 +57,7 @@ func Plan(svc *Service, pods []*Pod, current *Endpoints) Change {
 	case svc.Selector == nil:
 		return Change{Verb: Leave}
 	}
-	wanted := &Endpoints{Name: svc.Name}
+	wanted := &kube.Endpoints{Object: kube.Object{Namespace: svc.Namespace, Name: svc.Name}}
 	for _, pod := range pods {
 		switch {
 		case !Matches(svc.Selector, pod.Labels) || !published(pod):
@@ -73,53 +75,58 @@ func Plan(svc *Service, pods []*Pod, current *Endpoints) Change {
 	case slices.Equal(current.Ready, wanted.Ready) && slices.Equal(current.NotReady, wanted.NotReady):
 		return Change{Verb: Leave}
 	}
+	wanted.Object = current.Object
 	return Change{Update, wanted}
 }
 
 // published reports whether a Pod is in the Endpoints of the Services that select it.
-func published(pod *Pod) bool { return pod.IP != "" && !pod.Ended && !pod.Deleting }
+func published(pod *kube.Pod) bool { return pod.IP != "" && !pod.Ended && !pod.Deleting }
 
 // OnPod is called for each event of a Pod. old is nil if the Pod is new, and pod is nil if it is gone.
-func (c *Controller) OnPod(old, pod *Pod) {
+func (c *Controller) OnPod(old, pod *kube.Pod) {
 	switch {
 	case old == nil:
-		c.add(pod.Labels, nil)
+		c.add(pod, nil)
 	case pod == nil:
-		c.add(old.Labels, nil)
+		c.add(old, nil)
 	case published(old) != published(pod) || old.Ready != pod.Ready || old.IP != pod.IP:
-		c.add(old.Labels, nil)
-		c.add(pod.Labels, nil)
+		c.add(old, nil)
+		c.add(pod, nil)
 	case !maps.Equal(old.Labels, pod.Labels):
-		c.add(old.Labels, pod.Labels)
-		c.add(pod.Labels, old.Labels)
+		c.add(old, pod.Labels)
+		c.add(pod, old.Labels)
 	}
 }
 
-// add queues each Service that selects a Pod with these labels. It leaves out those that also select a Pod with the
-// other labels, unless others is nil.
-func (c *Controller) add(labels, others map[string]string) {
-	for _, svc := range c.Cache.Services() {
-		if Matches(svc.Selector, labels) && (others == nil || !Matches(svc.Selector, others)) {
-			c.Queue.Add(svc.Name)
+// add queues each Service that selects a Pod. It leaves out those that also select one with the other labels, unless
+// others is nil.
+func (c *Controller) add(pod *kube.Pod, others map[string]string) {
+	for _, svc := range c.Cache.Services(pod.Namespace) {
+		if Matches(svc.Selector, pod.Labels) && (others == nil || !Matches(svc.Selector, others)) {
+			c.Queue.Add(svc.Key())
 		}
 	}
 }
 
-// Sync writes the Endpoints of a Service, if they are not right.
-func (c *Controller) Sync(service string) error {
-	svc, _ := c.Cache.Service(service)
-	current, _ := c.Cache.Endpoints(service)
+// Sync writes the Endpoints of the Service with this key, if they are not right.
+func (c *Controller) Sync(key string) error {
+	svc, _ := c.Cache.Service(key)
+	current, _ := c.Cache.Endpoints(key)
+	var pods []*kube.Pod
+	if svc != nil {
+		pods = c.Cache.Pods(svc.Namespace)
+	}
 	var err error
-	switch change := Plan(svc, c.Cache.Pods(), current); change.Verb {
+	switch change := Plan(svc, pods, current); change.Verb {
 	case Create:
 		err = c.Writer.Create(change.Endpoints)
 	case Update:
 		err = c.Writer.Update(change.Endpoints)
 	case Delete:
-		err = c.Writer.Delete(service)
+		err = c.Writer.Delete(key)
 	}
 	if err != nil {
-		return fmt.Errorf("sync endpoints of %s: %w", service, err)
+		return fmt.Errorf("sync endpoints of %s: %w", key, err)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/flyball-dev/flyball/exercises/kube"
 )
 
 // The durations are those of Kubernetes.
@@ -17,10 +19,20 @@ const (
 // ErrLost is the cause of the work's context when another process may have taken the lease.
 var ErrLost = errors.New("the lease may be lost")
 
+// Leases is the server of the lease. Only the end of its context ends a request that hangs.
+type Leases interface {
+	// Get returns the lease. A lease that was never written is the zero value.
+	Get(ctx context.Context, process string) (Lease, error)
+	// Put writes the holder if the lease still has the version of l. It returns the stored lease.
+	//
+	// Errors: kube.ErrConflict if the lease was written since it was read; that of ctx if the server does not answer.
+	Put(ctx context.Context, process string, l Lease) (Lease, error)
+}
+
 // An Elector makes its process the leader when the lease allows it. Run is called once.
 type Elector struct {
 	name   string
-	server *Server
+	server Leases
 
 	// seen is the lease as this process saw it last, and since is when it first saw the lease in this state.
 	seen  Lease
@@ -28,7 +40,7 @@ type Elector struct {
 }
 
 // New returns the elector of a process.
-func New(name string, server *Server) *Elector { return &Elector{name: name, server: server} }
+func New(name string, server Leases) *Elector { return &Elector{name: name, server: server} }
 
 // Run waits until this process leads, calls work, and gives the lease back when work has returned. If the lease may be
 // lost, the context of work ends with the cause ErrLost. It does not end with ctx: work watches ctx itself, and may
@@ -123,7 +135,7 @@ func (e *Elector) serve(ctx context.Context, held Lease, sent time.Time, work fu
 		case err == nil:
 			held = now
 			alarm.Reset(time.Until(sent.Add(RenewDeadline)))
-		case errors.Is(err, ErrConflict):
+		case errors.Is(err, kube.ErrConflict):
 			lose(ErrLost)
 		}
 	}

@@ -142,7 +142,7 @@ func TestRace(t *testing.T) {
 
 // TestFlags checks that bad flags are rejected before anything is tested.
 func TestFlags(t *testing.T) {
-	for _, args := range [][]string{{"-hint", "-1"}, {"-hint", "x"}, {"07a"}, {"-no"}} {
+	for _, args := range [][]string{{"-hint", "-1"}, {"-hint", "x"}, {"07a"}, {"-no"}, {"-capstone", "x"}} {
 		if err := run(t.Context(), args, &strings.Builder{}); err == nil {
 			t.Errorf("%q was taken", args)
 		}

@@ -67,6 +67,17 @@ func Run(ctx context.Context, dir string, these []Task, args ...string) ([]Resul
 	}
 }
 
+// CanRace reports whether go test can use the race detector here: it needs a C compiler.
+func CanRace() bool {
+	out, err := exec.Command("go", "env", "CGO_ENABLED", "CC").Output()
+	enabled, compiler, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if err != nil || enabled != "1" {
+		return false
+	}
+	_, err = exec.LookPath(compiler)
+	return err == nil
+}
+
 // log has the output of go test for a package.
 type log struct {
 	ended, passed bool
@@ -175,16 +186,21 @@ var (
 	noise  = regexp.MustCompile(`^(\s*(===|---) |FAIL|ok\s|exit status|coverage:)`)
 )
 
+const (
+	dataRace  = "WARNING: DATA RACE"
+	unguarded = "Two goroutines use the same memory at the same time, and one of them writes it. Guard it."
+)
+
 // readTest returns the useful part of the output of a failed test: the messages of the test or, if the program crashed,
-// the reason and the line in the reader's code.
+// the reason and the line in the reader's code. A race comes first, because it may be why the test says the rest.
 func readTest(lines []string, name string) string {
 	var said []string
+	if at := slices.Index(lines, dataRace); at >= 0 {
+		said = append(said, unguarded, racing(lines[at+1:], name))
+	}
 	within := false
 	for _, line := range lines {
 		if m := logged.FindStringSubmatch(line); m != nil {
-			if strings.HasPrefix(m[2], "race detected") {
-				continue
-			}
 			said, within = append(said, m[2]), true
 		} else if within && strings.HasPrefix(line, "        ") {
 			said = append(said, strings.TrimPrefix(line, "        "))
@@ -196,10 +212,6 @@ func readTest(lines []string, name string) string {
 		return strings.Join(said, "\n")
 	}
 	for i, line := range lines {
-		if strings.HasPrefix(line, "WARNING: DATA RACE") {
-			return "Two goroutines use the same memory at the same time, and one of them writes it. Guard it.\n" +
-				racing(lines[i+1:], name)
-		}
 		reason, isPanic := strings.CutPrefix(line, "panic: ")
 		fatal, isFatal := strings.CutPrefix(line, "fatal error: ")
 		switch {
@@ -210,6 +222,8 @@ func readTest(lines []string, name string) string {
 		case isPanic:
 			reason, _, _ = strings.Cut(reason, " [recovered")
 			return reason + "\n" + where(lines[i:], name)
+		case isFatal && strings.HasPrefix(fatal, "concurrent map"):
+			return unguarded + "\n" + where(lines[i:], name)
 		case isFatal:
 			return "The program crashed: " + fatal + ".\n" + where(lines[i:], name)
 		}

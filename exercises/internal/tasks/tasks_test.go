@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +49,7 @@ func TestUnsolved(t *testing.T) {
 // vet must find nothing; otherwise both would compile everything a second time.
 func TestSolved(t *testing.T) {
 	all := loadAll(t)
-	overlay := overlay(t, all)
+	overlay := overlay(t, replacements(t, all))
 	args := []string{"-overlay", overlay}
 	if raceDetector() {
 		args = append(args, "-race")
@@ -81,31 +80,6 @@ func TestSolved(t *testing.T) {
 func raceDetector() bool {
 	info, _ := debug.ReadBuildInfo()
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
-
-// overlay writes a file for go test's flag -overlay that replaces the files to edit by the solutions.
-func overlay(t *testing.T, all []Task) string {
-	t.Helper()
-	replace := map[string]string{}
-	for _, task := range all {
-		for _, name := range task.Files {
-			unsolved, err1 := filepath.Abs(filepath.Join(dir, task.Name, name))
-			solved, err2 := filepath.Abs(filepath.Join(dir, "_solutions", task.Name, name))
-			if _, err := os.Stat(solved); err != nil || err1 != nil || err2 != nil {
-				t.Fatalf("%s has no solution of %s: %v", task.Name, name, err)
-			}
-			replace[unsolved] = solved
-		}
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "overlay.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
 
 // TestTasks checks the descriptions in task.json.
@@ -157,7 +131,18 @@ func TestReadTest(t *testing.T) {
 			"Two goroutines use the same memory at the same time, and one of them writes it. Guard it.\n" +
 				"at queue.go:32\nat queue.go:40",
 		},
-		{"map", "fatal error: concurrent map writes", "The program crashed: concurrent map writes.\n"},
+		{
+			"race and message", "=== RUN   Test1A\n    a_test.go:3: one\nWARNING: DATA RACE\n" +
+				"Write at 0x1 by goroutine 8:\n  /x/07a-queue/queue.go:32\n\n" +
+				"Previous read at 0x1 by goroutine 7:\n  /x/07a-queue/queue.go:40\n\n" +
+				"fatal error: concurrent map read and map write",
+			"Two goroutines use the same memory at the same time, and one of them writes it. Guard it.\n" +
+				"at queue.go:32\nat queue.go:40\none",
+		},
+		{
+			"map", "fatal error: concurrent map writes\n\t/x/07a-queue/queue.go:32",
+			"Two goroutines use the same memory at the same time, and one of them writes it. Guard it.\nat queue.go:32",
+		},
 	} {
 		if got := readTest(strings.Split(c.lines, "\n"), "07a-queue"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -47,7 +47,7 @@ var Chapters = []Chapter{
 	{"02-list-and-watch", "List and watch", "resource versions, bookmarks, 410", []Part{Server, ListWatch}},
 	{"03-reflector", "The reflector", "how to follow a server that fails: recovery as a table", []Part{Reflector}},
 	{"04-deltafifo", "DeltaFIFO", "changes in order, and what may be merged", []Part{DeltaFIFO}},
-	{"05-indexer", "The indexer", "a cache with indexes", []Part{Indexer}},
+	{"05-indexer", "The indexer", "a cache with indexes, and the Scheme behind it", []Part{Indexer}},
 	{
 		"06-informers", "Informers and handlers", "many readers of one stream, some of them slow",
 		[]Part{Reflector, DeltaFIFO, Indexer, Handlers},
@@ -64,6 +64,10 @@ var Chapters = []Chapter{
 	{"10-endpoints", "Endpoints and EndpointSlice", "a real controller, line by line", []Part{Sync}},
 	{"11-deployment", "Deployment and ReplicaSet", "a rollout as a plan", []Part{Sync, Writes}},
 	{"12-process", "The process", "leader election, health, stopping, many clusters", []Part{Process}},
+	{
+		"13-capstone", "Your framework runs", "the parts that you built, as one controller that is proved",
+		[]Part{Server, Reflector, DeltaFIFO, Indexer, Handlers, Workqueue, Loop, Sync, ListWatch, Writes},
+	},
 	{"a-proving", "Appendix A. Proving a controller", "crash it after every write", nil},
 	{"b-seeing", "Appendix B. Seeing it run", "what happens to an object, and why nothing does", nil},
 	{"c-coming-from", "Appendix C. Coming from client-go and controller-runtime", "names side by side", nil},

@@ -27,6 +27,8 @@ import (
 
 const (
 	page = "02-list-and-watch"
+	// later is the chapter that shows the rest of the protocol, when its readers know what it is for.
+	later = "03-reflector"
 	// manager stands in each object. Otherwise it would be the name of the test's file.
 	manager = "reader"
 )
@@ -385,7 +387,7 @@ func TestChapter02Stream(t *testing.T) {
 			t.Errorf("%v, the end of the list came: %v", err, end)
 		}
 	})
-	book.Trace(t, page, trace)
+	book.Trace(t, later, trace)
 }
 
 // TestChapter02Sizes: the largest piece that the server and the client must have in memory at once.
@@ -434,7 +436,7 @@ func TestChapter02Sizes(t *testing.T) {
 		}
 		table += fmt.Sprintf("| as a stream | 1 | %s |\n", size(most))
 	})
-	book.Block(t, page, table)
+	book.Block(t, later, table)
 }
 
 // size words a number of bytes.
@@ -498,5 +500,5 @@ func TestChapter02Ages(t *testing.T) {
 			t.Errorf("no answer has %q", want)
 		}
 	}
-	book.Block(t, page, table)
+	book.Block(t, later, table)
 }

@@ -104,7 +104,7 @@ func TestChapter05LookedAt(t *testing.T) {
 		all[n].Namespace = fmt.Sprint("ns-", n/500)
 	}
 	apply(t, x, delta{Type: deltafifo.Replace, Objects: all, ResourceVersion: "1"})
-	table := "| 10,000 Pods in 20 namespaces | looks at | finds |\n|---|---|---|\n"
+	table := "| 10,000 pods in 20 namespaces | looks at | finds |\n|---|---|---|\n"
 	ask := func(text, namespace string) int {
 		asked := 0
 		found := x.List(namespace, counting{labels.SelectorFromSet(labels.Set{"app": "web"}), &asked})
@@ -270,7 +270,7 @@ func TestChapter05Buckets(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		apply(t, x, upsert(pod(name, "u-"+name, "1", "web")))
 	}
-	rows := [][]figure.Cell{row("five Pods with app=web", "")}
+	rows := [][]figure.Cell{row("five pods with app=web", "")}
 	remove := func(name string) {
 		apply(t, x, delta{Type: deltafifo.Delete, Object: pod(name, "u-"+name, "9", "web"), ResourceVersion: "9"})
 	}
@@ -283,7 +283,7 @@ func TestChapter05Buckets(t *testing.T) {
 	}
 	book.Figure(t, "05-buckets", figure.Table{
 		Title: "What the index has under app=web",
-		Desc: "Five Pods stand in a slice. When the second is deleted, the last one takes its place, and the slice " +
+		Desc: "Five pods stand in a slice. When the second is deleted, the last one takes its place, and the slice " +
 			"gets shorter. The same happens when the third gets another label.",
 		First: 260, Head: []string{"", "0", "1", "2", "3", "4"}, Rows: rows,
 	}.Draw())
@@ -387,7 +387,7 @@ func TestChapter05Copies(t *testing.T) {
 	if loop > 5 || list != 1 || copied < 10*n || seen == 0 {
 		t.Errorf("a loop allocates %v, a list %v, copies %v", loop, list, copied)
 	}
-	book.Block(t, page, fmt.Sprintf("| reading %d Pods | allocations |\n|---|---|\n"+
+	book.Block(t, page, fmt.Sprintf("| reading %d pods | allocations |\n|---|---|\n"+
 		"| `List`, a new slice of the same objects | %v |\n"+
 		"| `List`, and a copy of each object | %v |\n", n, list, copied))
 }

@@ -5,7 +5,7 @@ import "sync/atomic"
 // A change is a new state of some object.
 type change struct{ version int }
 
-// A cache knows only how far it is: the first two designs need no more.
-type cache struct{ version atomic.Int64 }
+// A mirror is a cache that knows only how far it is. The first two designs need no more.
+type mirror struct{ version atomic.Int64 }
 
-func (c *cache) set(now change) { c.version.Store(int64(now.version)) }
+func (c *mirror) set(now change) { c.version.Store(int64(now.version)) }

@@ -36,10 +36,10 @@ type loop struct {
 	version int
 	events  chan change
 	ended   chan struct{}
-	cache   *cache
+	cache   *mirror
 }
 
-func newLoop(c *cache, apply func(change)) *loop {
+func newLoop(c *mirror, apply func(change)) *loop {
 	l := &loop{events: make(chan change, 100_000), ended: make(chan struct{}), cache: c}
 	go func() {
 		defer close(l.ended)
@@ -65,7 +65,7 @@ func (l *loop) stop() {
 type inTurnDesign struct{ *loop }
 
 func newInTurn(quick, slow func(version int)) design {
-	f := &inTurn{cache: &cache{}, handlers: []func(change){
+	f := &inTurn{cache: &mirror{}, handlers: []func(change){
 		func(c change) { quick(c.version) }, func(c change) { slow(c.version) },
 	}}
 	return inTurnDesign{newLoop(f.cache, f.Apply)}
@@ -79,7 +79,7 @@ type queuesDesign struct {
 }
 
 func newQueues(quick, slow func(version int)) design {
-	f := &queues{cache: &cache{}, handlers: []*handlerQueue{
+	f := &queues{cache: &mirror{}, handlers: []*handlerQueue{
 		newHandlerQueue(func(c change) { quick(c.version) }), newHandlerQueue(func(c change) { slow(c.version) }),
 	}}
 	return queuesDesign{newLoop(f.cache, f.Apply), f}

@@ -206,7 +206,7 @@ func TestChapter06Synced(t *testing.T) {
 		if r.HasSynced() {
 			t.Error("the handler has synced with the cache")
 		}
-		d.write("%2v  the cache has synced, with %d Pods; the handler has not", d.since(), inf.Indexer().Len())
+		d.write("%2v  the cache has synced, with %d pods; the handler has not", d.since(), inf.Indexer().Len())
 		<-r.Synced()
 		time.Sleep(time.Millisecond)
 		d.write("%2v  the handler has synced, after %d calls, of which %d panicked", d.since().Truncate(time.Second),

@@ -2,7 +2,7 @@ package chapter06
 
 // An inTurn is the first idea: whoever changes the cache calls the handlers, one after the other.
 type inTurn struct {
-	cache    *cache
+	cache    *mirror
 	handlers []func(change)
 }
 

@@ -4,7 +4,7 @@ import "sync"
 
 // A queues is the second idea: each handler has a queue and a goroutine.
 type queues struct {
-	cache    *cache
+	cache    *mirror
 	handlers []*handlerQueue
 }
 

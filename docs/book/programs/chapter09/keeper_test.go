@@ -84,14 +84,14 @@ func (k *keeper) podOf(set *appsv1.ReplicaSet) *corev1.Pod {
 }
 
 // setup builds the controller.
-func (k *keeper) setup(mgr *ctrl.Manager) error {
+func (k *keeper) setup(mgr ctrl.Manager) error {
 	k.Client = mgr.GetClient()
-	seen := builder.WithPredicates(func(e predicate.Event[ctrl.Object]) bool {
+	seen := builder.WithPredicates(builder.PredicateFunc(func(e predicate.Event[ctrl.Object]) bool {
 		if k.expected != nil {
 			k.expected.seen(e.Type)
 		}
 		return true
-	})
+	}))
 	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.ReplicaSet{}).Owns(&corev1.Pod{}, seen).Complete(k)
 }
 
@@ -159,7 +159,7 @@ func (s *story) gate(w weather) gate.Gate {
 				if s.count(1); s.creates == 1 {
 					s.first = a.Name
 				}
-				s.note("create a pod; there are %d", s.pods)
+				s.note("create a Pod; there are %d", s.pods)
 				if w.lost && !lost {
 					lost = true
 					s.note("the answer is lost")
@@ -168,7 +168,7 @@ func (s *story) gate(w weather) gate.Gate {
 			case "delete":
 				s.deletes++
 				s.count(-1)
-				s.note("delete a pod; there are %d", s.pods)
+				s.note("delete a Pod; there are %d", s.pods)
 			}
 			return gate.Verdict{}
 		},
@@ -250,7 +250,7 @@ func tell(t *testing.T, k *keeper, w weather) *story {
 func (s *story) meddle(t *testing.T, api *localapi.Test) {
 	t.Helper()
 	s.mu.Lock()
-	s.note("somebody else deletes a pod")
+	s.note("somebody else deletes a Pod")
 	s.mu.Unlock()
 	c, err := client.New(api.RESTConfig(), client.Options{})
 	if err != nil {
@@ -294,8 +294,8 @@ func TestChapter09Own(t *testing.T) {
 func TestChapter09Ways(t *testing.T) {
 	table := "| it reads | events 1 s late | a watch that is cut | a lost answer |\n|---|---|---|---|\n"
 	chart := figure.TimeChart{
-		Title: "How many pods there are, while every event comes a second late",
-		Desc: "Three pods are wanted. A keeper that reads its cache creates too many and then deletes too many. One " +
+		Title: "How many Pods there are, while every event comes a second late",
+		Desc: "Three Pods are wanted. A keeper that reads its cache creates too many and then deletes too many. One " +
 			"that sleeps does so, too. One with expectations and one that reads its own writes create three.",
 		Until: 12, Step: 1, Unit: "s",
 	}
@@ -323,7 +323,7 @@ func TestChapter09Ways(t *testing.T) {
 
 // panel draws the number of pods over time.
 func (s *story) panel(heading string, until float64) figure.Panel {
-	lane := figure.Lane{Name: "pods"}
+	lane := figure.Lane{Name: "Pods"}
 	for i, at := range s.changes {
 		to := until
 		if i+1 < len(s.changes) {

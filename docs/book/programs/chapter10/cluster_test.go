@@ -69,8 +69,8 @@ type step struct {
 }
 
 // real returns a function that adds the real controller of that name.
-func real(name string, o controllers.Options) func(mgr *ctrl.Manager) error {
-	return func(mgr *ctrl.Manager) error {
+func real(name string, o controllers.Options) func(mgr ctrl.Manager) error {
+	return func(mgr ctrl.Manager) error {
 		c, err := controllers.New(mgr, name, o)
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func real(name string, o controllers.Options) func(mgr *ctrl.Manager) error {
 }
 
 // inCluster runs f while a manager runs with the controller that setup adds.
-func inCluster(t *testing.T, w weather, setup func(mgr *ctrl.Manager) error, f func(c *cluster),
+func inCluster(t *testing.T, w weather, setup func(mgr ctrl.Manager) error, f func(c *cluster),
 	objects ...runtime.Object,
 ) {
 	t.Helper()

@@ -41,7 +41,7 @@ func (c *comparer) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, 
 }
 
 // setup builds the controller.
-func (c *comparer) setup(mgr *ctrl.Manager) error {
+func (c *comparer) setup(mgr ctrl.Manager) error {
 	c.Client = mgr.GetClient()
 	return ctrl.NewControllerManagedBy(mgr).Named("comparer").For(&corev1.Service{}).
 		Watches(&corev1.Pod{}, handler.EnqueueMapped(func(_ context.Context, pod ctrl.Object) []ctrl.Request {

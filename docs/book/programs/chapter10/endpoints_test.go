@@ -69,7 +69,7 @@ func TestChapter10Keys(t *testing.T) {
 	const many = 50
 	table := "| | a key for each Pod | a key for each Service |\n|---|---|---|\n"
 	cells := [2][2]string{}
-	for n, setup := range []func(mgr *ctrl.Manager) error{(&perPod{}).setup, theReal} {
+	for n, setup := range []func(mgr ctrl.Manager) error{(&perPod{}).setup, theReal} {
 		inCluster(t, weather{write: 100 * time.Millisecond, late: 3 * time.Millisecond}, setup, func(c *cluster) {
 			services := c.Client().CoreV1().Services("default")
 			_, err := services.Create(c.t.Context(), service("web"), metav1.CreateOptions{})
@@ -114,7 +114,7 @@ func TestChapter10Keys(t *testing.T) {
 func TestChapter10Late(t *testing.T) {
 	for _, design := range []struct {
 		name  string
-		setup func(mgr *ctrl.Manager) error
+		setup func(mgr ctrl.Manager) error
 		right bool
 	}{{"compare", (&comparer{}).setup, false}, {"real", theReal, true}} {
 		t.Run(design.name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (p *perPod) put(ctx context.Context, svc *corev1.Service, pod, ip string, i
 }
 
 // setup builds the controller.
-func (p *perPod) setup(mgr *ctrl.Manager) error {
+func (p *perPod) setup(mgr ctrl.Manager) error {
 	p.Client = mgr.GetClient()
 	return ctrl.NewControllerManagedBy(mgr).Named("per-pod").For(&corev1.Pod{}).Complete(p)
 }

@@ -118,7 +118,7 @@ func content(s *discoveryv1.EndpointSlice) string {
 func TestChapter10Sizes(t *testing.T) {
 	table := "| Pods | `Endpoints` | its addresses | the EndpointSlice that changes | of how many |\n" +
 		"|---|---|---|---|---|\n"
-	both := func(mgr *ctrl.Manager) error {
+	both := func(mgr ctrl.Manager) error {
 		if err := theReal(mgr); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/controllers/deployment"
+	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -47,16 +49,21 @@ type cluster struct {
 	processes, killAfter int
 	kill                 func()
 	dead                 string
+	// late is how late the events of the watches come.
+	late time.Duration
+	// inspector records what the managers do.
+	inspector *inspect.Inspector
 }
 
 // inCluster runs f while the controllers of these names run.
 func inCluster(t *testing.T, names []string, f func(c *cluster), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t}
+		c := &cluster{t: t, inspector: inspect.New(inspect.Options{})}
 		o := localapi.Options{Gate: c.gate(), Rand: rand.NewPCG(1, 2), NoKubernetesService: true}
 		c.Test = localapi.NewTestWith(t, o, objects...)
-		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+		log := funcr.New(func(string, string) {}, funcr.Options{Verbosity: 4}) // The inspector reads the lines.
+		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), log))
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -81,7 +88,7 @@ func (c *cluster) process(ctx context.Context, names []string) {
 	config := c.RESTConfig()
 	config.UserAgent, config.QPS = fmt.Sprintf("manager-%d", c.processes), -1
 	c.mu.Unlock()
-	mgr, err := ctrl.NewManager(config, ctrl.Options{})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Inspect: c.inspector})
 	c.must(err)
 	for _, name := range names {
 		controller, err := controllers.New(mgr, name, controllers.Options{})
@@ -132,6 +139,18 @@ func (c *cluster) gate() gate.Gate {
 				c.dead = fmt.Sprintf("manager-%d", c.processes)
 				c.kill()
 				return gate.Verdict{Action: gate.Drop}
+			}
+			return gate.Verdict{}
+		},
+		OnFrame: func(ctx context.Context, _ *gate.Request, f gate.Frame) gate.Verdict {
+			c.mu.Lock()
+			late := c.late
+			c.mu.Unlock()
+			if f.Name != "" && late > 0 {
+				select {
+				case <-time.After(late):
+				case <-ctx.Done():
+				}
 			}
 			return gate.Verdict{}
 		},

@@ -87,7 +87,7 @@ func TestChapter12Two(t *testing.T) {
 }
 
 // onWeb adds a controller that calls work for the object "web", and does nothing with others.
-func onWeb(t *testing.T, m *ctrl.Manager, work func(context.Context) error) {
+func onWeb(t *testing.T, m ctrl.Manager, work func(context.Context) error) {
 	t.Helper()
 	r := ctrl.ReconcilerFunc(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 		if r.Name != "web" {
@@ -220,7 +220,7 @@ func TestChapter12Health(t *testing.T) {
 			return fmt.Sprintf("%d %s", answer.Code, strings.Join(lines, "; "))
 		}
 		codes := map[string]string{}
-		row := func(situation string, m *ctrl.Manager) {
+		row := func(situation string, m ctrl.Manager) {
 			h := m.HealthHandler()
 			live, ready := ask(h, "/livez"), ask(h, "/readyz")
 			codes[situation] = live[:3] + ready[:3]

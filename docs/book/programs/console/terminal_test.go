@@ -17,6 +17,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -54,6 +55,7 @@ func Open(t testing.TB, o serve.Options) *Terminal {
 		t.Fatal(err)
 	}
 	o.Addr, o.Kubeconfig = "127.0.0.1:0", filepath.Join(x.dir, "bin", "kubeconfig")
+	o.Namespaces, o.Scheduler = true, true
 	started := &firstWrite{done: make(chan struct{})}
 	o.Out = started
 	klog.LogToStderr(false)
@@ -85,23 +87,28 @@ func Open(t testing.TB, o serve.Options) *Terminal {
 	return x
 }
 
-// settle waits for the last thing that the server does by itself: it creates a service account in each namespace.
+// settle waits for the last things that the server does by itself: it creates two objects in each namespace.
 func (x *Terminal) settle(t testing.TB) {
 	t.Helper()
-	namespaces, err := x.Client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	core := x.Client.CoreV1()
+	namespaces, err := core.Namespaces().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	w, err := x.Client.CoreV1().ServiceAccounts("").Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	for range namespaces.Items {
-		if _, open := <-w.ResultChan(); !open {
-			t.Fatal("the server did not create its service accounts")
+	for name, begin := range map[string]func(context.Context, metav1.ListOptions) (watch.Interface, error){
+		"default": core.ServiceAccounts("").Watch, "kube-root-ca.crt": core.ConfigMaps("").Watch,
+	} {
+		w, err := begin(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		for range namespaces.Items {
+			if _, open := <-w.ResultChan(); !open {
+				t.Fatalf("the server did not create %s in each namespace", name)
+			}
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (b *bench) String() string {
 }
 
 // run runs a manager with the controller that build adds. The function that it returns ends it.
-func (b *bench) run(build func(m *ctrl.Manager) error) (stop func()) {
+func (b *bench) run(build func(m ctrl.Manager) error) (stop func()) {
 	b.t.Helper()
 	m, err := ctrl.NewManager(b.RESTConfig(), ctrl.Options{Scheme: scheme()})
 	if err != nil {
@@ -79,8 +79,8 @@ func (b *bench) run(build func(m *ctrl.Manager) error) (stop func()) {
 }
 
 // forSites builds a controller of sites.
-func forSites(r func(c client.Client) ctrl.Reconciler) func(m *ctrl.Manager) error {
-	return func(m *ctrl.Manager) error {
+func forSites(r func(c client.Client) ctrl.Reconciler) func(m ctrl.Manager) error {
+	return func(m ctrl.Manager) error {
 		return ctrl.NewControllerManagedBy(m).For(&Site{}).Complete(r(m.GetClient()))
 	}
 }

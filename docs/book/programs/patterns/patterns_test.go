@@ -37,7 +37,7 @@ func TestPatternLevel(t *testing.T) {
 	text := both(t, [2]string{"counts events", "counts pages"}, func(t *testing.T, level bool) *bench {
 		b := newBench(t, newSite(), pageNamed("home"), pageNamed("cart"))
 		for _, what := range []string{"it starts", "it starts again"} {
-			build := func(m *ctrl.Manager) error {
+			build := func(m ctrl.Manager) error {
 				toSite := func(context.Context, client.Object) []ctrl.Request {
 					return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: "default", Name: "shop"}}}
 				}
@@ -46,7 +46,7 @@ func TestPatternLevel(t *testing.T) {
 					Complete(&levelCounter{m.GetClient()})
 			}
 			if !level {
-				build = func(m *ctrl.Manager) error {
+				build = func(m ctrl.Manager) error {
 					c := &eventCounter{m.GetClient(), client.ObjectKey{Namespace: "default", Name: "shop"}}
 					added := ctrl.ReconcilerFunc(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 						if r.Name != "home" && r.Name != "cart" {
@@ -250,7 +250,7 @@ func TestPatternStatus(t *testing.T) {
 	book.Trace(t, page, text)
 }
 
-// TestPatternTerminal: a user writes nonsense, and mends it after an hour.
+// TestPatternTerminal: a user writes nonsense, and corrects it after an hour.
 func TestPatternTerminal(t *testing.T) {
 	runs := [2]int{}
 	titles := [2]string{"an error", "a terminal error, and a condition"}
@@ -284,7 +284,7 @@ func TestPatternTerminal(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if c := conditions.Get(b.site().Status.Conditions, conditions.Ready); c != nil {
-			b.note("the user mends it; Ready is %s", c.Status)
+			b.note("the user corrects it; Ready is %s", c.Status)
 		}
 		stop()
 		return b
@@ -303,7 +303,7 @@ func TestPatternRequeue(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
 			var c *counted
-			build := func(m *ctrl.Manager) error {
+			build := func(m ctrl.Manager) error {
 				if len(runs) == 0 {
 					r := &asking{counted{Client: m.GetClient()}}
 					c = &r.counted

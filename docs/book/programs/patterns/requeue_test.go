@@ -56,7 +56,7 @@ func (w *told) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, erro
 	return ctrl.Result{RequeueAfter: time.Until(ends.Add(-time.Hour))}, nil
 }
 
-func (w *told) setUp(m *ctrl.Manager) error {
+func (w *told) setUp(m ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(m).For(&Site{}).
 		Watches(&corev1.Secret{}, handler.EnqueueMapped(siteOf), builder.WatchOptions{}).
 		Complete(w)

@@ -132,7 +132,9 @@ func TestSeeingWhy(t *testing.T) {
 		{
 			about: "a predicate that lets no update through",
 			build: func(b *builder.Builder) {
-				b.WithEventFilter(func(e predicate.Event[client.Object]) bool { return e.Type != predicate.Update })
+				b.WithEventFilter(builder.PredicateFunc(func(e predicate.Event[client.Object]) bool {
+					return e.Type != predicate.Update
+				}))
 			},
 			do: greet, want: "a predicate dropped",
 		},

@@ -35,7 +35,7 @@ func (s *stubborn) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, check(&site)
 }
 
-// resigned tells an error that a retry may mend from one that only the user can mend.
+// resigned tells an error that a retry may cure from one that only the user can put right.
 type resigned struct {
 	client.Client
 	runs int

@@ -49,7 +49,7 @@ func TestWhenToUse(t *testing.T) {
 				}()
 				stop = func() { close(end); <-done }
 			case "a controller":
-				stop = b.run(func(m *ctrl.Manager) error {
+				stop = b.run(func(m ctrl.Manager) error {
 					c := m.GetClient()
 					r := publishing(func(ctx context.Context, c client.Client, site *Site) error {
 						return publishOwned(ctx, c, scheme(), site)
