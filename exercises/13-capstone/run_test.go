@@ -1,5 +1,3 @@
-//go:build capstone
-
 package capstone_test
 
 import (

@@ -1,5 +1,3 @@
-//go:build capstone
-
 package capstone_test
 
 import (
@@ -90,6 +88,7 @@ func script(u *simtest.User) {
 
 func matches(s *simtest.State) error {
 	var all []string
+	//lint:ignore SA1019 They are deprecated, but clients that do not know EndpointSlices read them.
 	for _, e := range simtest.List[*corev1.Endpoints](s, "default") {
 		if e.Name == "kubernetes" {
 			continue

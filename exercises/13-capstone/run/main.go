@@ -1,5 +1,3 @@
-//go:build capstone
-
 // Command run runs the controller of chapter 13 against a server, until it is interrupted.
 package main
 

@@ -35,15 +35,13 @@ func Parts(ctx context.Context, dir string, all []Task, mine bool) ([]Result, er
 	return parts, err
 }
 
-// Overlay returns a file for the flag -overlay of go, with which the controller of chapter 13 is built in the root of
-// the repository. Solutions replace the parts that have not passed. exercises/go.mod is taken away, which makes the
-// folder a part of the root's module: the controller can be tested by simtest, and the tasks need not depend on it.
+// Overlay returns a file for the flag -overlay of go, with which solutions replace the parts that have not passed.
 func Overlay(dir string, parts []Result) ([]byte, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	replace := map[string]string{filepath.Join(dir, "go.mod"): ""}
+	replace := map[string]string{}
 	for _, r := range parts {
 		if r.Passed {
 			continue
