@@ -65,8 +65,8 @@ demo: ## a Deployment end to end on our own pipeline, in this process
 	go run ./cmd/flyball demo
 
 .PHONY: learn
-learn: ## where you are in the tasks of docs/book, and what to do next (HINT=1: a hint; TASK=07a: that task; WATCH=1: again on every save; RACE=0: without the race detector; CAPSTONE=1: your parts as one controller)
-	@cd exercises && go build -o ../bin/learn ./internal/learn && exec ../bin/learn $(if $(TASK),-task '$(TASK)') $(if $(HINT),-hint '$(HINT)') $(if $(WATCH),-watch) $(if $(RACE),-race=$(RACE)) $(if $(CAPSTONE),-capstone $(CAPSTONE))
+learn: ## where you are in the tasks of docs/book, and what to do next (HINT=1: a hint; TASK=07a: that task; WATCH=1: again on every save; RACE=0: without the race detector; CAPSTONE=1: your parts as one controller; REPORT=1: the results of all tasks as JSON; RESET=07a: that task as it was given, with what you wrote beside it)
+	@cd exercises && go build -o ../bin/learn ./internal/learn && exec ../bin/learn $(if $(TASK),-task '$(TASK)') $(if $(HINT),-hint '$(HINT)') $(if $(WATCH),-watch) $(if $(RACE),-race=$(RACE)) $(if $(CAPSTONE),-capstone $(CAPSTONE)) $(if $(REPORT),-report) $(if $(RESET),-reset '$(RESET)')
 
 # The packages that make test and make race test, in module m. The tests in the folders of tasks fail until a reader has
 # solved them, so exercises/internal/tasks tests every task unsolved and solved. make check vets all of them.

@@ -42,6 +42,8 @@ type options struct {
 	race  bool
 	// capstone is "1" for the controller of chapter 13, "mine" to test parts that fail their tests, too, or "".
 	capstone string
+	report   bool
+	reset    string // the task to put back as it was given
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -54,11 +56,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.BoolVar(&o.race, "race", tasks.CanRace(), "test with the race detector, which needs a C compiler")
 	flags.StringVar(&o.capstone, "capstone", "",
 		"build and score the controller of chapter 13: 1, or mine for your parts even if their tests fail")
+	flags.BoolVar(&o.report, "report", false, "print the results of all tasks as JSON")
+	flags.StringVar(&o.reset, "reset", "", "put this task back as it was given, and keep yours beside it")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 || o.hint < 0 || !slices.Contains([]string{"", "1", "mine"}, o.capstone) {
-		return fmt.Errorf("want make learn, with HINT=1, TASK=07a, WATCH=1 or RACE=0, not %q", args)
+		return fmt.Errorf("want make learn, with HINT=1, TASK=07a, WATCH=1, RACE=0, REPORT=1 or RESET=07a, not %q",
+			args)
 	}
 	return learn(ctx, ".", o, out)
 }
@@ -69,8 +74,15 @@ func learn(ctx context.Context, dir string, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.capstone != "" {
+	switch {
+	case o.capstone != "":
 		return capstone(ctx, dir, all, o.capstone == "mine", out)
+	case o.reset != "":
+		t, err := tasks.Find(all, o.reset)
+		if err != nil {
+			return err
+		}
+		return reset(ctx, dir, t, out)
 	}
 	for {
 		seen := saved(dir)
@@ -107,9 +119,9 @@ func saved(dir string) (last time.Time) {
 	return last
 }
 
-// show tests the tasks up to the first that fails, and describes what to do next.
+// show tests the tasks up to the first that fails, and describes what to do next. A report is about all.
 func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.Writer) error {
-	args := []string{"-failfast"}
+	var args []string
 	if o.race {
 		args = append(args, "-race")
 	}
@@ -118,19 +130,30 @@ func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.W
 		if err != nil {
 			return err
 		}
-		results, err := tasks.Run(ctx, dir, []tasks.Task{one}, args...)
+		all = []tasks.Task{one}
+	}
+	if o.report {
+		results, err := runAndRecord(ctx, dir, all, args...)
 		if err != nil {
 			return err
 		}
-		if results[0].Passed {
-			fmt.Fprintf(out, "%s: all %d tests pass.\n", one.Name, len(one.Tests))
-			return nil
+		return write(out, dir, results)
+	}
+	args = append(args, "-failfast")
+	if o.task != "" {
+		results, err := runAndRecord(ctx, dir, all, args...)
+		switch {
+		case err != nil:
+			return err
+		case results[0].Passed:
+			fmt.Fprintf(out, "%s: all %d tests pass.\n", all[0].Name, len(all[0].Tests))
+		default:
+			next(out, results[0], o)
 		}
-		next(out, results[0], o)
 		return nil
 	}
 	for done := 0; done < len(all); {
-		results, err := tasks.Run(ctx, dir, tasks.UpTo(dir, all, done), args...)
+		results, err := runAndRecord(ctx, dir, tasks.UpTo(dir, all, done), args...)
 		if err != nil {
 			return err
 		}
@@ -147,6 +170,15 @@ func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.W
 	fmt.Fprintln(out, "All tasks are done. You have built every stage of a controller.")
 	fmt.Fprintln(out, "make learn CAPSTONE=1 puts them together and runs the whole.")
 	return nil
+}
+
+// runAndRecord runs the tests of tasks, and records the results for flyball learn.
+func runAndRecord(ctx context.Context, dir string, these []tasks.Task, args ...string) ([]tasks.Result, error) {
+	results, err := tasks.Run(ctx, dir, these, args...)
+	if err != nil {
+		return nil, err
+	}
+	return results, record(dir, results)
 }
 
 func progress(out io.Writer, done, all int) {

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flyball-dev/flyball/exercises/internal/tasks"
 )
 
 const exercises = "../.."
@@ -24,15 +28,15 @@ func shown(t *testing.T, dir string, o options) string {
 // module makes a module of two tasks with these files to edit.
 func module(t *testing.T, first, second string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "exercises")
+	task := `{"title": "%s", "chapter": "01-control-loop", "files": ["x.go"], "given": ["` +
+		tasks.Hash([]byte(unwritten)) + `"], "minutes": 5, "hints": ["look", "look again"]}`
 	for name, text := range map[string]string{
-		"go.mod": "module example.com/x\n\ngo 1.26.0\n",
-		"01a-one/task.json": `{"title": "One", "chapter": "01-control-loop", "files": ["x.go"], "minutes": 5,
-			"hints": ["look", "look again"]}`,
+		"go.mod":            "module example.com/x\n\ngo 1.26.0\n",
+		"01a-one/task.json": fmt.Sprintf(task, "One"),
 		"01a-one/x.go":      first,
 		"01a-one/x_test.go": test,
-		"01b-two/task.json": `{"title": "Two", "chapter": "01-control-loop", "files": ["x.go"], "minutes": 5,
-			"hints": ["look", "look again"]}`,
+		"01b-two/task.json": fmt.Sprintf(task, "Two"),
 		"01b-two/x.go":      second,
 		"01b-two/x_test.go": test,
 	} {
@@ -67,6 +71,7 @@ func Test2Two(t *testing.T) {
 	unwritten = "package x\n\nfunc One() int { panic(\"not written yet: One\") }\n"
 	solved    = "package x\n\nfunc One() int { return 1 }\n"
 	wrong     = "package x\n\nfunc One() int { return 3 }\n"
+	counts    = "package x\n\nvar n = 0\n\nfunc One() int { n++; return n }\n"
 	noGo      = "package x\n\nfunc One() int { return on }\n"
 	racing    = `package x
 
@@ -118,6 +123,96 @@ func TestLearn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReport checks the results of all tasks.
+func TestReport(t *testing.T) {
+	want := `{
+  "tasks": [
+    {
+      "task": "01a-one",
+      "title": "One",
+      "chapter": "01-control-loop",
+      "state": "not yet",
+      "passed": false,
+      "compiles": false,
+      "testsPassed": 0,
+      "tests": 2,
+      "message": "01a-one/x.go:3:25: undefined: on"
+    },
+    {
+      "task": "01b-two",
+      "title": "Two",
+      "chapter": "01-control-loop",
+      "state": "not yet",
+      "passed": false,
+      "compiles": true,
+      "testsPassed": 1,
+      "tests": 2,
+      "failed": "Test2Two",
+      "message": "Twice One is 5."
+    }
+  ],
+  "total": {
+    "passed": 0,
+    "tasks": 2,
+    "testsPassed": 1,
+    "tests": 4
+  }
+}
+`
+	if got := shown(t, module(t, noGo, counts), options{report: true}); got != want {
+		t.Errorf("the report is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestStates checks that learn records where the reader stands, and forgets nothing when it tests one task.
+func TestStates(t *testing.T) {
+	dir := module(t, solved, unwritten)
+	for _, c := range []struct{ text, want string }{
+		{unwritten, "not tried"}, {wrong, "not yet"}, {solved, "solved"},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "01b-two", "x.go"), []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		shown(t, dir, options{})
+		shown(t, dir, options{task: "01a"})
+		want := fmt.Sprintf("{\n  \"01a-one\": \"solved\",\n  \"01b-two\": %q\n}", c.want)
+		if got, err := os.ReadFile(filepath.Join(dir, "../bin/learn.json")); err != nil || string(got) != want {
+			t.Errorf("recorded are %s, %v, want %s", got, err, want)
+		}
+	}
+}
+
+// TestReset checks that a task is put back as it was given, and that nothing of the reader is lost.
+func TestReset(t *testing.T) {
+	dir := module(t, unwritten, solved)
+	for _, args := range []string{"init -q", "hash-object -w 01a-one/x.go"} {
+		cmd := exec.CommandContext(t.Context(), "git", strings.Fields(args)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+	}
+	file := filepath.Join(dir, "01a-one", "x.go")
+	for _, text := range []string{wrong, solved} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		shown(t, dir, options{reset: "01a"})
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	shown(t, dir, options{reset: "01a"})
+	if got := shown(t, dir, options{reset: "01a"}); got != "01a-one/x.go is as it was given. Nothing has changed.\n" {
+		t.Errorf("a second time, it says %q", got)
+	}
+	for name, want := range map[string]string{"x.go": unwritten, "x.go.1": wrong, "x.go.2": solved} {
+		if got, err := os.ReadFile(filepath.Join(dir, "01a-one", name)); err != nil || string(got) != want {
+			t.Errorf("%s: %v, %q, want %q", name, err, got, want)
+		}
 	}
 }
 

@@ -31,6 +31,18 @@ type Result struct {
 	Message string
 }
 
+// State returns where the reader stands: "solved", "not yet", or "not tried" if the files to edit are as they were
+// given.
+func (r Result) State(dir string) string {
+	switch {
+	case r.Passed:
+		return "solved"
+	case r.Task.untouched(dir):
+		return "not tried"
+	}
+	return "not yet"
+}
+
 // Run tests the tasks, with args as further arguments of go test, and returns the results in order, at least one. With
 // -failfast, go test stops at the first failure, and the tasks after it have no result.
 func Run(ctx context.Context, dir string, these []Task, args ...string) ([]Result, error) {

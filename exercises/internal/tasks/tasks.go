@@ -2,6 +2,7 @@
 package tasks
 
 import (
+	"crypto/sha1"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ type Task struct {
 	Chapter string `json:"chapter"`
 	// Files are the files to edit, in the task's folder.
 	Files []string `json:"files"`
+	// Given are the hashes that git has for Files as the reader gets them.
+	Given []string `json:"given"`
 	// Minutes is about how long the task takes.
 	Minutes int `json:"minutes"`
 	// Bug is the bug in the code; nil if the reader writes the code.
@@ -112,6 +115,8 @@ func (t Task) check() error {
 	switch {
 	case t.Title == "" || t.Chapter == "" || len(t.Files) == 0 || t.Minutes == 0:
 		return errors.New("title, chapter, files and minutes must be set")
+	case len(t.Given) != len(t.Files):
+		return errors.New("given must have the hash of each file")
 	case !strings.HasPrefix(t.Chapter, t.Name[:2]) && t.Name[:2] <= "12":
 		return fmt.Errorf("the folder is one of chapter %s, and chapter is %s", t.Name[:2], t.Chapter)
 	case len(t.Hints) < 2 || len(t.Hints) > 4:
@@ -145,6 +150,22 @@ func (t Task) unwritten(dir string) bool {
 		}
 	}
 	return false
+}
+
+// Hash returns the name that git gives to a text.
+func Hash(text []byte) string {
+	return fmt.Sprintf("%x", sha1.Sum(append(fmt.Appendf(nil, "blob %d\x00", len(text)), text...)))
+}
+
+// untouched reports whether the files to edit are as the reader got them.
+func (t Task) untouched(dir string) bool {
+	for i, name := range t.Files {
+		text, err := os.ReadFile(filepath.Join(dir, t.Name, name))
+		if err != nil || Hash(text) != t.Given[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // UpTo returns the tasks from the given one up to the first that is not written, which is sure to fail.
