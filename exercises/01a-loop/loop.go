@@ -11,7 +11,7 @@
 //   - If nothing needs to change, Reconcile writes nothing: neither Pods nor the status.
 //   - If a call of the API fails, Reconcile returns the error at once. Three errors do not count as failures:
 //     kube.ErrExists of Create and kube.ErrNotFound of Delete, because another program has done the work, and
-//     kube.ErrNotFound of Get, because a Set that is gone wants no Pods.
+//     kube.ErrNotFound of Get, because other programs clean up after a Set that is gone.
 //   - When the Pods are right, Reconcile writes their number into Have, unless it is there already.
 //   - The program may end between any two calls of the API. The next call of Reconcile, in a new process, continues the
 //     work.

@@ -51,8 +51,8 @@ func Test3PodsThatAreTooManyAreDeleted(t *testing.T) {
 	s.add("web-2")
 	check(t, s, "web-1", "There was one Pod, as wanted, but not the one: the Pods are web-1 to web-Want.")
 	s = newServer(Set{Name: "web", Want: 2})
-	s.add("web-1", "web-10", "web-2")
-	check(t, s, "web-1 web-2", "The Set wants two Pods. As a number, 10 is more than 2; as text, it is less.")
+	s.add("web-0", "web-1", "web-10", "web-2")
+	check(t, s, "web-1 web-2", "The Set wants web-1 and web-2. As a number, 10 is more than 2; as text, it is less.")
 }
 
 func Test4PodsOfOthersAreNotTouched(t *testing.T) {
@@ -77,9 +77,10 @@ func Test5AnErrorIsNotAnEmptyList(t *testing.T) {
 		}
 	}
 	s := newServer()
+	s.add("web-1")
 	if err := Reconcile(s, "web"); err != nil || len(s.writes) > 0 {
-		t.Fatalf("There is no Set of that name. Reconcile returned %v and wrote [%s]; there is nothing to do.", err,
-			strings.Join(s.writes, ", "))
+		t.Fatalf("The Set is gone, and web-1 is left. Reconcile returned %v and wrote [%s]. There is nothing to do: "+
+			"others clean up.", err, strings.Join(s.writes, ", "))
 	}
 }
 

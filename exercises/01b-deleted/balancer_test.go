@@ -208,11 +208,11 @@ func Test7NoAnswerIsNotAnEmptyCloud(t *testing.T) {
 			"The program would believe that all is well.")
 	}
 	w = newWorld("shop")
-	c = w.start(t)
+	w.start(t)
 	w.silent = true
-	c.Changed("shop")
-	if err := c.Work(); !errors.Is(err, errSilent) {
-		t.Fatalf("The API server did not answer, and Work returned %v. It should return that error.", err)
+	c = New(api{w}, cloud{w}, "here")
+	if err := errors.Join(c.Start(), c.Work()); !errors.Is(err, errSilent) {
+		t.Fatalf("The API server did not answer, and Start and Work returned %v, not that error.", err)
 	}
 	w.check(t, "The API server did not answer.", "shop of cluster here", "No answer does not mean that shop is gone.")
 }

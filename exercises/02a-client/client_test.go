@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -214,5 +215,35 @@ func Test10TheConnectionBreaks(t *testing.T) {
 	if told != "ADDED web-1@13" {
 		t.Fatalf("One event arrived, and a part of a second. What was told is [%s]. It should be [ADDED web-1@13]: "+
 			"the next watch begins there and tells web-2.", told)
+	}
+}
+
+func Test11AListBreaksOff(t *testing.T) {
+	s := newServer("web-1 web-2")
+	s.cut = true
+	if names, _, err := list(t, s); err == nil {
+		t.Fatalf("The connection broke in the middle of a page. List returned [%s] without an error. Whoever calls it "+
+			"believes that nothing else is there.", names)
+	}
+}
+
+func Test12TheContextEnds(t *testing.T) {
+	s := newServer("web-1")
+	s.stream = strings.NewReader("")
+	ctx, cancel := context.WithCancel(t.Context())
+	w, err := s.client().Watch(ctx, 12, time.Minute)
+	if err != nil || s.watching.Err() != nil {
+		t.Fatalf("Watch has returned the error %v, and the context of its request has the error %v. The stream breaks "+
+			"off when that context ends.", err, s.watching.Err())
+	}
+	defer w.Close()
+	cancel()
+	if s.watching.Err() == nil {
+		t.Fatal("The context of Watch ended, and that of its request did not. Next would wait for ever, and the " +
+			"program could not end.")
+	}
+	if _, err := s.client().List(ctx, kube.Newest); !errors.Is(err, context.Canceled) {
+		t.Fatalf("The context had ended before List was called. List returned the error %v. Give ctx to the request.",
+			err)
 	}
 }

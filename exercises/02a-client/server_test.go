@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,8 @@ type server struct {
 	stream io.Reader
 	// refuse answers every request with 403.
 	refuse bool
+	// cut breaks off each page in the middle.
+	cut bool
 	// after is called after each page.
 	after func(page int)
 
@@ -27,6 +30,7 @@ type server struct {
 	largest     int // limit in the requests
 	listed      []url.Values
 	watched     url.Values
+	watching    context.Context // that of the watch
 }
 
 func newServer(names string) *server { return &server{version: 12, states: map[int]string{12: names}} }
@@ -45,10 +49,12 @@ func (s *server) client() *Client {
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	switch {
+	case r.Context().Err() != nil:
+		return nil, r.Context().Err()
 	case s.refuse:
 		return s.fail(403, "pods is forbidden")
 	case query.Get("watch") == "true":
-		s.watched = query
+		s.watched, s.watching = query, r.Context()
 		return s.answer(200, s.stream), nil
 	}
 	s.listed = append(s.listed, query)
@@ -84,8 +90,12 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	for _, name := range names[start:end] {
 		items = append(items, object(name, 7))
 	}
-	return s.answer(200, strings.NewReader(fmt.Sprintf(`{"metadata": {"resourceVersion": "%d"%s}, "items": [%s]}`,
-		version, next, strings.Join(items, ", ")))), nil
+	page := fmt.Sprintf(`{"metadata": {"resourceVersion": "%d"%s}, "items": [%s]}`, version, next,
+		strings.Join(items, ", "))
+	if s.cut {
+		page = page[:len(page)-20]
+	}
+	return s.answer(200, strings.NewReader(page)), nil
 }
 
 func (s *server) fail(code int, message string) (*http.Response, error) {

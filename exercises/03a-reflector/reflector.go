@@ -5,17 +5,17 @@
 // reflector does next depends on how a list or a watch has ended:
 //
 //	a watch    io.EOF                    watch again, from the position
-//	           *BusyError                pause, at least for RetryAfter; watch again
 //	           ErrGone                   list, not older than the position
 //	           silent for too long       watch again
 //	           any other                 pause; watch again
 //	a list     nil                       watch from the version of the list
 //	           ErrGone, ErrAhead         list the newest, if this list asked for another version
-//	           any other                 pause; list again
+//	           any other                 pause; ask for the same list again
 //
-// The first pause is Options.Min, and each further pause is twice as long, up to Options.Max. Each is extended by a
-// random part: the pause times Options.Rand(). After a watch that delivered an event, or lasted for a second, the
-// pauses begin with Min again. A bookmark is an event, too.
+// The first list may be of any age. The first pause is Options.Min, and each further pause is twice as long, up to
+// Options.Max. Each is extended by a random part, the pause times Options.Rand(). After a *BusyError it lasts at least
+// for RetryAfter. After a watch that delivered an event, or lasted for a second, the pauses begin with Min again. A
+// bookmark is an event, too.
 //
 // A watch that ends with io.EOF within a second, without any event, counts as "any other". Otherwise a server that ends
 // each watch at once would be asked in a tight loop. A watch is silent for too long if the server has not ended it when

@@ -64,6 +64,13 @@ func Test5PausesGrow(t *testing.T) {
 		"begins them anew.", "0s list any", "0s watch 10", "1s watch 10", "3s watch 10", "7s watch 10", "15s watch 10",
 		"23s watch 10", "29s watch 10", "31s watch 10")
 
+	s = &server{watches: []answer{{err: errBroken}, {err: errBroken}, {frames: []frame{
+		changed(0, "BOOKMARK", "", 500), ended(0, errBroken),
+	}}}}
+	s.run(t, 30*time.Second, options())
+	s.asked(t, "The last of three watches broke after a bookmark. That is an event, too, and begins the pauses anew.",
+		"0s list any", "0s watch 10", "1s watch 10", "3s watch 10", "4s watch 500")
+
 	o := options()
 	o.Rand = func() float64 { return 0.5 }
 	s = &server{watches: []answer{{err: errBroken}, {err: errBroken}}}
@@ -85,14 +92,14 @@ func Test6TheHistoryIsGone(t *testing.T) {
 func Test7TheServerIsBehind(t *testing.T) {
 	ahead, gone := kube.ErrAhead, kube.ErrGone
 	for _, fail := range [][2]error{{ahead, errBroken}, {gone, errBroken}, {ahead, ahead}} {
-		s := &server{watches: []answer{{err: gone}}, lists: []answer{
+		s := &server{watches: []answer{{err: gone}, {err: gone}}, lists: []answer{
 			{list: kube.List{Version: 40}}, {err: fail[0]}, {err: fail[1]}, {list: kube.List{Version: 20}},
 		}}
 		s.run(t, 30*time.Second, options())
 		s.asked(t, "The server has not got to version 40, or not any more. Perhaps it was restored from a backup, "+
 			"and never will. The newest list does not depend on a version. If that fails, whatever the error is, "+
-			"there is a pause, and the next one is the newest, too.",
-			"0s list any", "0s watch 40", "0s list 40", "0s list newest", "1s list newest", "1s watch 20")
+			"there is a pause, and the next one is the newest, too. After it, position 20 is good enough.",
+			"0s list any", "0s watch 40", "0s list 40", "0s list newest", "1s list newest", "1s watch 20", "1s list 20")
 	}
 }
 
@@ -104,14 +111,19 @@ func Test8TheServerIsBusy(t *testing.T) {
 	s.run(t, 30*time.Second, options())
 	s.asked(t, "The server wants to be left alone for 7 seconds. If it does not say how long, the usual pause is "+
 		"right. The position is still good.", "0s list any", "0s watch 10", "12s watch 10", "14s watch 10")
+
+	s = &server{lists: []answer{{err: &kube.BusyError{RetryAfter: 7 * time.Second}}}}
+	s.run(t, 30*time.Second, options())
+	s.asked(t, "The server wants to be left alone for 7 seconds. A list waits as a watch does.",
+		"0s list any", "7s list any", "7s watch 10")
 }
 
 func Test9NothingComesAnyMore(t *testing.T) {
-	s := &server{watches: []answer{{silent: true}}}
+	s := &server{watches: []answer{{frames: []frame{changed(30*time.Second, "ADDED", "web-2", 12)}, silent: true}}}
 	s.run(t, 100*time.Second, options())
 	s.asked(t, "The watch should have ended after a minute. Ten seconds later the connection is given up. A watch "+
 		"that is dead looks like one that is quiet, so nothing but the time tells.",
-		"0s list any", "0s watch 10", "1m10s watch 10")
+		"0s list any", "0s watch 10", "1m10s watch 12")
 }
 
 func Test10TheServerHangsUpAtOnce(t *testing.T) {
@@ -126,10 +138,11 @@ func Test10TheServerHangsUpAtOnce(t *testing.T) {
 
 func Test11TheListFails(t *testing.T) {
 	forbidden := errors.New("403: pods is forbidden")
-	s := &server{lists: []answer{{err: forbidden}, {err: forbidden}}}
+	s := &server{lists: []answer{{err: forbidden}, {err: forbidden}}, watches: []answer{{err: errBroken}}}
 	s.run(t, 30*time.Second, options())
-	s.asked(t, "Without a list there is nothing to watch from. It is asked for again, after pauses that grow.",
-		"0s list any", "1s list any", "3s list any", "3s watch 10")
+	s.asked(t, "Without a list there is nothing to watch from. It is asked for again, after pauses that grow. A list "+
+		"that succeeds does not end them, since the server may still break every watch.",
+		"0s list any", "1s list any", "3s list any", "3s watch 10", "7s watch 10")
 	if got := strings.Join(s.told, ", "); got != "list of 10" {
 		t.Fatalf("The cache was told: %s. A list that failed is no empty list.", got)
 	}

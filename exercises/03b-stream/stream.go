@@ -24,7 +24,7 @@ import (
 // ErrRefused is the answer of a server that does not stream lists.
 var ErrRefused = errors.New("422: sendInitialEvents is forbidden")
 
-// Quiet is how long a stream may pause between two events.
+// Quiet is how long a server may take to open a stream, and to send each event of it.
 const Quiet = 10 * time.Second
 
 // Server has the objects.

@@ -23,7 +23,9 @@ type step struct {
 type server struct {
 	steps []step
 	// silent streams stay open after the last step; others are closed after it.
-	silent  bool
+	silent bool
+	// stuck requests for a stream are not answered at all.
+	stuck   bool
 	refuse  bool
 	listErr error
 
@@ -35,13 +37,20 @@ func (s *server) Stream(ctx context.Context) (kube.Watch, error) {
 	if s.refuse {
 		return nil, ErrRefused
 	}
+	if s.stuck {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	s.open++
 	return &open{ctx: ctx, s: s, steps: s.steps}, nil
 }
 
 // List returns what is there by now: web-2 has been deleted.
-func (s *server) List(context.Context) (kube.List, error) {
+func (s *server) List(ctx context.Context) (kube.List, error) {
 	s.lists++
+	if ctx.Err() != nil {
+		return kube.List{}, fmt.Errorf("list: %w", ctx.Err())
+	}
 	return kube.List{Objects: []*kube.Object{{Name: "web-1"}, {Name: "web-3"}}, Version: 30}, s.listErr
 }
 
@@ -140,16 +149,18 @@ func Test3AServerThatRefuses(t *testing.T) {
 }
 
 func Test4AServerThatSaysNothing(t *testing.T) {
-	for _, steps := range [][]step{nil, {added(0, "web-1", 11)}} {
-		s := &server{steps: steps, silent: true}
-		got, took, err := start(t, s)
-		if err != nil {
-			t.Fatalf("The server sends %d objects and then nothing, and keeps the stream open. After ten minutes "+
-				"Start has not returned. A stream may be quiet for %v, and not longer.", len(steps), Quiet)
+	for _, s := range []*server{{silent: true}, {silent: true, steps: []step{added(0, "web-1", 11)}}, {stuck: true}} {
+		happened := fmt.Sprintf("The server sends %d objects and then nothing", len(s.steps))
+		if s.stuck {
+			happened = "The server does not even open the stream"
 		}
-		if got != "web-1 web-3 at 30" || took < Quiet || took > 2*Quiet {
-			t.Fatalf("The server sends %d objects and then nothing. Start returned %s after %v. It should give up "+
-				"after %v, and list.", len(steps), got, took, Quiet)
+		got, took, err := start(t, s)
+		if took > 2*Quiet {
+			t.Fatalf("%s. Start needed %v. A stream may be quiet for %v, and not longer.", happened, took, Quiet)
+		}
+		if err != nil || got != "web-1 web-3 at 30" || took < Quiet {
+			t.Fatalf("%s. After %v Start returned %s and the error %v. It should give up the stream after %v, and "+
+				"list; the context that ends the stream must not end the list.", happened, took, got, err, Quiet)
 		}
 	}
 }

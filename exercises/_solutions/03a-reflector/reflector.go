@@ -68,21 +68,18 @@ func (r *Reflector) afterList(s state, err error) state {
 	case (errors.Is(err, kube.ErrGone) || errors.Is(err, kube.ErrAhead)) && s.version != kube.Newest:
 		return state{list: true, version: kube.Newest}
 	default:
-		return state{list: true, version: s.version, pause: r.next()}
+		return state{list: true, version: s.version, pause: r.next(err)}
 	}
 }
 
 func (r *Reflector) afterWatch(err error) state {
-	busy := &kube.BusyError{}
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, errSilent):
 		return state{}
-	case errors.As(err, &busy):
-		return state{pause: max(busy.RetryAfter, r.next())}
 	case errors.Is(err, kube.ErrGone):
 		return state{list: true, version: r.position}
 	default:
-		return state{pause: r.next()}
+		return state{pause: r.next(err)}
 	}
 }
 
@@ -136,11 +133,15 @@ func why(ctx context.Context, err error) error {
 	return err
 }
 
-// next returns the length of the next pause, and doubles the one after it.
-func (r *Reflector) next() time.Duration {
+// next returns the length of the pause after err, and doubles the one after it.
+func (r *Reflector) next(err error) time.Duration {
 	pause := max(r.pause, r.o.Min)
 	r.pause = min(2*pause, r.o.Max)
-	return pause + time.Duration(float64(pause)*r.o.Rand())
+	pause += time.Duration(float64(pause) * r.o.Rand())
+	if busy := (*kube.BusyError)(nil); errors.As(err, &busy) {
+		pause = max(pause, busy.RetryAfter)
+	}
+	return pause
 }
 
 func sleep(ctx context.Context, d time.Duration) {
