@@ -139,15 +139,17 @@ func Test3ASuccessEndsTheBackoff(t *testing.T) {
 
 func Test4AKeyRunsAgainWhenItAsksForThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, 0, func(_ string, run int) (kube.Result, error) {
-			if run < 3 {
+		l := start(t, 0, func(key string, run int) (kube.Result, error) {
+			if key == "a" && run < 3 {
 				return kube.Result{RequeueAfter: time.Hour}, nil
 			}
 			return kube.Result{}, nil
 		})
 		l.Queue.Add("a")
+		l.Queue.Add("b")
 		time.Sleep(24 * time.Hour)
 		l.expect(t, "a", "Its result asked for another run an hour later, twice.", 0, time.Hour, 2*time.Hour)
+		l.expect(t, "b", "a waits for its next run. The worker must not: the queue has AddAfter for that.", 0)
 	})
 }
 

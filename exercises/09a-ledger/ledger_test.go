@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,11 +16,12 @@ func object(name, app string, version int) *kube.Object {
 func wantGet(t *testing.T, l *Ledger, name string, version int, why string) {
 	t.Helper()
 	o, ok := l.Get(name)
-	switch {
-	case version == 0 && ok:
-		t.Fatalf("Get(%q) returned version %d, and there should be no object.\n%s", name, o.Version, why)
-	case version != 0 && (!ok || o.Version != version):
-		t.Fatalf("Get(%q) returned version %d (found: %v), it should be %d.\n%s", name, o.Version, ok, version, why)
+	if ok != (version != 0) || ok && (o == nil || o.Version != version) {
+		want := "there should be no object"
+		if version != 0 {
+			want = fmt.Sprint("it should be version ", version)
+		}
+		t.Fatalf("Get(%q) returned %v (found: %v), and %s.\n%s", name, o, ok, want, why)
 	}
 }
 
@@ -122,6 +124,9 @@ func Test8AnswersMayComeInTheWrongOrder(t *testing.T) {
 	l.Deleted("a", 12)
 	l.Wrote(object("a", "web", 11))
 	wantGet(t, l, "a", 0, "It was deleted after the update whose answer came late.")
+	l.Wrote(object("b", "web", 14))
+	l.Deleted("b", 13)
+	wantGet(t, l, "b", 14, "It was created again after the deletion whose answer came late.")
 }
 
 // Test9NeverOlderThanOwnWrites lets a server, a cache and a controller take random steps, and compares every read with

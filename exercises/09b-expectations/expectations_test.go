@@ -30,13 +30,13 @@ func Test1LateEventsAreWaitedFor(t *testing.T) {
 
 func Test2TheEventsAreEnough(t *testing.T) {
 	e := created()
-	for range 3 {
-		if e.Satisfied(10) {
-			t.Fatal("An event has not come yet, and the owner may be reconciled.")
+	for version := 11; version <= 13; version++ {
+		if e.Satisfied(version - 1) {
+			t.Fatalf("The event of the pod with version %d has not come yet, and the owner may be reconciled.", version)
 		}
 		e.Seen()
 	}
-	if !e.Satisfied(10) {
+	if !e.Satisfied(13) {
 		t.Fatal("All three events have come, and the owner may not be reconciled.")
 	}
 }

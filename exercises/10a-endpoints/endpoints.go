@@ -10,11 +10,11 @@
 //   - Plan is a pure function: it decides on the one write, or none, and does not write. The addresses are sorted.
 //     Those of ready Pods are in Ready, and those of other Pods in NotReady. A Pod without an IP, one that has ended
 //     and one that is being deleted are in neither. If the Service is gone, its Endpoints are deleted, if there are
-//     any. If the Endpoints are right, nothing is written. An Update has the Object of the current Endpoints, because
-//     the server rejects it if somebody else has written since that Version.
-//   - OnPod is the handler of Pod events. It queues the key of each Service whose Endpoints may be different now, and
-//     no others. A Service selects Pods of its own namespace only. A change that does not show in Endpoints queues
-//     nothing.
+//     any. Those of a Service without a selector are left alone. If the Endpoints are right, nothing is written. The
+//     Object of a Create has the namespace and the name of the Service. An Update has the Object of the current
+//     Endpoints, because the server rejects it if somebody else has written since that Version.
+//   - OnPod is the handler of Pod events. It queues the key of each Service whose Endpoints have to change now, and no
+//     others. A Service selects Pods of its own namespace only.
 //   - Sync reads the cache, calls Plan, and writes.
 //
 // Begin with the first test: Matches.

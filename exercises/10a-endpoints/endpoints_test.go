@@ -70,11 +70,16 @@ func Test2PlanListsAddresses(t *testing.T) {
 		pod("db", labels{"app": "db"}, "10.0.0.9"),
 	}
 	shop := service("web", labels{"app": "web"})
-	shop.Namespace = "shop"
-	got := words(Plan(shop, pods, nil))
+	shop.Namespace, shop.UID, shop.Version = "shop", "u1", 7
+	plan := Plan(shop, pods, nil)
+	got := words(plan)
 	if want := "create shop/web: ready [10.0.0.1 10.0.0.3], not ready [10.0.0.2]"; got != want {
 		t.Fatalf("There are web-3, web-1, web-2, which is not ready, and a Pod of another app. The plan is\n  %s\n"+
 			"want\n  %s", got, want)
+	}
+	if e := plan.Endpoints; e.UID != "" || e.Version != 0 {
+		t.Fatalf("The new Endpoints have the UID %q and the version %d, and should have none: they are those of the "+
+			"Service.\nThe server refuses to create an object with a version.", e.UID, e.Version)
 	}
 }
 
@@ -152,9 +157,19 @@ func Test6PodsQueueTheirServices(t *testing.T) {
 	if got := w.waiting(); got != "all web" {
 		t.Fatalf("web-1 is new. OnPod has queued %q; the Services that select it are all and web.", got)
 	}
+	noIP := func(p *kube.Pod) { p.IP = "" }
+	c.OnPod(nil, web(2, noIP))
+	c.OnPod(web(2, noIP, func(p *kube.Pod) { p.Ready = false }), web(2, noIP))
+	if got := w.waiting(); got != "" {
+		t.Fatalf("web-2 has no IP yet, so no Endpoints list it. OnPod has queued %q.", got)
+	}
 	elsewhere := service("web", labels{"app": "web"})
 	elsewhere.Namespace = "elsewhere"
 	w.services[elsewhere.Key()] = elsewhere
+	c.OnPod(nil, web(1, func(p *kube.Pod) { p.Namespace = "elsewhere" }))
+	if got := w.waiting(); got != "elsewhere/web" {
+		t.Fatalf("There is a new Pod in the namespace elsewhere. OnPod has queued %q, want elsewhere/web.", got)
+	}
 	c.OnPod(web(1), nil)
 	if got := w.waiting(); got != "all web" {
 		t.Fatalf("web-1 is gone. OnPod has queued %q; the Services that had its address are all and web.\n"+
@@ -171,6 +186,11 @@ func Test7BothOldAndNewServicesAreQueued(t *testing.T) {
 	if got := w.waiting(); got != "api web" {
 		t.Fatalf("The label of web-1 has changed from app=web to app=api. OnPod has queued %q, want api and web.\n"+
 			"The new Service has to get the address, and the old one has to lose it.", got)
+	}
+	c.OnPod(web(1), web(1, func(p *kube.Pod) { p.Labels, p.Ready = labels{"app": "api"}, false }))
+	if got := w.waiting(); got != "api web" {
+		t.Fatalf("web-1 has the label app=api now and is not ready any more. OnPod has queued %q, want api and web.",
+			got)
 	}
 	c.OnPod(web(1), web(1, func(p *kube.Pod) { p.Labels, p.Ready = labels{"app": "web", "new": "label"}, false }))
 	if got := w.waiting(); got != "web" {
@@ -207,19 +227,25 @@ func Test8WhatIsNotShownQueuesNothing(t *testing.T) {
 
 func Test9SyncWrites(t *testing.T) {
 	w, c := newWorld()
-	w.services["web"], w.pods["web-1"] = webService, web(1)
+	shop := service("web", webService.Selector)
+	shop.Namespace = "shop"
+	w.services["shop/web"], w.pods["web-2"] = shop, web(2)
+	w.pods["shop/web-1"] = web(1, func(p *kube.Pod) { p.Namespace = "shop" })
 	for _, step := range []struct {
 		what, want string
 		f          func()
 	}{
-		{"The Service is new.", "create web", func() {}},
+		{
+			"The Service is new, and selects web-1. There is a web-2 in another namespace.",
+			"create shop/web: ready [10.0.0.1], not ready []", func() {},
+		},
 		{"Nothing has changed.", "", func() {}},
-		{"web-1 is gone.", "update web", func() { delete(w.pods, "web-1") }},
-		{"The Service is gone.", "delete web", func() { delete(w.services, "web") }},
+		{"web-1 is gone.", "update shop/web: ready [], not ready []", func() { delete(w.pods, "shop/web-1") }},
+		{"The Service is gone.", "delete shop/web", func() { delete(w.services, "shop/web") }},
 		{"The Service is gone, and so are its Endpoints.", "", func() {}},
 	} {
 		step.f()
-		if err := c.Sync("web"); err != nil {
+		if err := c.Sync("shop/web"); err != nil {
 			t.Fatalf("%s Sync returns %v.", step.what, err)
 		}
 		if got := w.said(); got != step.want {
@@ -260,11 +286,7 @@ func Test10EveryLifeEndsRight(t *testing.T) {
 				delete(w.services, name)
 				c.Queue.Add(name)
 			case 2:
-				for _, name := range strings.Fields(w.waiting()) {
-					if err := c.Sync(name); err != nil {
-						t.Fatalf("Sync returns %v.", err)
-					}
-				}
+				w.settle(t, c, seed)
 			default:
 				name := fmt.Sprintf("pod-%d", r.IntN(10))
 				old, now := w.pods[name], randomPod(r, name)
@@ -277,16 +299,22 @@ func Test10EveryLifeEndsRight(t *testing.T) {
 				c.OnPod(old, now)
 			}
 		}
-		for _, name := range strings.Fields(w.waiting()) {
-			if err := c.Sync(name); err != nil {
-				t.Fatalf("Sync returns %v.", err)
-			}
+		w.settle(t, c, seed)
+	}
+}
+
+// settle syncs what waits, and compares all Endpoints with what they should be.
+func (w *world) settle(t *testing.T, c *Controller, seed uint64) {
+	t.Helper()
+	for _, name := range strings.Fields(w.waiting()) {
+		if err := c.Sync(name); err != nil {
+			t.Fatalf("Sync returns %v.", err)
 		}
-		for _, name := range []string{"a", "b", "c"} {
-			if got, want := addresses(w.endpoints[name]), w.want(name); got != want {
-				t.Fatalf("After a thousand events (seed %d) the queue is empty, and the Endpoints of %s are\n  %s\n"+
-					"want\n  %s\nSome event should have queued %s, and did not.", seed, name, got, want, name)
-			}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if got, want := addresses(w.endpoints[name]), w.want(name); got != want {
+			t.Fatalf("After some events (seed %d) the queue is empty, and the Endpoints of %s are\n  %s\n"+
+				"want\n  %s\nSome event should have queued %s, and did not.", seed, name, got, want, name)
 		}
 	}
 }

@@ -74,8 +74,8 @@ func (w cache) Endpoints(name string) (*kube.Endpoints, bool) {
 var errBroken = errors.New("the server is broken")
 
 func (w writer) write(verb string, e *kube.Endpoints, exists bool) error {
-	_, found := w.endpoints[e.Name]
-	w.writes = append(w.writes, verb+" "+e.Name)
+	_, found := w.endpoints[e.Key()]
+	w.writes = append(w.writes, fmt.Sprintf("%s %s: %s", verb, e.Key(), addresses(e)))
 	switch {
 	case w.broken:
 		return errBroken
@@ -84,7 +84,7 @@ func (w writer) write(verb string, e *kube.Endpoints, exists bool) error {
 	}
 	stored := *e
 	stored.Ready, stored.NotReady = slices.Clone(e.Ready), slices.Clone(e.NotReady)
-	w.endpoints[e.Name] = &stored
+	w.endpoints[e.Key()] = &stored
 	return nil
 }
 

@@ -75,6 +75,8 @@ func Test3OldSetsShrink(t *testing.T) {
 		[]Set{{"old", 10, 10}}, Set{"new", 3, 0})
 	want(t, "8 old Pods, 5 new ones that are available.", "old 8→3", "8 of these 13 must stay.",
 		[]Set{{"old", 8, 8}}, Set{"new", 5, 5})
+	want(t, "10 old Pods, 5 new ones that are available: more than 13, since fewer are asked for now.", "old 10→3",
+		"The new set is not larger than 10, so it does not shrink.", []Set{{"old", 10, 10}}, Set{"new", 5, 5})
 	want(t, "3 old Pods, 10 new ones that are available.", "old 3→0", "The new ones are enough.",
 		[]Set{{"old", 3, 3}}, Set{"new", 10, 10})
 	want(t, "Two old versions with 4 and 4 Pods, 5 new ones that are available.", "older 4→0, old 4→3",
@@ -98,7 +100,7 @@ func Test5WhoDoesNotServeGoesFirst(t *testing.T) {
 	want(t, "Two versions have 3 Pods each, of which none is available. 4 older Pods and 3 new ones are.",
 		"broken 3→0, newer 3→1", "5 Pods may go. The oldest of those that serve nobody go first.",
 		[]Set{{"good", 4, 4}, {"broken", 3, 0}, {"newer", 3, 0}}, Set{"new", 3, 3})
-	want(t, "A broken version has 5 Pods, and the user went back: the good 8 Pods are the new set now, and were 8.",
+	want(t, "A broken version has 3 Pods, and the user went back, so the set with the 8 good Pods is the new one.",
 		"new 8→10", "First the new set grows, as far as it goes.", []Set{{"broken", 3, 0}}, Set{"new", 8, 8})
 }
 

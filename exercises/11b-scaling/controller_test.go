@@ -87,6 +87,14 @@ func Test3AStuckRolloutKeepsItsShares(t *testing.T) {
 	settle(c)
 	want(t, c, "v1 has 14, broken has 9", "Twice as many Pods were asked for. The broken version gets its share, and "+
 		"no more than that: a change of the size must not move the rollout.")
+
+	c = newCluster(Deployment{Version: "v1", Replicas: 5, MaxUnavailable: 1})
+	c.Deployment.Version = "broken"
+	Sync(c)
+	c.Deployment.Replicas = 10
+	settle(c)
+	want(t, c, "v1 has 9, broken has 1", "The broken version had no Pod yet when twice as many were asked for. All of "+
+		"the change is for v1, and then one Pod may be unavailable.")
 }
 
 func Test4OneVersionIsScaled(t *testing.T) {

@@ -53,17 +53,20 @@ func Test1SparedIsSpared(t *testing.T) {
 	}
 }
 
-func Test2ANamesake(t *testing.T) {
-	s, cached, children := newServer()
-	s.spare()
-	s.owner = &Owner{Name: "web", UID: "2"} // The old Deployment is gone, and there is a new one of this name.
-	if _, err := Claim(s, cached, children()); err == nil {
-		t.Fatal("The cache has the Deployment with UID 1. The server has another one of the same name. Claim has " +
-			"adopted ReplicaSets for the one that is gone.")
-	}
-	s.collect()
-	if len(s.children) != 2 {
-		t.Fatalf("%d of two ReplicaSets are left.", len(s.children))
+func Test2TheOwnerIsGone(t *testing.T) {
+	for what, live := range map[string]*Owner{
+		"no such Deployment": nil, "another one of this name": {Name: "web", UID: "2"},
+	} {
+		s, cached, children := newServer()
+		s.spare()
+		s.owner = live
+		if _, err := Claim(s, cached, children()); err == nil {
+			t.Fatalf("The cache has the Deployment with UID 1. The server has %s. Claim has "+
+				"adopted ReplicaSets for the one that is gone.", what)
+		}
+		if s.collect(); len(s.children) != 2 {
+			t.Fatalf("The server has %s. %d of two ReplicaSets are left.", what, len(s.children))
+		}
 	}
 }
 
@@ -88,6 +91,12 @@ func Test4NothingToAdoptCostsNothing(t *testing.T) {
 		t.Fatalf("Two ReplicaSets belong to the Deployment. Claim returns %v and %v.", claimed, err)
 	}
 	s.want(t, "", "Nothing is to be adopted. Nearly all calls are of this kind, and each question is a request.")
+	s.spare()
+	cached.Deleting = true
+	if claimed, err = Claim(s, cached, children()); err != nil || len(claimed) != 0 {
+		t.Fatalf("The cache knows that the Deployment is being deleted. Claim returns %v and %v.", claimed, err)
+	}
+	s.want(t, "", "The cache knows that the Deployment is being deleted, so nobody has to be asked.")
 }
 
 func Test5OthersAreLeftAlone(t *testing.T) {

@@ -33,22 +33,41 @@ type candidate struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	err  error
-	// after is how long the work continues after the stop.
+	// after is how long the work continues after the stop, or after the lease is lost.
 	after time.Duration
+	// works reports whether the work has begun and not returned.
+	works bool
 }
+
+type nameKey struct{}
 
 // enter starts a process.
 func (h *hall) enter(name string) *candidate {
 	c := &candidate{hall: h, name: name}
-	c.ctx, c.stop = context.WithCancel(context.Background())
-	h.wg.Go(func() { c.err = New(name, h.server).Run(c.ctx, c.work) })
+	c.ctx, c.stop = context.WithCancel(context.WithValue(context.Background(), nameKey{}, name))
+	h.wg.Go(func() {
+		c.err = New(name, h.server).Run(c.ctx, c.work)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.works {
+			c.note("Run of " + name + " returns before its work")
+		}
+	})
 	synctest.Wait()
 	return c
 }
 
 func (c *candidate) work(tenure context.Context) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.works = false
+	}()
 	c.mu.Lock()
 	c.note(c.name + " leads")
+	if c.works = true; tenure.Value(nameKey{}) != c.name {
+		c.note("the context of the work lacks the values of that of Run")
+	}
 	if c.leads++; c.leads > 1 {
 		c.note("two lead")
 	}
@@ -59,6 +78,7 @@ func (c *candidate) work(tenure context.Context) {
 		if why = " loses the lease"; !errors.Is(context.Cause(tenure), ErrLost) {
 			why = " is cancelled without the cause ErrLost"
 		}
+		defer time.Sleep(c.after)
 	case <-c.ctx.Done():
 		time.Sleep(c.after)
 		if tenure.Err() != nil {
@@ -212,6 +232,7 @@ func Test7ALeaderThatIsCutOffStopsInTime(t *testing.T) {
 		a := h.enter("a")
 		time.Sleep(100 * time.Millisecond)
 		b := h.enter("b")
+		a.after = 3 * time.Second
 		time.Sleep(20 * time.Second)
 		h.hang("a", true)
 		time.Sleep(time.Minute)
@@ -245,14 +266,14 @@ func Test9AnAnswerThatIsLate(t *testing.T) {
 		a := h.enter("a")
 		time.Sleep(100 * time.Millisecond)
 		b := h.enter("b")
-		h.slow(4 * time.Second)
-		time.Sleep(7 * time.Second)
+		h.slow(7 * time.Second)
+		time.Sleep(3 * time.Second)
 		h.slow(0)
 		h.hang("a", true)
 		time.Sleep(time.Minute)
-		h.want("The server stored what a sent after 6s at once, and took 4s to answer. Then the requests of a hung. "+
-			"b counts from 6.1s, when it saw the lease change, and not from 10s, when a had its answer. So a has to "+
-			"stop 10s after it sent the write.", "0s a leads", "16s a loses the lease", "22.1s b leads")
+		h.want("The server stored what a sent after 2s at once, and took 7s to answer. All later requests of a hang. "+
+			"b counts from 2.1s, when it saw the lease change, and not from 9s, when a had its answer. So a has to "+
+			"stop 10s after it sent the write.", "0s a leads", "12s a loses the lease", "18.1s b leads")
 		h.hang("a", false)
 		b.stop()
 		h.wg.Wait()

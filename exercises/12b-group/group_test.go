@@ -98,5 +98,13 @@ func Test4NothingIsAddedAfterTheStop(t *testing.T) {
 					started, err, began)
 			}
 		}
+		g, err := New(), error(nil)
+		if err := g.Add(func(ctx context.Context) { <-ctx.Done(); err = g.Add(func(context.Context) {}) }); err != nil {
+			t.Fatalf("Add returned %v.", err)
+		}
+		g.Start()
+		if g.StopAndWait(); !errors.Is(err, ErrStopped) {
+			t.Errorf("A controller that ends has called Add, which returned %v.", err)
+		}
 	})
 }

@@ -23,8 +23,8 @@ func (e *Expectations) Created(version int) {
 // Seen is called for the event of each new pod.
 func (e *Expectations) Seen() { e.missing-- }
 
-// Satisfied reports whether the owner may be reconciled. cacheVersion is the version up to which the cache has every
-// change on the server.
+// Satisfied reports whether the owner may be reconciled. It is called when all creates have been answered. cacheVersion
+// is the version up to which the cache has every change on the server.
 func (e *Expectations) Satisfied(cacheVersion int) bool {
 	return e.missing <= 0 || cacheVersion >= e.wrote
 }

@@ -2,8 +2,8 @@
 package endpoints
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/flyball-dev/flyball/exercises/kube"
@@ -59,12 +59,12 @@ func Plan(svc *kube.Service, pods []*kube.Pod, current *kube.Endpoints) Change {
 	}
 	wanted := &kube.Endpoints{Object: kube.Object{Namespace: svc.Namespace, Name: svc.Name}}
 	for _, pod := range pods {
-		switch {
-		case !Matches(svc.Selector, pod.Labels) || !published(pod):
-		case pod.Ready:
-			wanted.Ready = append(wanted.Ready, pod.IP)
+		switch e := entryOf(svc, pod); {
+		case e.ip == "":
+		case e.ready:
+			wanted.Ready = append(wanted.Ready, e.ip)
 		default:
-			wanted.NotReady = append(wanted.NotReady, pod.IP)
+			wanted.NotReady = append(wanted.NotReady, e.ip)
 		}
 	}
 	slices.Sort(wanted.Ready)
@@ -79,30 +79,23 @@ func Plan(svc *kube.Service, pods []*kube.Pod, current *kube.Endpoints) Change {
 	return Change{Update, wanted}
 }
 
-// published reports whether a Pod is in the Endpoints of the Services that select it.
-func published(pod *kube.Pod) bool { return pod.IP != "" && !pod.Ended && !pod.Deleting }
+// entry is what the Endpoints of a Service show of a Pod. The IP is empty if they do not list it.
+type entry struct {
+	ip    string
+	ready bool
+}
+
+func entryOf(svc *kube.Service, pod *kube.Pod) entry {
+	if pod == nil || pod.IP == "" || pod.Ended || pod.Deleting || !Matches(svc.Selector, pod.Labels) {
+		return entry{}
+	}
+	return entry{pod.IP, pod.Ready}
+}
 
 // OnPod is called for each event of a Pod. old is nil if the Pod is new, and pod is nil if it is gone.
 func (c *Controller) OnPod(old, pod *kube.Pod) {
-	switch {
-	case old == nil:
-		c.add(pod, nil)
-	case pod == nil:
-		c.add(old, nil)
-	case published(old) != published(pod) || old.Ready != pod.Ready || old.IP != pod.IP:
-		c.add(old, nil)
-		c.add(pod, nil)
-	case !maps.Equal(old.Labels, pod.Labels):
-		c.add(old, pod.Labels)
-		c.add(pod, old.Labels)
-	}
-}
-
-// add queues each Service that selects a Pod. It leaves out those that also select one with the other labels, unless
-// others is nil.
-func (c *Controller) add(pod *kube.Pod, others map[string]string) {
-	for _, svc := range c.Cache.Services(pod.Namespace) {
-		if Matches(svc.Selector, pod.Labels) && (others == nil || !Matches(svc.Selector, others)) {
+	for _, svc := range c.Cache.Services(cmp.Or(pod, old).Namespace) {
+		if entryOf(svc, old) != entryOf(svc, pod) {
 			c.Queue.Add(svc.Key())
 		}
 	}
