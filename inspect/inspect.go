@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flyball-dev/flyball/internal/trace"
 )
@@ -20,7 +21,11 @@ type Options struct {
 	// which the differences are made; zero means 32 MiB.
 	States, StateBytes int
 	// Tap is served at /inspect/api/tap. Package tap has one, for programs whose API server is in the same process.
-	Tap http.Handler
+	Tap interface {
+		http.Handler
+		// Held returns how much of the last d passed while a step was held up.
+		Held(d time.Duration) time.Duration
+	}
 }
 
 // Inspector records what managers do, and shows it. It implements manager.Inspector.
@@ -28,14 +33,14 @@ type Options struct {
 // Concurrency: all methods may be called from any goroutine.
 type Inspector struct {
 	recorder *trace.Recorder
-	tap      http.Handler
+	o        Options
 }
 
 // New returns an Inspector that has recorded nothing.
 func New(o Options) *Inspector {
 	return &Inspector{trace.New(trace.Options{
 		Subjects: o.Subjects, Steps: o.Steps, States: o.States, StateBytes: o.StateBytes,
-	}), o.Tap}
+	}), o}
 }
 
 // Context returns a context whose informers, controllers and clients report to the Inspector. A manager calls it for

@@ -159,7 +159,7 @@ func entryOf(of trace.Subject, s *trace.Step) Entry {
 	switch s.Kind {
 	case trace.Received:
 		e.Stage, e.Version = stageEvent, s.Version
-		e.Text = s.Event + ofForm(s.Text) + ": version " + s.Version
+		e.Text = s.Event + trace.OfForm(s.Text) + ": version " + s.Version
 		if s.Err != nil {
 			e.Text += ", which the cache cannot take over: " + s.Err.Error()
 		}
@@ -191,19 +191,11 @@ func entryOf(of trace.Subject, s *trace.Step) Entry {
 }
 
 func changeText(s *trace.Step) string {
-	text := map[string]string{"Add": "added", "Update": "updated", "Delete": "deleted"}[s.Event] + ofForm(s.Text)
+	text := map[string]string{"Add": "added", "Update": "updated", "Delete": "deleted"}[s.Event] + trace.OfForm(s.Text)
 	if s.Initial {
 		text += ", by the first list"
 	}
 	return text + ": version " + s.Version
-}
-
-// ofForm tells the caches of a resource apart.
-func ofForm(form string) string {
-	if form == "" {
-		return ""
-	}
-	return " in the cache of " + form + " objects"
 }
 
 func handledText(s *trace.Step) string {

@@ -23,7 +23,7 @@ func (i *Inspector) view(m *manager.Manager, limit int) pipeview.Pipeline {
 	p := pipeview.Pipeline{
 		Time: time.Now(), Steps: recorded.Steps, Subjects: recorded.Subjects, Forgotten: recorded.Evicted,
 		Resources: []pipeview.Resource{}, Controllers: []pipeview.Controller{}, Flows: i.flows(),
-		Tap: i.tap != nil,
+		Tap: i.o.Tap != nil,
 	}
 	if err := m.Ready(); err != nil {
 		p.Ready = err.Error()
@@ -33,7 +33,7 @@ func (i *Inspector) view(m *manager.Manager, limit int) pipeview.Pipeline {
 		p.Resources = append(p.Resources, resourceView(name, stats[name], health))
 	}
 	for _, loop := range m.Controllers() {
-		p.Controllers = append(p.Controllers, controllerView(loop, limit))
+		p.Controllers = append(p.Controllers, i.controllerView(loop, limit))
 	}
 	slices.SortFunc(p.Controllers, func(a, b pipeview.Controller) int { return strings.Compare(a.Name, b.Name) })
 	return p
@@ -99,7 +99,7 @@ func problems(h informer.Health) (texts []string) {
 	return texts
 }
 
-func controllerView(loop reconcile.Loop, limit int) pipeview.Controller {
+func (i *Inspector) controllerView(loop reconcile.Loop, limit int) pipeview.Controller {
 	s, w := loop.Stats(), loop.Work()
 	v := pipeview.Controller{
 		Name: loop.Name(), Workers: s.Workers, Adds: s.Adds, Reconciles: s.Syncs, Errors: s.Errors, Stale: s.Stale,
@@ -116,18 +116,34 @@ func controllerView(loop reconcile.Loop, limit int) pipeview.Controller {
 		failure := pipeview.Key{Key: f.Key, Attempt: f.Attempts, Why: why, Causes: causeTexts(f.Causes)}
 		v.Failures = append(v.Failures, failure)
 	}
-	if viewed, ok := loop.(interface {
-		View(limit int) workqueue.View[string]
-	}); ok {
-		view := viewed.View(limit)
-		v.Ready, v.Processing = keyViews(view.Ready), keyViews(view.Processing)
-	}
+	view := i.queue(loop, limit)
+	v.Ready, v.Processing = keyViews(view.Ready), keyViews(view.Processing)
 	if sick, ok := loop.(interface{ Health() error }); ok {
 		if err := sick.Health(); err != nil {
 			v.Problem = err.Error()
 		}
 	}
 	return v
+}
+
+// queue returns the queue of a loop, or an empty one if the loop does not show it. The times of ready keys and of keys
+// in work leave out what passed while the tap held something up.
+func (i *Inspector) queue(loop reconcile.Loop, limit int) (view workqueue.View[string]) {
+	viewed, ok := loop.(interface {
+		View(limit int) workqueue.View[string]
+	})
+	if !ok {
+		return view
+	}
+	view = viewed.View(limit)
+	if i.o.Tap != nil {
+		for _, keys := range [][]workqueue.KeyView[string]{view.Ready, view.Processing} {
+			for n := range keys {
+				keys[n].Time -= i.o.Tap.Held(keys[n].Time)
+			}
+		}
+	}
+	return view
 }
 
 func keyViews(keys []workqueue.KeyView[string]) (views []pipeview.Key) {

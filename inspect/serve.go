@@ -34,8 +34,8 @@ func (i *Inspector) Handler(m *manager.Manager) http.Handler {
 	mux.HandleFunc("GET /inspect/api/pipeline", s.pipeline)
 	mux.HandleFunc("GET /inspect/api/objects", s.objects)
 	mux.HandleFunc("GET /inspect/api/object", s.timeline)
-	if i.tap != nil {
-		mux.Handle(tapPath, i.tap)
+	if i.o.Tap != nil {
+		mux.Handle(tapPath, i.o.Tap)
 	}
 	mux.HandleFunc("GET /inspect/api/compare", s.compare)
 	mux.HandleFunc("GET /inspect/api/events", s.events)

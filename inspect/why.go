@@ -19,7 +19,6 @@ import (
 	"github.com/flyball-dev/flyball/internal/versions"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
-	"github.com/flyball-dev/flyball/workqueue"
 )
 
 // Why says in words what holds up an object on its way from the server to a reconcile, or what happened last. It reads
@@ -263,18 +262,12 @@ const mostKeysSearched = 10_000
 
 // queue says where in a controller's queue the keys are.
 func (w *why) queue(loop reconcile.Loop, keys []trace.Subject) {
-	viewed, ok := loop.(interface {
-		View(limit int) workqueue.View[string]
-	})
-	if !ok {
-		return
-	}
 	mine := func(text string) bool {
 		return slices.ContainsFunc(keys, func(k trace.Subject) bool {
 			return k.Controller == loop.Name() && k.Key() == text
 		})
 	}
-	view := viewed.View(mostKeysSearched)
+	view := w.inspector.queue(loop, mostKeysSearched)
 	work := loop.Work()
 	for _, k := range view.Processing {
 		if mine(k.Key) {

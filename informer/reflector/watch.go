@@ -230,6 +230,6 @@ func (r *Reflector[T]) record(ev *listwatch.Event[T]) {
 		s.Namespace, s.Name = m.GetNamespace(), m.GetName()
 	}
 	if s.Name != "" {
-		r.trace.Received(s, string(ev.Type), ev.ResourceVersion, trace.FormOf[T](), err)
+		r.trace.Received(s, string(ev.Type), ev.ResourceVersion, trace.FormOf(ev.Object), err)
 	}
 }

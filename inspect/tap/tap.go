@@ -67,6 +67,8 @@ type Tap struct {
 	// waiting are the steps that are held up, oldest first.
 	waiting []*step
 	number  uint64
+	// spans are the last times in which some step was held up, oldest first. The end of the present one is not known.
+	spans []span
 	// fault is that of the next write, and cut reports whether the next event ends its watch.
 	fault fault
 	cut   bool
@@ -79,6 +81,9 @@ type step struct {
 	waiting
 	pass chan struct{} // closed when it may go on; nothing is sent
 }
+
+// span is a time from the hold of a step until no step was held up any more.
+type span struct{ from, to time.Time }
 
 // waiting is what the page shows of a step that is held up.
 type waiting struct {
@@ -101,8 +106,8 @@ type state struct {
 	Happened []string `json:"happened,omitempty"`
 }
 
-// mostTold bounds the faults that are remembered.
-const mostTold = 20
+// mostTold and mostSpans bound the faults and the spans that are remembered.
+const mostTold, mostSpans = 20, 1000
 
 // New returns a Tap that is open.
 func New(o Options) *Tap {
@@ -127,12 +132,12 @@ func (t *Tap) Attach(ctx context.Context, r *trace.Recorder) {
 	t.mu.Lock()
 	t.program = ctx
 	t.mu.Unlock()
-	r.Hold(func(kind trace.Kind, s trace.Subject, text string) {
-		stage := atKey
+	r.Hold(func(kind trace.Kind, s trace.Subject, event, place string) {
 		if kind == trace.Changed {
-			stage, text = atDelta, text+" "
+			t.wait(ctx, atDelta, event+" "+s.String()+place)
+		} else {
+			t.wait(ctx, atKey, s.String())
 		}
-		t.wait(ctx, stage, text+s.String())
 	})
 }
 
@@ -151,7 +156,37 @@ func (t *Tap) Open(delay time.Duration) {
 	for _, s := range t.waiting {
 		close(s.pass)
 	}
-	t.waiting = nil
+	t.setWaitingLocked(nil)
+}
+
+// setWaitingLocked replaces the steps that are held up.
+func (t *Tap) setWaitingLocked(steps []*step) {
+	switch now := time.Now(); {
+	case len(t.waiting) == 0 && len(steps) > 0:
+		t.spans = append(t.spans[max(0, len(t.spans)+1-mostSpans):], span{from: now})
+	case len(t.waiting) > 0 && len(steps) == 0:
+		t.spans[len(t.spans)-1].to = now
+	}
+	t.waiting = steps
+}
+
+// Held returns how much of the last d passed while a step was held up. [inspect.Inspector] leaves it out of the times
+// that it shows.
+func (t *Tap) Held(d time.Duration) (held time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for _, s := range slices.Backward(t.spans) {
+		to := s.to
+		if to.IsZero() {
+			to = now
+		}
+		if now.Sub(to) >= d {
+			break
+		}
+		held += min(to.Sub(s.from), d-now.Sub(to))
+	}
+	return held
 }
 
 // step lets the oldest step of a stage through; of any if stage is empty. It reports whether there was one.
@@ -170,7 +205,7 @@ func (t *Tap) release(match func(*step) bool) bool {
 		return false
 	}
 	close(t.waiting[i].pass)
-	t.waiting = slices.Delete(t.waiting, i, i+1)
+	t.setWaitingLocked(slices.Delete(t.waiting, i, i+1))
 	return true
 }
 
@@ -212,25 +247,23 @@ func (t *Tap) state() state {
 // wait returns when the step may go on, or ctx is done. It reports whether the step may go on.
 func (t *Tap) wait(ctx context.Context, stage stage, text string) bool {
 	t.mu.Lock()
-	if !t.paused {
-		delay := t.delay
+	if !t.paused && t.delay == 0 {
 		t.mu.Unlock()
-		if delay == 0 {
-			return true
-		}
-		select {
-		case <-time.After(delay):
-			return true
-		case <-ctx.Done():
-			return false
-		}
+		return true
+	}
+	var late <-chan time.Time // nil if paused
+	if !t.paused {
+		late = time.After(t.delay)
 	}
 	t.number++
 	s := &step{waiting{t.number, stage, text, time.Now()}, make(chan struct{})}
-	t.waiting = append(t.waiting, s)
+	t.setWaitingLocked(append(t.waiting, s))
 	t.mu.Unlock()
 	select {
 	case <-s.pass:
+		return true
+	case <-late:
+		t.releaseOne(s.ID)
 		return true
 	case <-ctx.Done():
 		t.releaseOne(s.ID)

@@ -24,7 +24,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/inspect"
+	"github.com/flyball-dev/flyball/internal/pipeview"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
@@ -38,6 +40,8 @@ type world struct {
 	t    *testing.T
 	user kubernetes.Interface
 	runs atomic.Int64
+	work time.Duration // of a reconcile that writes
+	page http.Handler
 	stop func() // ends the program, and waits until it has ended
 }
 
@@ -78,6 +82,12 @@ func (w *world) run(ctx context.Context, config *rest.Config) {
 		w.t.Error(err)
 		return
 	}
+	w.page = i.Handler(mgr)
+	secrets := informer.InformerOptions{Kind: corev1.SchemeGroupVersion.WithKind("Secret")}
+	if _, err := informer.ForOptions[*metav1.PartialObjectMetadata](mgr.Informers(), secrets); err != nil {
+		w.t.Error(err)
+		return
+	}
 	c := mgr.GetClient()
 	if err := builder.ControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Complete(reconcile.Func[reconcile.Request](
 		func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -86,6 +96,7 @@ func (w *world) run(ctx context.Context, config *rest.Config) {
 			if err := c.Get(ctx, req.NamespacedName, &config); err != nil || config.Data["marked"] != "" {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}
+			time.Sleep(w.work)
 			config.Data = map[string]string{"marked": "yes"}
 			return reconcile.Result{}, c.Update(ctx, &config)
 		})); err != nil {
@@ -165,6 +176,48 @@ func TestStepByStep(t *testing.T) {
 		if n := w.runs.Load(); n != 2 {
 			t.Errorf("%d reconciles, want 2", n)
 		}
+	})
+}
+
+// A worker is not busy while a step is held up.
+func TestHeldTimeIsNotBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.work = 3 * time.Second
+		w.Pause()
+		w.create("a")
+		for _, stage := range []stage{atEvent, atDelta, atKey} {
+			time.Sleep(time.Minute)
+			w.step(stage)
+		}
+		time.Sleep(time.Minute) // The write is held up after three seconds.
+		r := httptest.NewRequest(http.MethodGet, "/inspect/api/pipeline", nil)
+		r.Host = "localhost"
+		answer := httptest.NewRecorder()
+		w.page.ServeHTTP(answer, r)
+		var p pipeview.Pipeline
+		if err := json.Unmarshal(answer.Body.Bytes(), &p); err != nil {
+			t.Fatal(err)
+		}
+		if keys := p.Controllers[0].Processing; len(keys) != 1 || keys[0].For != w.work {
+			t.Errorf("in work: %+v, want one key for %s", keys, w.work)
+		}
+	})
+}
+
+// A resource may have a cache of whole objects and one of metadata.
+func TestCachesAreToldApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Pause()
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+		secrets := w.user.CoreV1().Secrets("default")
+		if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.step(atEvent)
+		w.held("delta: Add secrets default/s in the cache of metadata objects")
 	})
 }
 

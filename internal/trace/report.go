@@ -23,10 +23,9 @@ func (r *Recorder) Received(s Subject, event, version, form string, err error) {
 	r.endLocked(s, step)
 }
 
-// FormOf returns "metadata" or "unstructured" if T is a type that holds objects of every kind so, otherwise "".
-func FormOf[T any]() string {
-	var t T
-	switch any(t).(type) {
+// FormOf returns "metadata" or "unstructured" if the type of an object holds objects of every kind so, otherwise "".
+func FormOf(object any) string {
+	switch object.(type) {
 	case *metav1.PartialObjectMetadata:
 		return "metadata"
 	case *unstructured.Unstructured:
@@ -35,12 +34,20 @@ func FormOf[T any]() string {
 	return ""
 }
 
+// OfForm tells the cache of a form apart from the other caches of its resource, in words that follow an object.
+func OfForm(form string) string {
+	if form == "" {
+		return ""
+	}
+	return " in the cache of " + form + " objects"
+}
+
 // Changed records that a cache of the resource went from one state of an object to another at a time. changed is the
 // new state, or of a delete the last.
 func (r *Recorder) Changed(resource, form, event string, initial bool, old, changed metav1.Object, now time.Time) {
 	s := Subject{Resource: resource, Namespace: changed.GetNamespace(), Name: changed.GetName()}
 	version := changed.GetResourceVersion()
-	r.holdUp(Changed, s, event)
+	r.holdUp(Changed, s, event, OfForm(form))
 	var of states // of an object that is new there is no difference
 	if old != nil {
 		of = states{old: old, new: changed, size: sizeOf(old) + sizeOf(changed)}
@@ -125,7 +132,7 @@ func RunFrom(ctx context.Context) *Run {
 func (r *Recorder) Began(key Subject, number uint64, attempt int, queued time.Duration, causes []Cause,
 	now time.Time,
 ) Place {
-	r.holdUp(Ran, key, "")
+	r.holdUp(Ran, key, "", "")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	step, p := r.addLocked(key, r.nextLocked())

@@ -237,7 +237,7 @@ func (f *Fanout[T]) Stop() {
 
 // record traces changes before any handler is called for them.
 func (f *Fanout[T]) record(changes []indexer.Change[T]) {
-	form, now := trace.FormOf[T](), time.Now()
+	now := time.Now()
 	for i := range changes {
 		c := &changes[i]
 		changed, ok := any(c.New).(metav1.Object)
@@ -248,7 +248,7 @@ func (f *Fanout[T]) record(changes []indexer.Change[T]) {
 		if c.Type != indexer.ChangeAdd {
 			old, _ = any(c.Old).(metav1.Object)
 		}
-		f.trace.Changed(f.resource, form, events[c.Type], c.Initial, old, changed, now)
+		f.trace.Changed(f.resource, trace.FormOf(changed), events[c.Type], c.Initial, old, changed, now)
 	}
 }
 

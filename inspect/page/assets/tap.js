@@ -17,7 +17,7 @@ const faults = {
   'crash': 'Crash: it takes effect, and the program ends before the answer',
 };
 
-const delays = [['200ms', '0.2 s a step'], ['500ms', '0.5 s a step'], ['1s', '1 s a step'], ['3s', '3 s a step']];
+const delays = [0.2, 0.5, 1, 3]; // in seconds
 
 // period is the time between two questions about the state, in milliseconds; soon is that after a step was let through.
 const period = 500;
@@ -35,8 +35,9 @@ export class TapPanel {
     this.pause = this.mode('Pause', () => this.do({do: 'pause'}));
     this.slow = this.mode('Slow motion', () => this.open());
     this.full = this.mode('Full speed', () => this.do({do: 'open'}));
-    this.delay = el('select', {'aria-label': 'Slow motion', change: () => this.state?.delay && this.open()},
-      delays.map(([value, text]) => el('option', {value, selected: value === '1s'}, text)));
+    this.delay = el('select', {
+      'aria-label': 'Slow motion', change: () => this.state?.delay && !this.state.paused && this.open(),
+    }, delays.map((s) => el('option', {value: s + 's', selected: s === 1}, s + ' s a step')));
     this.next = this.step('', 'Next step', 'the step that has been held up for the longest time');
     this.steps = stages.map((s) => this.step(s.name, s.title, s.more));
     this.fault = el('select', {id: 'fault', change: () => this.do({do: 'inject', fault: this.fault.value})});
@@ -140,17 +141,23 @@ export class TapPanel {
     this.next.set(n);
     stages.forEach((s, i) => this.steps[i].set(state.waiting.filter((w) => w.stage === s.name).length));
     list(this.fault, ['', ...state.faults], (f) => f, (f) => el('option', {value: f}, faults[f] ?? f));
-    if (document.activeElement !== this.fault) {
-      this.fault.value = state.fault ?? '';
-    }
+    this.choose(this.fault, state.fault ?? '');
+    this.choose(this.delay, state.delay ? state.delay / 1e9 + 's' : this.delay.value);
     list(this.held, state.waiting, (w) => w.id, (w) => this.row(w), (row, w) => row.update(w));
-    show(this.held, n > 0);
+    show(this.held, state.paused && n > 0); // In slow motion, a row would be there for a moment only.
     if (focused && !this.held.contains(document.activeElement)) {
       (this.held.querySelector('button') ?? this.next).focus();
     }
     const last = state.happened ?? [];
     say(this.happened, 'Happened: ' + last.slice(-3).reverse().join('; '));
     show(this.happened, last.length > 0);
+  }
+
+  /** choose sets a selector to what the process has, unless that is what it had before: the reader may be choosing. */
+  choose(selector, value) {
+    if (selector.told !== value) {
+      selector.told = selector.value = value;
+    }
   }
 
   row(w) {

@@ -108,11 +108,19 @@ func TestSteps(t *testing.T) {
 	}
 	p.do(`
 		const fault = document.querySelector("#fault");
+		fault.focus();
 		fault.value = "conflict";
 		fault.dispatchEvent(new Event("change"))`)
 	p.click("#tap .modes button", "Full speed")
 	p.shows("#tap .note", "conflict")
 	p.shows("#tap .words", "Nothing is held up")
+	p.until(`document.querySelector("#fault").value === ""`)
+	p.do(`document.querySelector("#tap .modes ~ select").value = "3s"`)
+	p.click("#tap .modes button", "Slow motion")
+	p.shows("#tap .words", "Each step waits 3.0 s")
+	p.do(`location.reload()`)
+	p.until(`document.querySelector("#tap .modes ~ select")?.value === "3s"`)
+	p.click("#tap .modes button", "Full speed")
 	p.do(`location.hash = "#/object/deployments.apps/default/web"`)
 	p.until(`document.querySelectorAll(".timeline tr.failed").length > 0`)
 	p.picture("inspect-object", true)
@@ -197,8 +205,8 @@ func TestTimeline(t *testing.T) {
 	p.visit(w.url + "#/object/configmaps/default/one")
 	for _, asked := range []string{"a", "b", "c"} {
 		w.put("one", asked, nil)
-		p.until(fmt.Sprintf(`[...document.querySelectorAll(".details")].some((e) => /seen/.test(e.innerText) && e.innerText.includes(%q))`,
-			`"`+asked+`"`))
+		p.until(fmt.Sprintf(`[...document.querySelectorAll(".details")].some((e) =>
+			/seen/.test(e.innerText) && e.innerText.includes(%q))`, `"`+asked+`"`))
 	}
 	var wrote []string
 	for _, e := range w.log.Entries(func(e audit.Entry) bool {
