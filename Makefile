@@ -273,7 +273,7 @@ docs: ## check that what the docs link, show and name exists, and that the book 
 	cd exercises && go test ./internal/...
 
 .PHONY: book
-book: ## render docs and the book as HTML into bin/book
+book: ## render docs and the book as HTML into bin/book, and the book as EPUB
 	go run ./cmd/flyball learn --dir . --output bin/book
 
 .PHONY: book-update

@@ -14,6 +14,8 @@ func newLearn() *cobra.Command {
 		Long: `Serve the book and the documentation on a loopback port. They are in this binary; no network is
 needed. Where the text says "watch it happen", a button plays the demo in this process and opens its page.
 
+With --dir, it also shows your progress in the tasks: what the last make learn found.
+
 Ctrl-C ends it. With --output, the pages are written into a folder instead.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -5,6 +5,7 @@ package learn
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -182,7 +183,9 @@ func (s *server) page(w http.ResponseWriter, r *http.Request) {
 	rendered := s.site
 	if s.docs != nil {
 		var err error
-		if rendered, err = site.New(s.docs, s.options); err != nil {
+		options := s.options
+		options.Progress = progress(s.docs)
+		if rendered, err = site.New(s.docs, options); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -195,13 +198,22 @@ func (s *server) page(w http.ResponseWriter, r *http.Request) {
 	}
 	kind := mime.TypeByExtension(path.Ext(name))
 	if kind == "" {
-		kind = "text/plain; charset=utf-8"
+		kind = http.DetectContentType(text)
 	}
 	w.Header().Set("Content-Type", kind)
 	if strings.HasPrefix(kind, "image/svg") {
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 	}
 	_, _ = w.Write(text)
+}
+
+// progress returns what make learn has recorded in a checkout, or nil.
+func progress(docs fs.FS) (states map[string]string) {
+	text, err := fs.ReadFile(docs, "bin/learn.json")
+	if err == nil {
+		_ = json.Unmarshal(text, &states) // make learn replaces a file that is not JSON.
+	}
+	return states
 }
 
 // watch starts a demo and sends the reader to its page. A demo that runs is ended first.

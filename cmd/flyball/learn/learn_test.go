@@ -183,13 +183,20 @@ func TestDir(t *testing.T) {
 	write("docs/README.md", "# Docs\n")
 	write("docs/book/README.md", "before\n")
 	base := started(t, Options{Dir: dir})
+	const link = "[x](../../exercises/07a-x/x.go)"
 	for _, c := range []struct {
-		text, says string
-		code       int
+		text, learn, says string
+		code              int
 	}{
-		{"before", "before", 200}, {"after", "after", 200}, {"[x](gone.md)", "there is no page docs/book/gone.md", 500},
+		{"before", "", "before", 200},
+		{"after", "", "after", 200},
+		{"[x](gone.md)", "", "there is no page docs/book/gone.md", 500},
+		{link, "", `x.go">x</a>`, 200},
+		{link, "{}", `x.go" title="not tried">x</a>`, 200},
+		{link, `{"07a-x": "solved"}`, `x.go" title="solved">x</a>`, 200},
 	} {
 		write("docs/book/README.md", c.text+"\n")
+		write("bin/learn.json", c.learn)
 		answer, body := ask(t, "GET", base+"/docs/book/index.html", "")
 		if answer.StatusCode != c.code || !strings.Contains(body, c.says) {
 			t.Errorf("%s: %s: %s", c.text, answer.Status, body)

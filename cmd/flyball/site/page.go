@@ -27,7 +27,7 @@ import (
 func markdown(o Options) goldmark.Markdown {
 	return goldmark.New(
 		goldmark.WithExtensions(extension.GFM),
-		goldmark.WithRendererOptions(html.WithUnsafe(), renderer.WithNodeRenderers(
+		goldmark.WithRendererOptions(html.WithUnsafe(), html.WithXHTML(), renderer.WithNodeRenderers(
 			util.Prioritized(codeRenderer{}, 100), util.Prioritized(watchRenderer{o.Watch}, 100),
 		)),
 	)
@@ -231,6 +231,10 @@ func (p *page) html(e *edition) ([]byte, error) {
 		var err error
 		switch n := n.(type) {
 		case *ast.Link:
+			m := task.FindStringSubmatch(path.Join(path.Dir(p.name), string(n.Destination)))
+			if m != nil && e.Progress != nil {
+				n.Title = []byte(cmp.Or(e.Progress[m[1]], "not tried"))
+			}
 			n.Destination, err = p.address(string(n.Destination), e)
 		case *ast.FencedCodeBlock:
 			n.SetAttributeString("caption", p.caption(n, e))
@@ -256,6 +260,9 @@ func (p *page) html(e *edition) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
+
+// task matches the path of a file in the folder of a task.
+var task = regexp.MustCompile(`^exercises/(\d\d[a-z]-[^/]+)/`)
 
 // address is where a link of the page leads.
 func (p *page) address(link string, e *edition) ([]byte, error) {

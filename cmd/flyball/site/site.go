@@ -39,6 +39,9 @@ type Options struct {
 	// Watch is where a form is sent that starts the demo, with the demo's flags as its fields. If it is empty, the
 	// pages only name the command.
 	Watch string
+	// Progress has the state of each task that the reader has tried, by its folder. Links to tasks show the states,
+	// unless it is nil.
+	Progress map[string]string
 }
 
 // Site is a rendered documentation. It does not change.
@@ -134,6 +137,10 @@ func (e *edition) render() error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	var err error
+	if e.files[epubName], err = e.epub(bodies); err != nil {
+		return err
+	}
 	e.files[whole] = e.page(whole, "The book on one page", "", e.onePage(bodies), "", "")
 	return e.addAssets(sections)
 }
@@ -146,13 +153,18 @@ var (
 	chapterLinks = regexp.MustCompile(` href="../../(docs/book/[^"/]+)\.html(?:#([^"]*))?"`)
 )
 
+// printed returns the chapters for readers. What follows the glossary is for teachers and authors.
+func (e *edition) printed() []string {
+	if at := slices.Index(e.chapters, glossary); at >= 0 {
+		return e.chapters[:at+1]
+	}
+	return e.chapters
+}
+
 // onePage joins the chapters. The links between them become links in the page, where each anchor begins with the name
 // of its chapter.
 func (e *edition) onePage(bodies map[string][]byte) string {
-	chapters := e.chapters
-	if at := slices.Index(chapters, glossary); at >= 0 {
-		chapters = chapters[:at+1] // what follows is for teachers and authors
-	}
+	chapters := e.printed()
 	ids := map[string]string{}
 	for _, name := range chapters {
 		at := strings.TrimSuffix(target(name), ".html")
