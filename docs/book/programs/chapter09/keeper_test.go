@@ -111,7 +111,7 @@ var order = []string{"the cache", "the cache, and sleep", "expectations", "its o
 
 // weather is what goes wrong in a run.
 type weather struct {
-	// lag is how late each event of a watch comes.
+	// lag is how long each event of a watch takes, after the one before it.
 	lag time.Duration
 	// gap: for the first 30 s no list and no event arrives. After 10 s somebody deletes a pod, and the server forgets
 	// its history.
@@ -292,9 +292,9 @@ func TestChapter09Own(t *testing.T) {
 
 // TestChapter09Ways compares the ways in every weather.
 func TestChapter09Ways(t *testing.T) {
-	table := "| it reads | events 1 s late | a watch that is cut | a lost answer |\n|---|---|---|---|\n"
+	table := "| it reads | 1 s for each event | a watch that is cut | a lost answer |\n|---|---|---|---|\n"
 	chart := figure.TimeChart{
-		Title: "How many Pods there are, while every event comes a second late",
+		Title: "How many Pods there are, while each event takes a second",
 		Desc: "Three Pods are wanted. A keeper that reads its cache creates too many and then deletes too many. One " +
 			"that sleeps does so, too. One with expectations and one that reads its own writes create three.",
 		Until: 12, Step: 1, Unit: "s",
