@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/api, or README's table of figures, anew")
+var update = flag.Bool("update", false, "write docs/api, README's table of figures, or the hashes of tasks anew")
 
 // mostTypes is the largest number of public types, those of the adapters included. Lower it when types are hidden or
 // deleted. A second name for a public type does not count, and neither does what is in theirs.

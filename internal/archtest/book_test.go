@@ -1,7 +1,10 @@
 package archtest
 
 import (
+	"bytes"
+	"crypto/sha1"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -353,6 +356,46 @@ func TestDocBookMinutes(t *testing.T) {
 		total := sumMinutes.FindStringSubmatch(text)
 		if len(found) > 0 && (total == nil || total[1] != strconv.Itoa(sum)) {
 			t.Errorf("%s: its tasks take \"about %d minutes\", which it does not say", p.name, sum)
+		}
+	}
+}
+
+var given = regexp.MustCompile(`(?m)^  "given": .*$`)
+
+// TestDocBookGiven: task.json has the hashes by which make learn finds the files in git as the reader got them.
+func TestDocBookGiven(t *testing.T) {
+	all, err := filepath.Glob(filepath.Join(root, "exercises/[0-9][0-9][a-z]-*/task.json"))
+	if err != nil || len(all) == 0 {
+		t.Fatalf("there are no tasks: %v", err)
+	}
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var task struct{ Files []string }
+		if err := json.Unmarshal(text, &task); err != nil {
+			t.Fatal(err)
+		}
+		var hashes []string
+		for _, name := range task.Files {
+			code, err := os.ReadFile(filepath.Join(filepath.Dir(file), name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			blob := append(fmt.Appendf(nil, "blob %d\x00", len(code)), code...)
+			hashes = append(hashes, fmt.Sprintf(`"%x"`, sha1.Sum(blob)))
+		}
+		want := given.ReplaceAll(text, []byte(`  "given": [`+strings.Join(hashes, ", ")+`],`))
+		switch {
+		case bytes.Equal(text, want):
+		case !*update:
+			t.Errorf("%s: its files have changed; renew their hashes with\n"+
+				"go test ./internal/archtest -run 'TestDocBookGiven$' -count 1 -update", file)
+		default:
+			if err := os.WriteFile(file, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
