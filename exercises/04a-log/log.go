@@ -7,7 +7,7 @@
 //   - Push appends an entry. While the log is full, Push waits for a Take.
 //   - Take returns all entries, in the order of the Pushes, and leaves the log empty. While the log is empty, Take
 //     waits. The slice that it returns belongs to the caller: a later Push does not change it.
-//   - When the context is done, both return its error. Push has then appended nothing.
+//   - If the context ends while they wait, both return its error. Push has then appended nothing.
 //
 // Any number of goroutines call Push at the same time, and one calls Take. A mutex guards the slice. A sync.Cond cannot
 // wait for a context, so wait for channels: a select can wait for a channel and for ctx.Done() at the same time. To

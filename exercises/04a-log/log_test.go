@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -185,7 +186,40 @@ func Test7EverybodyWhoWaitsWakesUp(t *testing.T) {
 	})
 }
 
+// aboutToWait calls a function when somebody is about to wait for the end of the context.
+type aboutToWait struct {
+	context.Context
+	call func()
+}
+
+func (c aboutToWait) Done() <-chan struct{} {
+	c.call()
+	return c.Context.Done()
+}
+
 func Test8NothingIsLostAndNothingOvertakes(t *testing.T) {
+	run(t, func(t *testing.T, ctx context.Context) {
+		l := New[string](10)
+		pushed := make(chan struct{})
+		push := sync.OnceFunc(func() {
+			go func() {
+				_ = l.Push(ctx, "now")
+				close(pushed)
+			}()
+			for range 1000 { // The caller may hold the mutex.
+				select {
+				case <-pushed:
+				default:
+					runtime.Gosched()
+				}
+			}
+		})
+		if _, err := l.Take(aboutToWait{ctx, push}); err != nil {
+			t.Fatalf("Take found the log empty, an entry came, and then Take began to wait. It returned %v after an "+
+				"hour.\nThe token must stay there until Take looks for it.", err)
+		}
+	})
+
 	const producers, each, limit = 4, 500, 7
 	run(t, func(t *testing.T, ctx context.Context) {
 		l := New[[2]int](limit)

@@ -14,7 +14,8 @@
 //     caller. Values returns the values that have an object, in any order.
 //   - Readers get pointers to the objects in the index, and some readers change these objects although they must not.
 //     The index may then be wrong for that object, but only until its next Set or Delete.
-//   - The function is called once for each Set, and never for Delete.
+//   - The function is called once for each Set, and never for Delete. It may be slow: while it runs, readers do not
+//     wait. The slice that it returns may be a part of the object, so Set does not change it.
 //
 // Any number of goroutines read and write at the same time.
 //

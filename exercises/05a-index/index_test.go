@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A pod is an object that is found by its node and its labels.
@@ -74,7 +75,10 @@ func Test2AnUpdateMovesTheObject(t *testing.T) {
 
 func Test3OneObjectHasManyValues(t *testing.T) {
 	x := New(labelsOf)
-	set(t, x, "a", 1, "web", "blue", "web")
+	a := set(t, x, "a", 1, "web", "blue", "web")
+	if got := strings.Join(a.labels, " "); got != "web blue web" {
+		t.Fatalf("The labels of a were [web blue web], and Set has made [%s] of them. Others read the object.", got)
+	}
 	wantFound(t, x, "web", "a@1", "The function gave web twice. The object is there once.")
 	set(t, x, "a", 2, "web", "green")
 	wantFound(t, x, "web", "a@2", "It is still found under web, in its new state.")
@@ -194,4 +198,23 @@ func Test9ManyReadersAndWriters(t *testing.T) {
 		wantFound(t, x, label, strings.Join(names, " "),
 			"Four writers and readers were at work. An update was lost, or two of them met.")
 	}
+}
+
+func Test10ReadersDoNotWaitForTheFunction(t *testing.T) {
+	var x *Index[*pod]
+	x = New(func(p *pod) ([]string, error) {
+		read := make(chan struct{})
+		go func() {
+			x.ByValue("web")
+			close(read)
+		}()
+		select {
+		case <-read:
+		case <-time.After(time.Second):
+			t.Errorf("The function works on %s, and a reader of other objects waits. A function may be slow: call it "+
+				"before you lock.", p.name)
+		}
+		return p.labels, nil
+	})
+	set(t, x, "a", 1, "web")
 }

@@ -7,15 +7,16 @@
 //
 //   - Register adds a kind with its Go type. An object of that type is given, such as &Pod{}; only its type counts. To
 //     register the same again is no error. Another type for the kind is one, and another kind for the type.
-//   - Decode reads apiVersion and kind, makes a new object of the Go type, and reads the JSON into it. It returns a
-//     pointer. An object of a kind that is not registered becomes an Unstructured, which has every field, and the
-//     digits of every number: as a float64, a large one would change. JSON without a kind is an error.
+//   - Decode reads apiVersion and kind, makes a new object of the Go type, reads the JSON into it, and returns a
+//     pointer to it. For a kind that is not registered it returns an Unstructured (no pointer), which has every field,
+//     and the digits of every number: as a float64, a large one would change. JSON without apiVersion or kind is an
+//     error. With an error it returns nil.
 //   - KindOf returns the kind of an object: of a Go type that was registered, or of an Unstructured.
 //   - Encode makes JSON, with apiVersion and kind, although most Go values do not have them. It does not change the
 //     object.
 //   - Path returns where the server keeps an object. The group without a name is at /api/v1, and others are at
-//     /apis/apps/v1. Objects in a namespace are below namespaces/<namespace>. Without a namespace it is the path of the
-//     objects in all of them, and without a name that of all objects.
+//     /apis/apps/v1. Those of a Namespaced resource are below namespaces/<namespace>. Without a namespace it is the
+//     path of the objects in all of them, and without a name that of all objects.
 //
 // Objects of the same kind in two groups or versions have different Go types. One goroutine registers, before others
 // read.

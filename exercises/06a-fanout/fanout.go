@@ -13,6 +13,7 @@
 //     number of objects, whichever is larger.
 //   - Merge drops an object that was added and deleted again. An object that was deleted and created again, with
 //     another UID, remains a deletion and an addition. The result is in the order of the first change of each key.
+//   - Merge does not change the slice that it gets, and Publish does not keep it: the caller may use it again.
 //   - Stop drops the waiting changes and waits for the calls that are running. When it returns, no call begins any
 //     more, and no goroutine is left.
 //

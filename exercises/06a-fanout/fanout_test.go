@@ -38,8 +38,12 @@ func text(changes ...kube.Change) string {
 
 func wantMerged(t *testing.T, why, want string, changes ...kube.Change) {
 	t.Helper()
+	before := text(changes...)
 	if got := text(Merge(changes)...); got != want {
-		t.Fatalf("Merge of [%s] returned [%s], it should be [%s].\n%s", text(changes...), got, want, why)
+		t.Fatalf("Merge of [%s] returned [%s], it should be [%s].\n%s", before, got, want, why)
+	}
+	if after := text(changes...); after != before {
+		t.Fatalf("Merge got [%s], and made [%s] of it. The slice belongs to the caller.", before, after)
 	}
 }
 
@@ -68,6 +72,9 @@ func Test3AnotherObjectOfTheNameIsAnother(t *testing.T) {
 
 func Test4TheOrderIsThatOfTheFirstChanges(t *testing.T) {
 	wantMerged(t, "a changed first.", "a@1/u1>a@3/u1 +b@5/u3", change(a1, a2), change(nil, b5), change(a2, a3))
+	other := &kube.Object{Namespace: "shop", Name: "a", UID: "u4", Version: 6}
+	wantMerged(t, "The second a is in another namespace: its key is shop/a.", "a@1/u1>a@3/u1 +shop/a@6/u4",
+		change(a1, a2), change(nil, other), change(a2, a3))
 }
 
 // run runs a test in virtual time.
@@ -200,11 +207,12 @@ func Test8AHandlerThatLagsHoldsLittle(t *testing.T) {
 			last[key] = c.New.Version
 		})
 		states := map[string]*kube.Object{}
-		most := 0
+		most, published := 0, make([]kube.Change, 1) // the same slice each time
 		for n := range changes {
 			key := fmt.Sprint("o", n%objects)
 			now := state(key, "u", n+1)
-			f.Publish(change(states[key], now))
+			published[0] = change(states[key], now)
+			f.Publish(published...)
 			states[key] = now
 			most = max(most, h.Waiting())
 		}

@@ -54,7 +54,10 @@ func Test1AChangeInAGapReachesEveryHandler(t *testing.T) {
 	i.List([]*kube.Object{{Name: "a", Version: 1}, {Name: "b", Version: 5}})
 	want(t, "without a resync", plain, "b@2>5", "The watch was broken, and b changed meanwhile. The list is how one "+
 		"learns of it. No event will come.")
-	want(t, "with a resync", resyncing, "b@2>5", "It must hear of the change, too.")
+	want(t, "with a resync", resyncing, "b@2>5", "It must hear of the change, too, and of nothing else.")
+	i.List([]*kube.Object{{Name: "a", Version: 1}, {Name: "b", Version: 2}})
+	want(t, "without a resync", plain, "b@5>2", "The server was restored. An earlier version is a change, too.")
+	want(t, "with a resync", resyncing, "b@5>2", "The server was restored.")
 }
 
 func Test2ANewObjectInAGapReachesEveryHandler(t *testing.T) {

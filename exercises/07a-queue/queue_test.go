@@ -27,7 +27,8 @@ func get(t *testing.T, q *Queue[string]) string {
 		t.FailNow()
 	}
 	if !ok {
-		t.Fatal("Get returned false, but a key should be there. It returns false only after ShutDown.")
+		t.Fatal("Get returned false, but a key should be there. It returns false only when the queue is shut down " +
+			"and no key waits.")
 	}
 	return key
 }
@@ -102,6 +103,25 @@ func Test3GetWaitsForAKey(t *testing.T) {
 			defer free(q)
 			t.Fatalf("A worker waited in Get, then \"late\" was added, and Get returned %q.\n"+
 				"Does Add wake a worker that waits?", got)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		q, got := New[int](), make(chan int, 20)
+		for range cap(got) {
+			go func() {
+				key, _ := q.Get()
+				got <- key
+			}()
+		}
+		synctest.Wait()
+		for key := range cap(got) {
+			q.Add(key)
+		}
+		synctest.Wait()
+		q.ShutDown() // frees those that still wait
+		if n := q.Len(); n != 0 {
+			t.Fatalf("Twenty workers waited, twenty keys were added, and %d of the keys still wait.\n"+
+				"Each Add has to wake a worker: the key before it may not have been taken yet.", n)
 		}
 	})
 }

@@ -5,7 +5,8 @@
 //
 // The contract:
 //
-//   - AddAfter(key, wait) adds the key when wait has passed. If wait is zero or less, it does so before it returns.
+//   - AddAfter(key, wait) adds the key when wait has passed. If wait is zero or less, it does so before it returns, and
+//     leaves a delay that the key has as it is.
 //   - Keys are added in the order of their deadlines. Keys of the same deadline are added in the order of the calls of
 //     AddAfter.
 //   - If a key has several delays, only the earliest counts, and the key is added once.

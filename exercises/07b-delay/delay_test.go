@@ -64,6 +64,10 @@ func Test2NoDelayIsAnAdd(t *testing.T) {
 		d.AddAfter("a", 0)
 		d.AddAfter("b", -time.Second)
 		r.check(t, 0, "A wait of zero or less is over already.", "a at 0s", "b at 0s")
+		d.AddAfter("c", time.Minute)
+		d.AddAfter("c", 0)
+		r.check(t, time.Hour, "c had a delay when it was added. The delay stays: somebody wants a look then.",
+			"a at 0s", "b at 0s", "c at 0s", "c at 1m0s")
 	})
 }
 
@@ -90,6 +94,12 @@ func Test4EqualDeadlinesKeepTheirOrder(t *testing.T) {
 		}
 		r.check(t, time.Second, "A heap does not keep the order of equal elements: count the calls, "+
 			"and compare the counts.", want...)
+	})
+	run(t, func(t *testing.T, d *Delays[string], r *record) {
+		d.AddAfter("b", time.Minute)
+		d.AddAfter("a", time.Second)
+		d.AddAfter("b", time.Second)
+		r.check(t, time.Minute, "The call that gave b its present deadline came after that of a.", "a at 1s", "b at 1s")
 	})
 }
 
@@ -144,6 +154,9 @@ func Test7AddMayCallAddAfter(t *testing.T) {
 		d.AddAfter("again", time.Second)
 		r.check(t, 2*time.Second, "add called AddAfter. Is the mutex locked while add is called?",
 			"again at 1s", "and again at 2s")
+		d.AddAfter("again", 0)
+		r.check(t, time.Second, "add called AddAfter. Is the mutex locked while add is called?",
+			"again at 1s", "and again at 2s", "again at 2s", "and again at 3s")
 	})
 }
 
@@ -165,18 +178,22 @@ func Test8NothingIsAddedAfterStop(t *testing.T) {
 
 func Test9StopWaitsForTheAddThatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		running := false
-		d := New(func(string) {
-			running = true
-			time.Sleep(time.Minute) // a slow add
-			running = false
-		})
-		d.AddAfter("a", time.Second)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		d.Stop()
-		if running {
-			t.Fatal("Stop returned while add was running. The caller may close what add writes to.")
+		for _, wait := range []time.Duration{time.Second, 0} {
+			running := false
+			d := New(func(string) {
+				running = true
+				time.Sleep(time.Minute) // a slow add
+				running = false
+			})
+			go d.AddAfter("a", wait)
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			d.Stop()
+			if running {
+				t.Fatalf("Two seconds after AddAfter(a, %v), Stop returned while add was running. The caller may "+
+					"close what add writes to.", wait)
+			}
+			synctest.Wait()
 		}
 	})
 }

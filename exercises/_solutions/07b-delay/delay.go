@@ -20,7 +20,7 @@ type Delays[K comparable] struct {
 
 	// timer is set to the first deadline; nil if no key waits.
 	timer   *time.Timer
-	running sync.WaitGroup // counts the timer while it is set, and the functions that it has started
+	running sync.WaitGroup // counts the timer while it is set, its functions that run, and immediate adds
 	stopped bool
 }
 
@@ -45,7 +45,9 @@ func (d *Delays[K]) AddAfter(key K, wait time.Duration) {
 		return
 	}
 	if wait <= 0 {
+		d.running.Add(1)
 		d.mu.Unlock()
+		defer d.running.Done()
 		d.add(key)
 		return
 	}
