@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flyball-dev/flyball/internal/pipeview"
 	"github.com/flyball-dev/flyball/internal/trace"
 )
 
@@ -26,6 +27,10 @@ type Options struct {
 		// Held returns how much of the last d passed while a step was held up.
 		Held(d time.Duration) time.Duration
 	}
+	// Story returns what is being played, for packages of this module. Nil means nothing.
+	Story func() pipeview.Story
+	// Book is served at /inspect/book/, for links to the chapters. Nil means that they lead to the repository.
+	Book http.Handler
 }
 
 // Inspector records what managers do, and shows it. It implements manager.Inspector.

@@ -23,7 +23,11 @@ func (i *Inspector) view(m *manager.Manager, limit int) pipeview.Pipeline {
 	p := pipeview.Pipeline{
 		Time: time.Now(), Steps: recorded.Steps, Subjects: recorded.Subjects, Forgotten: recorded.Evicted,
 		Resources: []pipeview.Resource{}, Controllers: []pipeview.Controller{}, Flows: i.flows(),
-		Tap: i.o.Tap != nil,
+		Tap: i.o.Tap != nil, Book: i.o.Book != nil,
+	}
+	if i.o.Story != nil {
+		story := i.o.Story()
+		p.Story = &story
 	}
 	if err := m.Ready(); err != nil {
 		p.Ready = err.Error()

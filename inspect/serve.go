@@ -24,6 +24,7 @@ import (
 //	GET /inspect/api/object?resource=R&namespace=N&name=M  a Timeline; R may also be a kind or a singular
 //	GET /inspect/api/compare?resource=R&namespace=N&name=M the object in the caches beside that on the server, as YAML
 //	GET /inspect/api/events?resource=R&namespace=N&name=M  a stream of server-sent events; the object may be left out
+//	GET /inspect/book/                                     Options.Book, if there is one
 //	GET /inspect/                                          the page
 //
 // Answers are JSON. Errors are plain text. At most 16 streams are open at once. On a loopback address the Host header
@@ -39,6 +40,9 @@ func (i *Inspector) Handler(m *manager.Manager) http.Handler {
 	}
 	mux.HandleFunc("GET /inspect/api/compare", s.compare)
 	mux.HandleFunc("GET /inspect/api/events", s.events)
+	if i.o.Book != nil {
+		mux.Handle("/inspect/book/", http.StripPrefix("/inspect/book", i.o.Book))
+	}
 	mux.HandleFunc("/inspect/api/", http.NotFound)
 	mux.Handle("/inspect/", http.StripPrefix("/inspect", page.Handler()))
 	return guard(mux)

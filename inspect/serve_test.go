@@ -567,6 +567,27 @@ func TestStreamOverHTTP(t *testing.T) {
 	}
 }
 
+// TestStory: the page learns of the story and of the book, which is served beside it.
+func TestStory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := inspect.New(inspect.Options{
+			Story: func() pipeview.Story { return pipeview.Story{At: 1, Text: "4 of 5 available"} },
+			Book: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprint(w, "the file ", r.URL.Path)
+			}),
+		})
+		h := i.Handler(start(t, i, done))
+		for path, want := range map[string]string{
+			"/inspect/api/pipeline":   `"book":true,"story":{"steps":null,"at":1,"text":"4 of 5 available"}`,
+			"/inspect/book/docs/a.md": "the file /docs/a.md",
+		} {
+			if got := serve(h, http.MethodGet, path).Body.String(); !strings.Contains(got, want) {
+				t.Errorf("%s: %s", path, got)
+			}
+		}
+	})
+}
+
 // TestTap: what controls the pipeline is served beside the page, with the methods that it takes.
 func TestTap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -91,6 +91,9 @@ type waiting struct {
 	Stage stage     `json:"stage"`
 	Text  string    `json:"text"`
 	Since time.Time `json:"since"`
+	// Resource is the name of the cache that an event or a delta is for, as in a Pipeline. Controller is that of a key.
+	Resource   string `json:"resource,omitempty"`
+	Controller string `json:"controller,omitempty"`
 }
 
 // state is what a Tap does at one moment.
@@ -132,11 +135,12 @@ func (t *Tap) Attach(ctx context.Context, r *trace.Recorder) {
 	t.mu.Lock()
 	t.program = ctx
 	t.mu.Unlock()
-	r.Hold(func(kind trace.Kind, s trace.Subject, event, place string) {
+	r.Hold(func(kind trace.Kind, s trace.Subject, event, form string) {
 		if kind == trace.Changed {
-			t.wait(ctx, atDelta, event+" "+s.String()+place)
+			text := event + " " + s.String() + trace.OfForm(form)
+			t.wait(ctx, waiting{Stage: atDelta, Text: text, Resource: cacheName(s.Resource, form)})
 		} else {
-			t.wait(ctx, atKey, s.String())
+			t.wait(ctx, waiting{Stage: atKey, Text: s.String(), Controller: s.Controller})
 		}
 	})
 }
@@ -244,8 +248,8 @@ func (t *Tap) state() state {
 	return s
 }
 
-// wait returns when the step may go on, or ctx is done. It reports whether the step may go on.
-func (t *Tap) wait(ctx context.Context, stage stage, text string) bool {
+// wait returns when the step w may go on, or ctx is done. It reports whether the step may go on.
+func (t *Tap) wait(ctx context.Context, w waiting) bool {
 	t.mu.Lock()
 	if !t.paused && t.delay == 0 {
 		t.mu.Unlock()
@@ -256,7 +260,8 @@ func (t *Tap) wait(ctx context.Context, stage stage, text string) bool {
 		late = time.After(t.delay)
 	}
 	t.number++
-	s := &step{waiting{t.number, stage, text, time.Now()}, make(chan struct{})}
+	w.ID, w.Since = t.number, time.Now()
+	s := &step{w, make(chan struct{})}
 	t.setWaitingLocked(append(t.waiting, s))
 	t.mu.Unlock()
 	select {
@@ -291,7 +296,7 @@ func (t *Tap) request(ctx context.Context, r *gate.Request) gate.Verdict {
 		ctx = held
 	}
 	text := describe(r)
-	if !t.wait(ctx, atWrite, text) {
+	if !t.wait(ctx, waiting{Stage: atWrite, Text: text}) {
 		return gate.Verdict{Action: gate.Drop}
 	}
 	if !t.take(conflict, text) {
@@ -327,7 +332,14 @@ func (t *Tap) frame(ctx context.Context, r *gate.Request, f gate.Frame) gate.Ver
 		return gate.Verdict{}
 	}
 	object := trace.Subject{Resource: r.Resource, Namespace: f.Namespace, Name: f.Name}
-	t.wait(ctx, atEvent, fmt.Sprintf("%s %s, version %s, to %s", f.Type, object, f.ResourceVersion, program(r)))
+	form := ""
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+		form = "metadata"
+	}
+	t.wait(ctx, waiting{
+		Stage: atEvent, Text: fmt.Sprintf("%s %s, version %s, to %s", f.Type, object, f.ResourceVersion, program(r)),
+		Resource: cacheName(schema.GroupResource{Group: r.Group, Resource: r.Resource}.String(), form),
+	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.cut {
@@ -335,6 +347,14 @@ func (t *Tap) frame(ctx context.Context, r *gate.Request, f gate.Frame) gate.Ver
 	}
 	t.cut = false
 	return gate.Verdict{Action: gate.Close}
+}
+
+// cacheName returns the name of a resource's cache whose objects have a form, as the drawing has it.
+func cacheName(resource, form string) string {
+	if form == "" {
+		return resource
+	}
+	return resource + " (" + form + ")"
 }
 
 // take takes the fault of the next write, if it is f.

@@ -139,6 +139,15 @@ func (w *world) held(want ...string) {
 	}
 }
 
+// at fails the test unless the oldest step that is held up belongs to this part of the drawing.
+func (w *world) at(resource, controller string) {
+	w.t.Helper()
+	synctest.Wait()
+	if s := w.state().Waiting[0]; s.Resource != resource || s.Controller != controller {
+		w.t.Fatalf("held up: %+v, want it at %q, %q", s, resource, controller)
+	}
+}
+
 func (w *world) step(stage stage) {
 	w.t.Helper()
 	if !w.Tap.step(stage) {
@@ -153,12 +162,16 @@ func TestStepByStep(t *testing.T) {
 		w.Pause()
 		w.create("a")
 		w.held("event: ADDED configmaps default/a, version 11, to program")
+		w.at("configmaps", "")
 		w.step(atEvent)
 		w.held("delta: Add configmaps default/a")
+		w.at("configmaps", "")
 		w.step(atDelta)
 		w.held("key: controller configmap default/a")
+		w.at("", "configmap")
 		w.step(atKey)
 		w.held("write: update configmaps default/a by program")
+		w.at("", "")
 		if w.marked("a") {
 			t.Error("the write took effect while it was held up")
 		}
@@ -216,7 +229,9 @@ func TestCachesAreToldApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
+		w.at("secrets (metadata)", "")
 		w.step(atEvent)
+		w.at("secrets (metadata)", "")
 		w.held("delta: Add secrets default/s in the cache of metadata objects")
 	})
 }

@@ -30,7 +30,7 @@ type Options struct {
 type Recorder struct {
 	o Options
 	// hold is nil or the function that holds steps up.
-	hold atomic.Pointer[func(kind Kind, s Subject, event, place string)]
+	hold atomic.Pointer[func(kind Kind, s Subject, event, form string)]
 	// listeners is nil or the functions to call with each step.
 	listeners atomic.Pointer[[]*func(Subject, *Step)]
 	// running counts the reconciles that have begun, and whose end the listeners have not been called with yet.
@@ -278,8 +278,8 @@ func (r *Recorder) Stats() Stats {
 }
 
 // Hold calls f before each change of a cache is handed to handlers, and before each reconcile. event says which change
-// it is, and place which cache if there are several, see [OfForm]. The pipeline goes on when f returns. nil ends that.
-func (r *Recorder) Hold(f func(kind Kind, s Subject, event, place string)) {
+// it is, and form is that of the cache, see [FormOf]. The pipeline goes on when f returns. nil ends that.
+func (r *Recorder) Hold(f func(kind Kind, s Subject, event, form string)) {
 	if f == nil {
 		r.hold.Store(nil)
 		return
@@ -287,9 +287,9 @@ func (r *Recorder) Hold(f func(kind Kind, s Subject, event, place string)) {
 	r.hold.Store(&f)
 }
 
-func (r *Recorder) holdUp(kind Kind, s Subject, event, place string) {
+func (r *Recorder) holdUp(kind Kind, s Subject, event, form string) {
 	if hold := r.hold.Load(); hold != nil {
-		(*hold)(kind, s, event, place)
+		(*hold)(kind, s, event, form)
 	}
 }
 

@@ -47,7 +47,7 @@ func OfForm(form string) string {
 func (r *Recorder) Changed(resource, form, event string, initial bool, old, changed metav1.Object, now time.Time) {
 	s := Subject{Resource: resource, Namespace: changed.GetNamespace(), Name: changed.GetName()}
 	version := changed.GetResourceVersion()
-	r.holdUp(Changed, s, event, OfForm(form))
+	r.holdUp(Changed, s, event, form)
 	var of states // of an object that is new there is no difference
 	if old != nil {
 		of = states{old: old, new: changed, size: sizeOf(old) + sizeOf(changed)}

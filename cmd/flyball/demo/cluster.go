@@ -19,13 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball"
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
+	"github.com/flyball-dev/flyball/cmd/flyball/site"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/inspect/tap"
+	"github.com/flyball-dev/flyball/internal/pipeview"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/cel"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -80,9 +83,9 @@ type view struct {
 	slices      informer.Informer[*discoveryv1.EndpointSlice]
 }
 
-// newCluster builds a cluster without starting it. Its manager shows itself at the address page, unless that is empty.
-// With step, what the manager does can be held up.
-func newCluster(delay time.Duration, page string, step bool) (*cluster, error) {
+// newCluster builds a cluster without starting it. Its manager shows itself, and the story, at the address page, unless
+// that is empty. With step, what the manager does can be held up.
+func newCluster(delay time.Duration, page string, step bool, story func() pipeview.Story) (*cluster, error) {
 	known, err := serve.NewCredentials()
 	if err != nil {
 		return nil, err
@@ -98,13 +101,13 @@ func newCluster(delay time.Duration, page string, step bool) (*cluster, error) {
 		return nil, err
 	}
 	c.server = server
-	if err := c.build(delay, page); err != nil {
+	if err := c.build(delay, page, story); err != nil {
 		return nil, errors.Join(err, server.Close())
 	}
 	return c, nil
 }
 
-func (c *cluster) build(delay time.Duration, page string) error {
+func (c *cluster) build(delay time.Duration, page string, story func() pipeview.Story) error {
 	config := c.config()
 	var err error
 	if c.client, err = client.New(config, client.Options{}); err != nil {
@@ -117,7 +120,7 @@ func (c *cluster) build(delay time.Duration, page string) error {
 		return err
 	}
 	if page != "" {
-		io := inspect.Options{}
+		io := inspect.Options{Story: story, Book: site.Handler(flyball.Docs)}
 		if c.tap != nil {
 			io.Tap = c.tap
 		}

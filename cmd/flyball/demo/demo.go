@@ -101,7 +101,9 @@ func Run(ctx context.Context, o Options) error {
 		return runRemote(ctx, o, images)
 	}
 	delay := time.Duration(float64(startDelay) / o.Speed)
-	c, err := newCluster(delay, o.Page, o.Step)
+	steps := newStory(metav1.NamespaceDefault, images, quietFor(delay)).steps()
+	told := newBoard(steps)
+	c, err := newCluster(delay, o.Page, o.Step, told.read)
 	if err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ Behind each step: the watch events, queued keys and syncs that it took.
 		}
 		d := director{
 			client: c.client, look: c.look, changed: c.changed, counts: c.counts,
-			screen: newScreen(o.Out), timeout: o.Timeout,
+			screen: newScreen(o.Out), timeout: o.Timeout, board: told,
 		}
 		shown := false
 		d.begin = func(s step) {
@@ -136,13 +138,13 @@ Behind each step: the watch events, queued keys and syncs that it took.
 				o.Shown(url)
 			}
 		}
-		steps := newStory(metav1.NamespaceDefault, images, quietFor(delay)).steps()
 		if err := d.play(ctx, steps); err != nil {
 			return err
 		}
 		sum := c.counts()
-		ok := fmt.Sprintf("demo: ok: %d watch events, %d queued keys, %d syncs in %s\n",
-			sum.watch, sum.queue, sum.sync, time.Since(start).Round(10*time.Millisecond))
+		took := fmt.Sprintf("%d watch events, %d queued keys, %d syncs in %s", sum.watch, sum.queue, sum.sync,
+			time.Since(start).Round(10*time.Millisecond))
+		told.show(len(steps), progress{}, took)
 		switch {
 		case o.Keep:
 			if err := keep(ctx, c, o.Out); err != nil {
@@ -152,7 +154,7 @@ Behind each step: the watch events, queued keys and syncs that it took.
 			fmt.Fprintf(o.Out, "\n%s stays until Ctrl-C.\n", url)
 			<-ctx.Done()
 		}
-		_, err = fmt.Fprint(o.Out, "\n", ok)
+		_, err = fmt.Fprintf(o.Out, "\ndemo: ok: %s\n", took)
 		return err
 	})
 }

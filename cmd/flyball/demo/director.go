@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/internal/pipeview"
 )
 
 // director plays a story on a cluster.
@@ -28,6 +30,36 @@ type director struct {
 	timeout time.Duration // of each step
 	// begin, if not nil, is called before each step. It may change timeout.
 	begin func(step)
+	// board is what the page shows.
+	board *board
+}
+
+// board is the story as the page shows it.
+type board struct {
+	mu    sync.Mutex
+	story pipeview.Story
+}
+
+func newBoard(steps []step) *board {
+	b := &board{}
+	for _, s := range steps {
+		b.story.Steps = append(b.story.Steps, pipeview.StoryStep{Name: s.name, Title: s.title, Chapter: s.chapter})
+	}
+	return b
+}
+
+// show sets the present step, which is the number of steps after the last one, and its progress.
+func (b *board) show(at int, p progress, sum string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.story.At, b.story.Text, b.story.Missing, b.story.Sum = at, p.text, p.missing, sum
+}
+
+// read returns what the page shows.
+func (b *board) read() pipeview.Story {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.story
 }
 
 // counts are the sums over the pipeline's stages since the start.
@@ -123,6 +155,7 @@ func (d *director) step(ctx context.Context, s step, line *line) error {
 			p.have, p.want = most-p.left, most
 		}
 		line.show(p)
+		d.board.show(line.number-1, p, "")
 		switch {
 		case p.missing != "":
 			met = nil

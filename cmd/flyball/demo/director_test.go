@@ -30,6 +30,7 @@ func newStage() *stage {
 		counts:  func() counts { n := uint64(s.n.Load()); return counts{watch: 3 * n, queue: 2 * n, sync: n} },
 		screen:  &screen{w: &s.out},
 		timeout: 10 * time.Second,
+		board:   &board{},
 	}
 	return s
 }
@@ -67,6 +68,9 @@ func TestPlayWaitsForEachStep(t *testing.T) {
 		if len(got) != 2 || !strings.Contains(got[1], "watch    3 → queue    2 → sync    1      1s") {
 			t.Errorf("got %q", got)
 		}
+		if now := s.board.read(); now.At != 1 || now.Text != "moving" || now.Missing != "" {
+			t.Errorf("the page shows %+v", now)
+		}
 	})
 }
 
@@ -99,6 +103,9 @@ func TestStepThatDoesNotConvergeSaysWhatIsMissing(t *testing.T) {
 		var unmet *unmetError
 		if !errors.As(err, &unmet) || err.Error() != `"reach it" did not converge within 10s: expected another number` {
 			t.Errorf("got %v", err)
+		}
+		if now := s.board.read(); now.At != 0 || now.Missing != "another number" {
+			t.Errorf("the page shows %+v", now)
 		}
 		if !strings.Contains(s.out.String(), "FAILED after 10s") {
 			t.Errorf("the screen shows %q", s.out.String())

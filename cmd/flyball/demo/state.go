@@ -40,7 +40,7 @@ func (s state) rolledOut(replicas int, image string) progress {
 	}
 	status := d.Status
 	p.have = int(min(status.UpdatedReplicas, status.AvailableReplicas))
-	p.text = fmt.Sprintf("%d/%d available", status.AvailableReplicas, replicas)
+	p.text = fmt.Sprintf("%d of %d available", status.AvailableReplicas, replicas)
 	switch {
 	case status.ObservedGeneration < d.Generation:
 		p.have, p.missing = 0, fmt.Sprintf("generation %d observed, is %d", d.Generation, status.ObservedGeneration)
@@ -125,7 +125,7 @@ func (s state) endpoints(want int) progress {
 		p.have += len(subset.Addresses)
 		notReady += len(subset.NotReadyAddresses)
 	}
-	p.text = fmt.Sprintf("%d/%d addresses ready", p.have, want)
+	p.text = fmt.Sprintf("%d of %d addresses ready", p.have, want)
 	p.missing = ""
 	if p.have != want || notReady != 0 {
 		p.missing = fmt.Sprintf("%d ready addresses, are %d ready and %d not", want, p.have, notReady)
@@ -231,7 +231,7 @@ Behind each step: the watch events that it took.
 	d := director{
 		client: c, look: func() state { return caches.look(s.namespace) }, changed: changed,
 		counts: func() counts { return counts{watch: watched(m), watchOnly: true} },
-		screen: newScreen(o.Out), timeout: o.Timeout,
+		screen: newScreen(o.Out), timeout: o.Timeout, board: &board{},
 	}
 	err = during(ctx, m, o.Timeout, func(ctx context.Context) error { return d.play(ctx, s.steps()) })
 	if err != nil {

@@ -50,8 +50,10 @@ var nginx = [2]string{"nginx:1.28", "nginx:1.29"}
 type step struct {
 	name  string // one word, see [Options.Scenario]
 	title string
-	do    func(ctx context.Context, c client.Client) error
-	until func(s state) progress
+	// chapter is the page of the book that explains it, without its ending.
+	chapter string
+	do      func(ctx context.Context, c client.Client) error
+	until   func(s state) progress
 	// hold is how long the outcome must last, for a step whose point is that nothing more happens.
 	hold time.Duration
 }
@@ -71,38 +73,38 @@ type progress struct {
 func (s story) steps() []step {
 	return []step{
 		{
-			name:  "create",
+			name: "create", chapter: "11-deployment",
 			title: fmt.Sprintf("create Service and Deployment %s: %d × %s", name, size, s.first),
 			do:    s.create,
 			until: func(now state) progress { return now.rolledOut(size, s.first) },
 		},
 		{
-			name:  "endpoints",
+			name: "endpoints", chapter: "10-endpoints",
 			title: "Endpoints and EndpointSlices are filled",
 			do:    nothing,
 			until: func(now state) progress { return now.endpoints(size) },
 		},
 		{
-			name:  "rollout",
+			name: "rollout", chapter: "11-deployment",
 			title: "roll out " + s.second,
 			do:    s.setImage(s.second),
 			until: func(now state) progress { return now.rolledOut(size, s.second) },
 		},
 		{
-			name:  "stuck",
+			name: "stuck", chapter: "11-deployment",
 			title: "roll out " + s.bad + ", which gets stuck",
 			do:    s.setImage(s.bad),
 			until: func(now state) progress { return now.stuck(s.bad, s.second) },
 			hold:  s.quiet,
 		},
 		{
-			name:  "rollback",
+			name: "rollback", chapter: "11-deployment",
 			title: "roll back to " + s.second,
 			do:    s.rollBack,
 			until: func(now state) progress { return now.rolledOut(size, s.second) },
 		},
 		{
-			name:  "scale",
+			name: "scale", chapter: "09-read-your-writes",
 			title: fmt.Sprintf("scale to %d", larger),
 			do:    s.scale(larger),
 			until: func(now state) progress {
@@ -112,7 +114,12 @@ func (s story) steps() []step {
 				return now.endpoints(larger)
 			},
 		},
-		{name: "delete", title: "delete both: everything is collected", do: s.remove, until: state.gone},
+		{
+			name: "delete", chapter: "11-deployment",
+			title: "delete both: everything is collected",
+			do:    s.remove,
+			until: state.gone,
+		},
 	}
 }
 

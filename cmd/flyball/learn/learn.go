@@ -3,21 +3,18 @@
 package learn
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"mime"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -150,13 +147,9 @@ type server struct {
 	stop func()
 }
 
-// policy lets pages load nothing but the site's own files. SVGs have styles of their own.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self' " +
-	"http://127.0.0.1:*; base-uri 'none'; frame-ancestors 'none'"
-
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", site.Policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache")
 	switch {
@@ -190,21 +183,7 @@ func (s *server) page(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), site.Index)
-	text, ok := rendered.File(name)
-	if !ok {
-		http.Error(w, "there is no page "+r.URL.Path+"; the documentation begins at /", http.StatusNotFound)
-		return
-	}
-	kind := mime.TypeByExtension(path.Ext(name))
-	if kind == "" {
-		kind = http.DetectContentType(text)
-	}
-	w.Header().Set("Content-Type", kind)
-	if strings.HasPrefix(kind, "image/svg") {
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	}
-	_, _ = w.Write(text)
+	rendered.ServeHTTP(w, r)
 }
 
 // progress returns what make learn has recorded in a checkout, or nil.

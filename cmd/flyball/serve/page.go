@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball"
+	"github.com/flyball-dev/flyball/cmd/flyball/site"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/inspect/tap"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -32,7 +34,7 @@ func newPage(o Options) *page {
 		return nil
 	}
 	p := &page{out: o.Out, begun: make(chan struct{})}
-	options := inspect.Options{}
+	options := inspect.Options{Book: site.Handler(flyball.Docs)}
 	if o.Step {
 		p.tap = tap.New(tap.Options{Match: func(r *gate.Request) bool {
 			return !strings.HasPrefix(r.UserAgent, nodesAgent())

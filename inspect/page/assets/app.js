@@ -8,6 +8,7 @@ import {PipelineView} from './pipeline.js';
 import {QueuesView} from './queues.js';
 import {ObjectView} from './object.js';
 import {CachesView} from './caches.js';
+import {StoryPanel} from './story.js';
 import {TapPanel} from './tap.js';
 
 const views = {pipeline: PipelineView, queues: QueuesView, object: ObjectView, caches: CachesView};
@@ -15,8 +16,9 @@ const samples = new Samples();
 const main = document.getElementById('main');
 const lost = document.getElementById('lost');
 const connection = document.getElementById('connection');
-const tap = new TapPanel(document.getElementById('tap'));
+const story = new StoryPanel(document.getElementById('story'));
 let view = null;
+const tap = new TapPanel(document.getElementById('tap'), (waiting) => view?.held?.(waiting));
 let answered = false; // whether the process has ever answered
 
 const stream = new Stream({
@@ -27,7 +29,8 @@ const stream = new Stream({
   pipeline(sample) {
     answered = true;
     samples.add(sample);
-    tap.offer(Boolean(sample.tap));
+    story.update(sample);
+    tap.offer(sample);
     view?.update?.(samples);
   },
   steps(changes) {
@@ -74,6 +77,7 @@ function route() {
   main.replaceChildren(el('h1', {}, view.title), view.root);
   if (samples.latest) {
     view.update?.(samples);
+    view.held?.(tap.waiting);
   }
   stream.watch(view.object ? query(view.object) : '');
 }

@@ -149,6 +149,14 @@ export function objectAddress(object, view = 'object') {
   return address(view, object.resource, object.namespace, object.name);
 }
 
+/** chapter returns a link to a chapter, by the name of its page. The process may have the book, the repository has it. */
+export function chapter(name, book) {
+  return el('a', {
+    href: book ? `book/docs/book/${name}.html` : `https://github.com/flyball-dev/flyball/blob/main/docs/book/${name}.md`,
+    target: '_blank', rel: 'noopener',
+  }, 'chapter ' + parseInt(name, 10));
+}
+
 /** query returns the parameters of a request about an object. */
 export function query(object) {
   const q = new URLSearchParams({resource: object.resource, name: object.name});

@@ -16,7 +16,7 @@ export class PipelineView {
     this.foot = el('p', {class: 'foot'});
     this.ways = el('div', {class: 'ways'}, this.lines);
     this.drawing = el('div', {class: 'pipeline'},
-      el('div', {class: 'server'}, el('strong', {}, 'API server'),
+      this.server = el('div', {class: 'server'}, el('strong', {}, 'API server'),
         el('span', {class: 'down'}, 'lists and watches'), el('span', {class: 'up'}, 'writes')),
       el('section', {class: 'left', 'aria-label': 'Resources'},
         el('h2', {}, 'Resources ', el('small', {}, 'reflector → DeltaFIFO → indexer → handlers')), this.resources),
@@ -74,6 +74,21 @@ export class PipelineView {
       path.classList.toggle('active', (this.samples.flowRate(f, 'handled') ?? 0) > 0);
     });
     this.mark(this.marked);
+  }
+
+  /** held lights the stages at which something is held up, and that of the oldest in another way. */
+  held(waiting) {
+    const card = (lane, name) => lane.keyed?.get(name)?.card.stages;
+    const at = waiting.map((w) => ({
+      event: () => card(this.resources, w.resource)?.[0],
+      delta: () => card(this.resources, w.resource)?.[3],
+      key: () => card(this.controllers, w.controller)?.[1],
+      write: () => this.server,
+    })[w.stage]?.());
+    for (const box of [this.server, ...this.drawing.querySelectorAll('.stage')]) {
+      const n = at.indexOf(box);
+      box.dataset.held = n < 0 ? '' : n === 0 ? 'next' : 'later';
+    }
   }
 
   point(event) {

@@ -1,13 +1,23 @@
 // Step mode: what is held up, and what lets it through. A process offers it if its API server is in the process too.
 
-import {duration, el, get, list, many, say, show} from './dom.js';
+import {chapter, duration, el, get, list, many, say, show} from './dom.js';
 
 const stages = [
-  {name: 'event', title: 'Event', more: 'an event of a watch, on its way to the program'},
-  {name: 'delta', title: 'Delta', more: 'a change of a cache, on its way to the handlers'},
-  {name: 'key', title: 'Key', more: 'a key that a worker has taken, before its reconcile'},
-  {name: 'write', title: 'Write', more: 'a write, on its way to the server'},
+  {name: 'event', title: 'Event', chapter: '02-list-and-watch',
+    says: 'A watch is about to bring this change: the server has it, the program does not know of it yet.'},
+  {name: 'delta', title: 'Delta', chapter: '06-informers',
+    says: 'The cache has this change, and the handlers, which make keys of changes, do not know of it yet.'},
+  {name: 'key', title: 'Key', chapter: '07-workqueue',
+    says: 'A worker has taken this key from the queue, and its reconcile is about to begin.'},
+  {name: 'write', title: 'Write', chapter: '09-read-your-writes',
+    says: 'A reconcile asks the server for this change, and its cache will not have it before the event comes back.'},
 ];
+
+// explained are the chapters about single controllers.
+const explained = {
+  'deployment-controller': '11-deployment', 'replicaset-controller': '11-deployment',
+  'endpoints-controller': '10-endpoints', 'endpointslice-controller': '10-endpoints',
+};
 
 const faults = {
   '': 'No fault',
@@ -28,8 +38,12 @@ export class TapPanel {
   offers = false;
   asked = 0; // how many requests were sent; the answer to an older one than the last counts no more
 
-  constructor(root) {
+  waiting = []; // what is held up
+
+  /** held is called with what is held up, whenever that may have changed. */
+  constructor(root, held) {
     this.root = root;
+    this.changed = held;
     this.words = el('p', {class: 'words', role: 'status'});
     this.problem = el('p', {class: 'problem', role: 'alert', hidden: true});
     this.pause = this.mode('Pause', () => this.do({do: 'pause'}));
@@ -39,7 +53,7 @@ export class TapPanel {
       'aria-label': 'Slow motion', change: () => this.state?.delay && !this.state.paused && this.open(),
     }, delays.map((s) => el('option', {value: s + 's', selected: s === 1}, s + ' s a step')));
     this.next = this.step('', 'Next step', 'the step that has been held up for the longest time');
-    this.steps = stages.map((s) => this.step(s.name, s.title, s.more));
+    this.steps = stages.map((s) => this.step(s.name, s.title, s.says));
     this.fault = el('select', {id: 'fault', change: () => this.do({do: 'inject', fault: this.fault.value})});
     this.held = el('ol', {class: 'held', 'aria-label': 'Held up, oldest first'});
     this.happened = el('p', {class: 'note', hidden: true});
@@ -79,7 +93,8 @@ export class TapPanel {
   }
 
   /** offer shows the panel if the process offers step mode. */
-  offer(offers) {
+  offer({tap: offers = false, book}) {
+    this.book = book;
     if (this.offers !== offers) {
       this.offers = offers;
       show(this.root, offers);
@@ -132,6 +147,7 @@ export class TapPanel {
       return;
     }
     this.state = state;
+    this.changed(this.waiting = state.waiting);
     const focused = this.held.contains(document.activeElement);
     const n = state.waiting.length;
     say(this.words, !state.paused ? (state.delay ? `Each step waits ${duration(state.delay)}.` : 'Nothing is held up.') :
@@ -165,7 +181,9 @@ export class TapPanel {
     const stage = stages.find((s) => s.name === w.stage);
     const row = el('li', {}, el('span', {class: 'chip ' + w.stage}, stage?.title ?? w.stage),
       el('bdi', {}, w.text), since,
-      el('button', {type: 'button', click: () => this.do({do: 'release', id: w.id})}, 'Let through'));
+      el('button', {type: 'button', click: () => this.do({do: 'release', id: w.id})}, 'Let through'),
+      el('p', {class: 'says'}, stage?.says, ' See ',
+        chapter(explained[w.controller] ?? stage?.chapter, this.book), '.'));
     row.update = () => say(since, duration(Math.max(0, Date.now() - new Date(w.since)) * 1e6));
     return row;
   }

@@ -92,11 +92,15 @@ func TestSteps(t *testing.T) {
 	p := open(t, 1280, 900)
 	p.visit(play(t, demo.Options{Speed: 20, Step: true, Scenario: "rollout"}))
 	p.shows("#tap .words", "held up")
-	stages := map[string]bool{}
+	p.shows("#story li[aria-current=step]", "rollout")
+	p.shows("#story", "3 of 7: roll out nginx:1.29\n5 of 5 available\nExpected: ")
+	stages, lit := map[string]bool{}, map[string]bool{}
 	for range 12 {
 		// The oldest step is in the first row, which is another element for another step.
 		p.until(`window.row = document.querySelector("#tap .held li")`)
 		stages[ask[string](p, `window.row.querySelector(".chip").className`)] = true
+		lit[ask[string](p, `document.querySelector("[data-held=next] i")?.innerText ?? ""`)] = true
+		p.shows("#tap .held li:first-child .says", " See chapter ")
 		if len(stages) == 3 {
 			p.picture("inspect-step", false)
 		}
@@ -105,6 +109,9 @@ func TestSteps(t *testing.T) {
 	}
 	if !stages["chip event"] || !stages["chip delta"] || !stages["chip key"] {
 		t.Errorf("twelve steps were of these stages only: %v", stages)
+	}
+	if !lit["Reflector"] || !lit["Handlers"] || !lit["Workers"] {
+		t.Errorf("twelve steps have lit these stages only: %v", lit)
 	}
 	p.do(`
 		const fault = document.querySelector("#fault");
@@ -124,6 +131,10 @@ func TestSteps(t *testing.T) {
 	p.do(`location.hash = "#/object/deployments.apps/default/web"`)
 	p.until(`document.querySelectorAll(".timeline tr.failed").length > 0`)
 	p.picture("inspect-object", true)
+	p.shows("#story .end", "7 steps: ")
+	p.shows("#story .end", "Read on in chapter 9, chapter 10, chapter 11. Then build the parts")
+	p.visit(ask[string](p, `document.querySelector("#story .end a").href`))
+	p.shows("h1", "Reading your own writes")
 }
 
 // world is a manager with a controller of ConfigMaps, whose page can be visited.
@@ -325,7 +336,7 @@ func TestLearn(t *testing.T) {
 	}
 	url := regexp.MustCompile(`http://\S+`).FindString(string(line[:n]))
 	p.visit(url)
-	p.shows("h1", "Documentation")
+	p.shows("h1", "The book: how a Kubernetes controller works, stage by stage")
 	p.until(`!document.querySelector("#search").disabled`)
 	p.do(`
 		const field = document.querySelector("#search");
