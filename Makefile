@@ -276,6 +276,10 @@ docs: ## check that what the docs link, show and name exists, and that the book 
 book: ## render docs and the book as HTML into bin/book, and the book as EPUB
 	go run ./cmd/flyball learn --dir . --output bin/book
 
+.PHONY: slides
+slides: book ## the figures of the book as slides, to be shown or printed
+	@echo bin/book/docs/book/slides.html
+
 .PHONY: book-update
 book-update: ## write the traces, tables and figures of docs/book anew
 	go test $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./docs/book/...) -count 1 -update

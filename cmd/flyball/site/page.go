@@ -116,17 +116,23 @@ func plain(node ast.Node, source []byte) string {
 
 // contents returns the page's table of contents, or nothing if that would be short.
 func (p *page) contents() string {
-	var b strings.Builder
-	for _, h := range p.headings {
-		if h.node.Level == 2 {
-			fmt.Fprintf(&b, "<li><a href=\"#%s\">%s</a></li>\n", h.id, util.EscapeHTML([]byte(h.text)))
-		}
-	}
-	if strings.Count(b.String(), "\n") < 3 {
+	items := p.sectionLinks("")
+	if strings.Count(items, "\n") < 3 {
 		return ""
 	}
 	return "<nav class=\"contents\" aria-label=\"This page\">\n<details class=\"fold\">\n" +
-		"<summary>On this page</summary>\n<ul>\n" + b.String() + "</ul>\n</details>\n</nav>"
+		"<summary>On this page</summary>\n<ul>\n" + items + "</ul>\n</details>\n</nav>"
+}
+
+// sectionLinks returns the items of a list of links to the sections of the page, which is at an address.
+func (p *page) sectionLinks(at string) string {
+	var b strings.Builder
+	for _, h := range p.headings {
+		if h.node.Level == 2 {
+			fmt.Fprintf(&b, "<li><a href=\"%s#%s\">%s</a></li>\n", at, h.id, util.EscapeHTML([]byte(h.text)))
+		}
+	}
+	return b.String()
 }
 
 // sections returns the parts of the page for the search. Each term of the glossary is one.

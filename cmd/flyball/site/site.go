@@ -142,6 +142,7 @@ func (e *edition) render() error {
 		return err
 	}
 	e.files[whole] = e.page(whole, "The book on one page", "", e.onePage(bodies), "", "")
+	e.files[slides] = e.page(slides, "Slides", "", e.slides(bodies), "", "")
 	return e.addAssets(sections)
 }
 
@@ -186,6 +187,30 @@ func (e *edition) onePage(bodies map[string][]byte) string {
 			}
 		})
 		fmt.Fprintf(&b, "<article id=\"%s\">\n%s</article>\n", id, text)
+	}
+	return b.String()
+}
+
+// slides is the page with the figures of the book, to be shown or printed.
+const slides = "docs/book/slides.html"
+
+var slideParts = regexp.MustCompile(`<h[12] id="[^"]*">(.*)</h[12]>|<img src="[^"]*" alt="([^"]*)" />`)
+
+// slides makes a slide of each figure, with the heading above it and its description as the caption. The first slide of
+// a chapter has the headings of its sections, too.
+func (e *edition) slides(bodies map[string][]byte) string {
+	var b strings.Builder
+	for _, name := range e.printed() {
+		heading, below := "", "<ul>\n"+e.pages[name].sectionLinks(path.Base(target(name)))+"</ul>\n"
+		for _, m := range slideParts.FindAllStringSubmatch(string(bodies[name]), -1) {
+			if m[1] != "" {
+				heading = m[1]
+				continue
+			}
+			fmt.Fprintf(&b, "<section class=\"slide\">\n<h2>%s</h2>\n<figure>%s<figcaption>%s</figcaption></figure>\n"+
+				"%s</section>\n", heading, m[0], m[2], below)
+			below = ""
+		}
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -85,6 +86,20 @@ func testSite(t *testing.T, docs fs.FS) *Site {
 			t.Fatalf("the book on one page has no %s, or not in this place", want)
 		}
 		end += at
+	}
+	slides, _ := s.File("docs/book/slides.html")
+	for _, picture := range regexp.MustCompile(`<img [^>]*>`).FindAll(printed, -1) {
+		if !bytes.Contains(slides, picture) {
+			t.Errorf("there is no slide with %s", picture)
+		}
+	}
+	if want := `<section class="slide">
+<h2>Dirty and processing</h2>
+<figure><img src="images/07-states.svg" alt="The four states of a key, and the operations between them" />` +
+		`<figcaption>The four states of a key, and the operations between them</figcaption></figure>
+</section>
+`; !strings.Contains(string(slides), want) {
+		t.Errorf("the slides have no %s", want)
 	}
 	sections, _ := s.File("assets/sections.js")
 	for _, want := range []string{
