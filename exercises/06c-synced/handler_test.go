@@ -56,10 +56,11 @@ func Test1APanicDoesNotKeepItFromSyncing(t *testing.T) {
 
 func Test2ItHasNotSyncedDuringTheLastCall(t *testing.T) {
 	run(t, func(t *testing.T, h *Handler, _ func() []string) {
+		h.Add("bad", false) // not in the first list
 		h.Add("a", true)
 		h.Add("b", true)
 		h.Listed()
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(2500 * time.Millisecond)
 		if h.HasSynced() {
 			t.Error("The handler is being told the last of two objects, and HasSynced returned true.\n" +
 				"The call must have returned: what it does is what the controller waits for.")

@@ -53,9 +53,14 @@ func Test2DrainWaitsForAKeyThatIsAddedAgain(t *testing.T) {
 		go work(q, &finished)
 		synctest.Wait()
 		q.Add("a")
+		go func() {
+			time.Sleep(time.Second / 2)
+			q.Add("late")
+		}()
 		q.Drain()
 		if finished != 2 {
-			t.Fatalf("a was added again while the worker had it. Drain returned after %d of 2 runs.", finished)
+			t.Fatalf("a was added again while the worker had it. Drain returned after %d of 2 runs.\n"+
+				"An Add during Drain comes too late.", finished)
 		}
 	})
 }
