@@ -116,7 +116,7 @@ func (t Task) check() error {
 	case t.Title == "" || t.Chapter == "" || len(t.Files) == 0 || t.Minutes == 0:
 		return errors.New("title, chapter, files and minutes must be set")
 	case len(t.Given) != len(t.Files):
-		return errors.New("given must have the hash of each file")
+		return errors.New(`given must have a hash for each file: write "given": [], and run archtest with -update`)
 	case !strings.HasPrefix(t.Chapter, t.Name[:2]) && t.Name[:2] <= "12":
 		return fmt.Errorf("the folder is one of chapter %s, and chapter is %s", t.Name[:2], t.Chapter)
 	case len(t.Hints) < 2 || len(t.Hints) > 4:
