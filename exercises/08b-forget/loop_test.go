@@ -16,6 +16,10 @@ type queue struct {
 	added    int
 }
 
+func (q *queue) Add(string) { q.wait, q.added = 0, q.added+1 }
+
+func (q *queue) Failures(string) int { return q.failures }
+
 func (q *queue) AddAfter(_ string, d time.Duration) { q.wait, q.added = d, q.added+1 }
 
 func (q *queue) AddRateLimited(string) {
