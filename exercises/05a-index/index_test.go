@@ -210,7 +210,7 @@ func Test10ReadersDoNotWaitForTheFunction(t *testing.T) {
 		}()
 		select {
 		case <-read:
-		case <-time.After(time.Second):
+		case <-time.After(2 * time.Second):
 			t.Errorf("The function works on %s, and a reader of other objects waits. A function may be slow: call it "+
 				"before you lock.", p.name)
 		}
