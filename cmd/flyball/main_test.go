@@ -243,9 +243,9 @@ generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCS
 		{"demo --page=6060", "--page: address 6060: missing port in address"},
 		{
 			"demo --step --scenario x",
-			"--scenario x: it must be one of create, endpoints, rollout, stuck, rollback, scale, delete",
+			"--scenario x: it must be one of create, endpoints, rollout, stuck, rollback, scale, delete, leader, " +
+				"lease, takeover",
 		},
-		{"demo --scenario stuck", "--scenario needs --step"},
 		{"learn --address 0.0.0.0:80", "--address 0.0.0.0:80: it must be a loopback address"},
 		{"learn --address x", "--address: address x: missing port in address"},
 		{"learn --dir /none", "--dir /none: it must be a checkout of Flyball"},

@@ -29,9 +29,9 @@ func newRun() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [-f FILE|DIR|-]…",
 		Short: "Apply files to an embedded API, run the controllers until there is nothing more to do, and exit",
-		Long: `Apply files (server-side) to an embedded Kubernetes API, run the controllers until there is nothing more to do, print the
-objects, and exit. The exit code is 0 when everything was done, 1 when something failed or the time was over, 2 when the
-command line is wrong, 130 after Ctrl-C, ` + store.ExitCodes + `.
+		Long: `Apply files (server-side) to an embedded Kubernetes API, run the controllers until there is nothing more
+to do, print the objects, and exit. The exit code is 0 when everything was done, 1 when something failed or the time was
+over, 2 when the command line is wrong, 130 after Ctrl-C, ` + store.ExitCodes + `.
 
 Without --store everything happens in memory. With it, the next run continues where this one stopped; a run that has
 nothing to change says so. flyball serve opens the same store to kubectl.`,
@@ -151,8 +151,10 @@ func newDemo() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Play the life of a Deployment on an embedded API, in this process",
-		Long: `Play the life of a Deployment on Flyball's own pipeline, in one process: an embedded Kubernetes API, a fake kubelet and
-the real controllers. The demo needs nothing and leaves nothing behind.
+		Long: `Play the life of a Deployment on Flyball's own pipeline, in one process: an embedded Kubernetes API, a
+fake kubelet and the real controllers. The demo needs nothing and leaves nothing behind.
+
+With --scenario lease, another story is played: two processes compete for a lease, and the leader is cut off from it.
 
 With --kubeconfig, the same story is played on a cluster, in a new namespace that is deleted at the end. The controllers
 and kubelets of that cluster do the work; the demo only watches.
@@ -193,6 +195,7 @@ code is then 130.`,
 	c.Flags().BoolVar(&o.Keep, "keep", false, "after the story, serve the API on a loopback port until Ctrl-C")
 	addPageFlags(c, &o.Page, &o.Step, "each event, change, reconcile and write of the controllers")
 	c.Flags().StringVar(&o.Scenario, "scenario", "",
-		"with --step, the step of the story to begin with: "+strings.Join(demo.Scenarios(), ", "))
+		"a step, which chooses the story. With --step, the controllers are held up from this step on. The steps: "+
+			strings.Join(demo.Scenarios(), ", "))
 	return c
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/cmd/flyball/site"
 	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/inspect/tap"
@@ -34,6 +35,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -49,6 +51,10 @@ type cluster struct {
 	tap       *tap.Tap
 
 	client client.Client // of the user in the story
+
+	// elects means that the programs compete for a lease, and that ahead, which is not shown, gets it first.
+	elects bool
+	ahead  *program // nil if nothing elects
 
 	changed chan struct{} // see director
 
@@ -68,9 +74,20 @@ type program struct {
 	names   []string // of the controllers
 	loops   []func() reconcile.Stats
 	view    view
-	// crashed makes all requests fail: they are of a process that is gone.
-	crashed atomic.Bool
-	stop    context.CancelFunc
+	// crashed makes all requests fail: they are of a process that is gone. cut makes those for leases fail.
+	crashed, cut atomic.Bool
+	ended        atomic.Bool // Its manager has ended by itself.
+	stop         context.CancelFunc
+}
+
+// leads reports whether p has the lease.
+func (p *program) leads() bool {
+	select {
+	case <-p.manager.Elected():
+		return !p.ended.Load()
+	default:
+		return false
+	}
 }
 
 // view holds the caches that the story reads. They are the same that the controllers use.
@@ -83,28 +100,25 @@ type view struct {
 	slices      informer.Informer[*discoveryv1.EndpointSlice]
 }
 
-// newCluster builds a cluster without starting it. Its manager shows itself, and the story, at the address page, unless
+// open builds the cluster without starting it. Its manager shows itself, and the story, at the address page, unless
 // that is empty. With step, what the manager does can be held up.
-func newCluster(delay time.Duration, page string, step bool, story func() pipeview.Story) (*cluster, error) {
-	known, err := serve.NewCredentials()
-	if err != nil {
-		return nil, err
+func (c *cluster) open(delay time.Duration, page string, step bool, story func() pipeview.Story) (err error) {
+	if c.known, err = serve.NewCredentials(); err != nil {
+		return err
 	}
-	c := &cluster{known: known, changed: make(chan struct{}, 1)}
-	o := localapi.Options{Tokens: serve.Tokens(known.Token), CEL: cel.New()}
+	c.changed = make(chan struct{}, 1)
+	o := localapi.Options{Tokens: serve.Tokens(c.known.Token), CEL: cel.New()}
 	if step {
 		c.tap = tap.New(tap.Options{Match: ofControllers, Crash: c.crash})
 		o.Gate = c.tap.Gate()
 	}
-	server, err := localapi.New(o)
-	if err != nil {
-		return nil, err
+	if c.server, err = localapi.New(o); err != nil {
+		return err
 	}
-	c.server = server
 	if err := c.build(delay, page, story); err != nil {
-		return nil, errors.Join(err, server.Close())
+		return errors.Join(err, c.server.Close())
 	}
-	return c, nil
+	return nil
 }
 
 func (c *cluster) build(delay time.Duration, page string, story func() pipeview.Story) error {
@@ -126,17 +140,30 @@ func (c *cluster) build(delay time.Duration, page string, story func() pipeview.
 		}
 		c.inspector = inspect.New(io)
 	}
-	c.program, err = c.newProgram(page)
+	if c.elects {
+		if c.ahead, err = c.newProgram("a", "a", ""); err != nil {
+			return err
+		}
+	}
+	c.program, err = c.newProgram("b", controllersAgent, page)
 	return err
 }
 
-// newProgram builds the manager of the controllers, which shows itself at the address page.
-func (c *cluster) newProgram(page string) (*program, error) {
+// newProgram builds the manager of the controllers, which shows itself at the address page. If the programs compete for
+// a lease, id is written into it.
+func (c *cluster) newProgram(id, agent, page string) (*program, error) {
 	p := &program{}
-	config := rest.AddUserAgent(c.config(), controllersAgent)
+	config := rest.AddUserAgent(c.config(), agent)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return mortal{p, next} })
 	o := manager.Options{}
-	if c.inspector != nil {
+	if c.elects {
+		o.LeaderElection = manager.LeaderElection{
+			Enabled: true, Namespace: metav1.NamespaceDefault, Name: "controllers", Identity: id,
+			// The story takes the same time whenever it is played.
+			Options: leader.Options{Random: func() float64 { return 0 }},
+		}
+	}
+	if page != "" {
 		o.DebugAddr, o.Inspect = page, c.inspector
 	}
 	var err error
@@ -144,6 +171,9 @@ func (c *cluster) newProgram(page string) (*program, error) {
 		return nil, err
 	}
 	for _, name := range controllers.Known() {
+		if c.elects && name == garbagecollector.Name {
+			continue // It lists everything anew when it begins to lead, which would hide what the others do.
+		}
 		controller, err := controllers.New(p.manager, name, controllers.Options{})
 		if err != nil {
 			return nil, err
@@ -158,17 +188,23 @@ func (c *cluster) newProgram(page string) (*program, error) {
 	return p, err
 }
 
-// mortal sends the requests of a program until it has crashed.
+// mortal sends the requests of a program until it has crashed, or is cut off.
 type mortal struct {
 	*program
 	next http.RoundTripper
 }
 
-var errCrashed = errors.New("the program has crashed")
+var (
+	errCrashed = errors.New("the program has crashed")
+	errCut     = errors.New("no answer")
+)
 
 func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	if m.crashed.Load() {
 		return nil, errCrashed
+	}
+	if m.cut.Load() && strings.Contains(r.URL.Path, "/leases/") {
+		return nil, errCut
 	}
 	return m.next.RoundTrip(r)
 }
@@ -223,18 +259,20 @@ func newView(f *informer.Factory, changed chan<- struct{}) (view, error) {
 
 // signal sends to changed whenever inf's cache changes, unless a signal is already waiting.
 func signal[T informer.Object](inf informer.Informer[T], changed chan<- struct{}) error {
-	poke := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
+	poke := func() { poke(changed) }
 	_, err := inf.AddHandler(informer.Handler[T]{
 		OnAdd:    func(T, bool) { poke() },
 		OnUpdate: func(_, _ T) { poke() },
 		OnDelete: func(informer.Deleted[T]) { poke() },
 	}, informer.HandlerOptions{Name: "demo"})
 	return err
+}
+
+func poke(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
 }
 
 // look reads the caches one after the other. The results need not be of the same moment, but a step is done only when
@@ -263,14 +301,25 @@ func (p *program) counts() counts {
 func (c *cluster) counts() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ended.plus(c.program.counts())
+	sum := c.ended.plus(c.program.counts())
+	if c.ahead != nil {
+		sum = sum.plus(c.ahead.counts())
+	}
+	return sum
 }
 
 // look reads the caches of the program whose caches are filled.
 func (c *cluster) look() state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.program.view.look(metav1.NamespaceDefault)
+	s := c.program.view.look(metav1.NamespaceDefault)
+	switch {
+	case c.program.leads():
+		s.leader = "b"
+	case c.ahead != nil && c.ahead.leads():
+		s.leader = "a"
+	}
+	return s
 }
 
 // watched returns the number of watch events that the informers of a manager have received.
@@ -289,7 +338,7 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var parts sync.WaitGroup
-	var errs [2]error
+	var errs [3]error
 	part := func(i int, name string, run func(context.Context) error) {
 		parts.Go(func() {
 			if err := run(running); err != nil {
@@ -302,6 +351,13 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 	part(0, "kubelet", c.nodes.Run)
 	if c.tap != nil {
 		serve.Settle(ctx, c.nodes)
+	}
+	if c.ahead != nil {
+		part(2, "manager a", c.runAhead)
+		select {
+		case <-c.ahead.manager.Elected():
+		case <-ctx.Done():
+		}
 	}
 	part(1, "manager", func(ctx context.Context) error { return serve.PageError(c.runPrograms(ctx)) })
 	err := first.manager.Informers().WaitForSync(ctx)
@@ -343,17 +399,36 @@ func (c *cluster) runPrograms(ctx context.Context) error {
 			if running.manager.Informers().WaitForSync(one) == nil {
 				c.takeOver(running)
 			}
+			select {
+			case <-running.manager.Elected():
+				poke(c.changed)
+			case <-one.Done():
+			}
 		})
 		err := running.manager.Run(one)
 		stop()
 		if !running.crashed.Load() || ctx.Err() != nil {
 			return err
 		}
-		if p, err = c.newProgram(running.manager.DebugAddr()); err != nil {
+		if p, err = c.newProgram("b", controllersAgent, running.manager.DebugAddr()); err != nil {
 			return err
 		}
 	}
 }
+
+// runAhead runs the first leader. It ends when it has lost the lease, as it must.
+func (c *cluster) runAhead(ctx context.Context) error {
+	err := c.ahead.manager.Run(ctx)
+	c.ahead.ended.Store(true)
+	poke(c.changed)
+	if c.ahead.cut.Load() && errors.Is(err, leader.ErrLost) {
+		return nil
+	}
+	return err
+}
+
+// cut cuts the first leader off from its lease.
+func (c *cluster) cut() { c.ahead.cut.Store(true) }
 
 // takeOver makes p the program that the story looks at.
 func (c *cluster) takeOver(p *program) {

@@ -31,8 +31,9 @@ type Options struct {
 	Page string
 	// Step holds the controllers up at each step, until the reader of the page lets it through. It needs Page.
 	Step bool
-	// Scenario is the name of the step with which the controllers are held up. The steps before it run by themselves.
-	// Empty means the first. It needs Step.
+	// Scenario is the name of a step. It chooses the story: the life of a Deployment, or that of a lease. With Step,
+	// the controllers are held up from this step on. The steps before it run by themselves. Empty means the first step
+	// of the first story.
 	Scenario string
 	// Shown, if not nil, is called with the URL of the page when the page is there and, with Step, the controllers are
 	// held up.
@@ -46,9 +47,14 @@ type Options struct {
 	Out io.Writer
 }
 
-// Scenarios returns the names of the story's steps, in order.
+// Scenarios returns the names of the steps of all stories, in order.
 func Scenarios() (names []string) {
-	for _, s := range newStory("", nginx, 0).steps() {
+	s := newStory("", nginx, 0)
+	return append(namesOf(s.steps()), namesOf(s.leaseSteps())...)
+}
+
+func namesOf(steps []step) (names []string) {
+	for _, s := range steps {
 		names = append(names, s.name)
 	}
 	return names
@@ -70,9 +76,6 @@ func (o Options) Validate() error {
 	}
 	if names := Scenarios(); o.Scenario != "" && !slices.Contains(names, o.Scenario) {
 		return fmt.Errorf("--scenario %s: it must be one of %s", o.Scenario, strings.Join(names, ", "))
-	}
-	if o.Scenario != "" && !o.Step {
-		return errors.New("--scenario needs --step")
 	}
 	if o.Page != "" {
 		return serve.CheckLoopback("--page", o.Page)
@@ -101,10 +104,15 @@ func Run(ctx context.Context, o Options) error {
 		return runRemote(ctx, o, images)
 	}
 	delay := time.Duration(float64(startDelay) / o.Speed)
-	steps := newStory(metav1.NamespaceDefault, images, quietFor(delay)).steps()
+	c := &cluster{}
+	tale := newStory(metav1.NamespaceDefault, images, quietFor(delay))
+	tale.cut = c.cut
+	steps := tale.steps()
+	if o.Scenario != "" && !slices.Contains(namesOf(steps), o.Scenario) {
+		steps, c.elects = tale.leaseSteps(), true
+	}
 	told := newBoard(steps)
-	c, err := newCluster(delay, o.Page, o.Step, told.read)
-	if err != nil {
+	if err := c.open(delay, o.Page, o.Step, told.read); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -154,7 +162,7 @@ Behind each step: the watch events, queued keys and syncs that it took.
 			fmt.Fprintf(o.Out, "\n%s stays until Ctrl-C.\n", url)
 			<-ctx.Done()
 		}
-		_, err = fmt.Fprintf(o.Out, "\ndemo: ok: %s\n", took)
+		_, err := fmt.Fprintf(o.Out, "\ndemo: ok: %s\n", took)
 		return err
 	})
 }

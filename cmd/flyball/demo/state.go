@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,11 @@ type state struct {
 	service    bool
 	sets       []*appsv1.ReplicaSet
 	pods       []*corev1.Pod
+	leader     string // empty if no program leads
 }
+
+// leads returns in words who leads.
+func (s state) leads() string { return cmp.Or(s.leader, "nobody") + " leads" }
 
 // rolledOut returns the progress towards a Deployment that is complete at the given size, with only the given image.
 func (s state) rolledOut(replicas int, image string) progress {

@@ -30,6 +30,8 @@ type story struct {
 	first, second, bad string
 	// quiet is how long a rollout must stand still to count as stuck.
 	quiet time.Duration
+	// cut cuts the leader off from its lease.
+	cut func()
 }
 
 // newStory returns a story with two images. The third one is a tag of the second that does not exist.
@@ -119,6 +121,45 @@ func (s story) steps() []step {
 			title: "delete both: everything is collected",
 			do:    s.remove,
 			until: state.gone,
+		},
+	}
+}
+
+// leaseSteps are the life of a lease. Two programs compete for it: a, which is first, and b.
+func (s story) leaseSteps() []step {
+	led := func(by string, size int) func(state) progress {
+		return func(now state) progress {
+			p := now.rolledOut(size, s.first)
+			if p.text = now.leads() + ", " + p.text; now.leader != by {
+				p.missing = by + " as the leader"
+			}
+			return p
+		}
+	}
+	return []step{
+		{
+			name: "leader", chapter: "12-process",
+			title: fmt.Sprintf("a leads, b waits: create %s, %d × %s", name, size, s.first),
+			do:    s.create,
+			until: led("a", size),
+		},
+		{
+			name: "lease", chapter: "12-process",
+			title: "cut a off from its lease",
+			do:    func(context.Context, client.Client) error { s.cut(); return nil },
+			until: func(now state) progress {
+				p := progress{want: 1, text: now.leads()}
+				if p.have = 1; now.leader != "" {
+					p.have, p.missing = 0, now.leader+" to end, 10 s after its last renewal"
+				}
+				return p
+			},
+		},
+		{
+			name: "takeover", chapter: "12-process",
+			title: fmt.Sprintf("scale to %d, which waits until b leads", larger),
+			do:    s.scale(larger),
+			until: led("b", larger),
 		},
 	}
 }
