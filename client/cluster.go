@@ -143,7 +143,7 @@ func (c *Cluster) IsObjectNamespaced(ctx context.Context, obj runtime.Object) (b
 	if err != nil {
 		return false, err
 	}
-	r, err := c.server.Mapper.Of(ctx, k.GVK)
+	r, err := c.server.ResourceOf(ctx, k.GVK)
 	return r.Namespaced, err
 }
 

@@ -79,6 +79,8 @@ type Factory struct {
 	o      FactoryOptions
 	client rest.Interface
 	server *connection.Server
+	// resources are also those of a client that reads from the factory's caches.
+	resources *listwatch.Resources
 
 	mu sync.Mutex
 	// caches has the caches in use, in order of creation. Only setCachesLocked changes it.
@@ -140,7 +142,9 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("informer factory: %w", err)
 	}
-	f := &Factory{o: o, client: client, added: make(chan struct{}, 1)}
+	f := &Factory{
+		o: o, client: client, resources: listwatch.NewResources(client, o.Mapper), added: make(chan struct{}, 1),
+	}
 	f.setCachesLocked(nil)
 	f.server = connection.NewServer(
 		func(ctx context.Context) (string, error) { return connection.Identity(ctx, client) },
@@ -150,6 +154,16 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 
 // Options returns the options that the factory was made with, and its scheme.
 func (f *Factory) Options() FactoryOptions { return f.o }
+
+// Resources returns what finds the resources of the factory's informers. A client that uses it does not ask the server
+// again about what the informers know.
+func (f *Factory) Resources() *listwatch.Resources { return f.resources }
+
+// Reach asks the server which cluster it belongs to. The informers ask the same before their first list, and not again
+// if Reach has got an answer. A refusal is an answer, too.
+//
+// Errors: those of the request.
+func (f *Factory) Reach(ctx context.Context) error { return f.server.Verify(ctx) }
 
 // For returns the informer of all objects of type T, which the factory's scheme must know.
 //
@@ -215,7 +229,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 	}
 	lws := map[string]listwatch.ListerWatcher[objects.Object]{}
 	for namespace := range strings.SplitSeq(id.Namespaces, ",") {
-		lw := listwatch.NewDiscovered(f.client, f.o.Mapper, id.Kind, listwatch.RESTOptions{
+		lw := listwatch.NewDiscovered(f.client, f.resources, id.Kind, listwatch.RESTOptions{
 			Kind: id.Kind.Kind, Namespace: namespace, New: newObject,
 			LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
 			StandardDecoding: id.standard,

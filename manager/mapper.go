@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -118,9 +117,6 @@ func (r *reloadingMapper) RESTMappings(kind schema.GroupKind, versions ...string
 	})
 }
 
-// errNoScope is the error of IsNamespaced for a mapping without a scope.
-var errNoScope = errors.New("discovery does not tell whether the kind is namespaced")
-
 // GetRESTMapper returns a mapper between kinds and the server's resources. It reads the server's discovery at first
 // use, and again for a kind that it does not know, so that CustomResourceDefinitions can be added while the manager
 // runs.
@@ -129,18 +125,6 @@ func (m *Manager) GetRESTMapper() meta.RESTMapper {
 		return m.options.Informers.Mapper
 	}
 	return m.mapper
-}
-
-// IsNamespaced reports whether objects of that kind live in namespaces. It asks the RESTMapper.
-func (m *Manager) IsNamespaced(kind schema.GroupKind) (bool, error) {
-	mapping, err := m.GetRESTMapper().RESTMapping(kind)
-	if err != nil {
-		return false, err
-	}
-	if mapping.Scope == nil {
-		return false, errNoScope
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
 // ResourceSingularizer implements meta.RESTMapper.

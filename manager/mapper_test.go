@@ -32,19 +32,23 @@ func TestMapperFindsNewKinds(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		m := &Manager{mapper: &reloadingMapper{discovery: &discoveryfake.FakeDiscovery{Fake: fake}}}
+		m := &reloadingMapper{discovery: &discoveryfake.FakeDiscovery{Fake: fake}}
+		isNamespaced := func(kind schema.GroupKind) (bool, error) {
+			mapping, err := m.RESTMapping(kind)
+			return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace, err
+		}
 		web := schema.GroupKind{Group: "demo.io", Kind: "Web"}
-		if _, err := m.IsNamespaced(web); err == nil || meta.IsNoMatchError(err) {
+		if _, err := isNamespaced(web); err == nil || meta.IsNoMatchError(err) {
 			t.Errorf("while the server is away: %v", err)
 		}
 		down = false
 		for kind, want := range map[string]bool{"Node": false, "Pod": true} {
-			if got, err := m.IsNamespaced(schema.GroupKind{Kind: kind}); err != nil || got != want {
+			if got, err := isNamespaced(schema.GroupKind{Kind: kind}); err != nil || got != want {
 				t.Errorf("%s: namespaced %v, %v", kind, got, err)
 			}
 		}
 		for range 100 {
-			if _, err := m.IsNamespaced(web); !meta.IsNoMatchError(err) {
+			if _, err := isNamespaced(web); !meta.IsNoMatchError(err) {
 				t.Fatalf("unknown kind: %v", err)
 			}
 		}
@@ -57,10 +61,10 @@ func TestMapperFindsNewKinds(t *testing.T) {
 			APIResources: []metav1.APIResource{{Name: "webs", Kind: "Web", Namespaced: true}},
 		})
 		time.Sleep(reloadInterval)
-		if got, err := m.IsNamespaced(web); err != nil || !got {
+		if got, err := isNamespaced(web); err != nil || !got {
 			t.Errorf("new kind: %v, %v", got, err)
 		}
-		gvr, err := m.GetRESTMapper().ResourceFor(schema.GroupVersionResource{Group: "demo.io", Resource: "webs"})
+		gvr, err := m.ResourceFor(schema.GroupVersionResource{Group: "demo.io", Resource: "webs"})
 		if err != nil || gvr.Version != "v1" {
 			t.Errorf("resource %v, %v", gvr, err)
 		}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // measureRequests makes clients of config report their requests.
@@ -115,10 +117,8 @@ func (w *warnings) isNew(text string) bool {
 	return true
 }
 
-const (
-	reachInterval = time.Second     // between two requests
-	reachTimeout  = 5 * time.Second // for one response
-)
+// reachInterval is the time between two requests.
+const reachInterval = time.Second
 
 // awaitServer waits until the API server answers, but at most for Options.ServerTimeout. Any response of an API server
 // counts, except one that rejects the credentials.
@@ -154,11 +154,9 @@ func (m *Manager) awaitServer(ctx context.Context) error {
 	}
 }
 
-// askServer requests the server's version, which every user may read.
+// askServer asks the server for its identity, which the informers have to know, too.
 func (m *Manager) askServer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
-	defer cancel()
-	err := m.discovery.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
+	err := m.informers.Reach(ctx)
 	status := apierrors.APIStatus(nil)
 	switch {
 	case err == nil:
@@ -167,6 +165,8 @@ func (m *Manager) askServer(ctx context.Context) error {
 		return fmt.Errorf("%s rejects the credentials: %w", m.server(), err)
 	case errors.As(err, &status) && status.Status().Code == http.StatusBadRequest:
 		return fmt.Errorf("%s does not answer as an API server: %s", m.server(), serverText(status.Status()))
+	case errors.As(err, new(*objects.DecodeError)):
+		return fmt.Errorf("%s does not answer as an API server: %w", m.server(), err)
 	case errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
 		return nil // the server is there; a forbidden request is reported where it matters
 	}

@@ -13,18 +13,23 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/metrics"
+	"github.com/flyball-dev/flyball/reconcile"
 )
 
 // fetch waits until the address answers.
@@ -235,6 +240,60 @@ func TestServerThatIsAwayAtTheStart(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestStartSendsNoRequestTwice: the question whether the server is there is the one for its identity, and discovery is
+// asked about a group and version once, for the caches of two kinds and for the client.
+func TestStartSendsNoRequestTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		config, sent := w.server.RESTConfig(), &paths{}
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { sent.next = next; return sent })
+		m, err := manager.New(config, manager.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = builder.ControllerManagedBy(m).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(
+			reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {
+				return reconcile.Result{}, nil
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := live(t, m)
+		if err := m.GetAPIReader().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"},
+			&corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+		l.mustEnd()
+		slices.Sort(sent.paths)
+		want := []string{
+			"/api/v1", "/api/v1/configmaps", "/api/v1/configmaps?watch", "/api/v1/namespaces/default/configmaps/a",
+			"/api/v1/namespaces/kube-system", "/api/v1/secrets", "/api/v1/secrets?watch",
+		}
+		if !slices.Equal(sent.paths, want) {
+			t.Errorf("requests:\n%q, want\n%q", sent.paths, want)
+		}
+	})
+}
+
+// paths writes down the paths of requests.
+type paths struct {
+	next http.RoundTripper
+
+	mu    sync.Mutex
+	paths []string
+}
+
+func (p *paths) RoundTrip(r *http.Request) (*http.Response, error) {
+	path := r.URL.Path
+	if r.URL.Query().Get("watch") != "" {
+		path += "?watch"
+	}
+	p.mu.Lock()
+	p.paths = append(p.paths, path)
+	p.mu.Unlock()
+	return p.next.RoundTrip(r)
 }
 
 // TestSignals runs this test binary as a process of its own and sends it signals.

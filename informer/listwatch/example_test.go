@@ -53,7 +53,7 @@ func ExampleNewDiscovered() {
 	client, stop := api()
 	defer stop()
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	pods := listwatch.NewDiscovered(client, nil, kind, listwatch.RESTOptions{
+	pods := listwatch.NewDiscovered(client, listwatch.NewResources(client, nil), kind, listwatch.RESTOptions{
 		Kind: kind.Kind, New: func() objects.Object { return &corev1.Pod{} },
 	})
 	result, err := pods.List(context.Background(), listwatch.ListOptions{}, func(obj objects.Object) error {

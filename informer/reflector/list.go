@@ -169,7 +169,7 @@ func (r *Reflector[T]) replace(ctx context.Context, how effect, all completeList
 	}
 	r.position, r.history, r.listed, r.progress = all.version, all.history, true, false
 	r.status.Listed(ctx, all.unreadable)
-	r.status.Server.Verify(ctx)
+	_ = r.status.Server.Verify(ctx) // A failure shows nothing, and the next informer asks again.
 	return nil
 }
 
@@ -208,6 +208,6 @@ func (r *Reflector[T]) verify(ctx context.Context, s state) state {
 	if err != nil {
 		return r.recoverFrom(ctx, s, ending{connection.Classify(ctx, err), err}, facts{stale: back})
 	}
-	r.status.Server.Verify(ctx)
+	_ = r.status.Server.Verify(ctx) // A failure shows nothing, and the next informer asks again.
 	return state{kind: watching}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -25,8 +26,7 @@ func (b *Builder) attach(p *parts) error {
 		h := in.handler
 		if h == nil {
 			owner = &ownership{
-				kind: b.calls.Kind().GroupKind(), every: in.options.EveryOwner,
-				isNamespaced: b.manager.IsNamespaced,
+				kind: b.calls.Kind(), every: in.options.EveryOwner, client: b.manager.GetClient(),
 			}
 			owners := handler.EnqueueMapped(owner.requests)
 			h = &owners
@@ -106,9 +106,9 @@ func handlerOf[T informer.Object](h HandlerFuncs) handler.EventHandler[T, reconc
 
 // ownership turns an object into requests for its owners of one kind.
 type ownership struct {
-	kind         schema.GroupKind
-	every        bool
-	isNamespaced func(schema.GroupKind) (bool, error)
+	kind   schema.GroupVersionKind
+	every  bool
+	client *client.Cluster
 
 	mu sync.Mutex
 	// known means that the server has answered whether the owners live in namespaces. Invariant: it is true before the
@@ -119,7 +119,8 @@ type ownership struct {
 
 // requests returns a request for each owner.
 func (o *ownership) requests(_ context.Context, obj informer.Object) []reconcile.Request {
-	return handler.OwnersOf(obj, o.kind, handler.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
+	return handler.OwnersOf(obj, o.kind.GroupKind(),
+		handler.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
 }
 
 func (o *ownership) hasNamespace() bool {
@@ -129,14 +130,16 @@ func (o *ownership) hasNamespace() bool {
 }
 
 // resolve asks the server until it has succeeded once. It reports whether the answer is known.
-func (o *ownership) resolve() bool {
+func (o *ownership) resolve(ctx context.Context) bool {
 	o.mu.Lock()
 	known := o.known
 	o.mu.Unlock()
 	if known {
 		return true
 	}
-	namespaced, err := o.isNamespaced(o.kind) // a request, so not under the lock
+	example := &metav1.PartialObjectMetadata{}
+	example.SetGroupVersionKind(o.kind)
+	namespaced, err := o.client.IsObjectNamespaced(ctx, example) // a request, so not under the lock
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.namespaced, o.known, o.err = namespaced, err == nil, err
@@ -154,7 +157,7 @@ type owned struct {
 
 // Run implements reconcile.Source.
 func (s *owned) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request], synced func()) error {
-	for !s.owner.resolve() {
+	for !s.owner.resolve(ctx) {
 		pause := time.NewTimer(askInterval)
 		select {
 		case <-pause.C:

@@ -117,7 +117,7 @@ func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Contex
 // OwnerOptions select owners. The zero value selects the controller of an object, in the namespace of the object.
 type OwnerOptions struct {
 	// ClusterScoped reports whether the owners have no namespace, like Nodes. An owner reference does not show whether
-	// the owner has a namespace; manager.Manager.IsNamespaced reports it.
+	// the owner has a namespace; client.Cluster.IsObjectNamespaced reports it.
 	ClusterScoped bool
 	// EveryOwner selects all owners of the kind, not only the one whose reference has controller=true.
 	EveryOwner bool

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // Request is a request about one object or, if Key has no name, about a collection. Empty fields are left out.
@@ -23,7 +25,7 @@ type Request struct {
 	Body                []byte
 
 	// resource and namespace are set by resolve; namespace is the one in the path.
-	resource  Resource
+	resource  listwatch.Resource
 	namespace string
 }
 
@@ -38,7 +40,7 @@ func (r *Request) name() string {
 // resolve sets the resource of the request.
 //
 // Errors: a missing namespace; a part that would change the path, with the error text of client-go.
-func (r *Request) resolve(resource Resource) error {
+func (r *Request) resolve(resource listwatch.Resource) error {
 	r.resource, r.namespace = resource, r.Key.Namespace
 	if resource.Namespaced && r.namespace == "" && r.Key.Name != "" {
 		return fmt.Errorf("%s %s: %s are namespaced, and the namespace is empty", r.GVK.Kind, r.Key.Name,
@@ -61,9 +63,14 @@ func (r *Request) resolve(resource Resource) error {
 
 // path returns the path below the server's address, with the given names.
 func (r *Request) path(namespace, name string) string {
-	path := append(make([]byte, 0, 128), apiPath(r.resource.GroupVersion())...)
+	root := "/apis/"
+	if r.resource.Group == "" {
+		root = "/api"
+	}
+	path := append(make([]byte, 0, 128), root...)
+	path = append(path, r.resource.Group...)
 	for _, part := range [...]struct{ before, value string }{
-		{"/namespaces/", namespace}, {"/", r.resource.Resource}, {"/", name}, {"/", r.Subresource},
+		{"/", r.resource.Version}, {"/namespaces/", namespace}, {"/", r.resource.Resource}, {"/", name}, {"/", r.Subresource},
 	} {
 		if part.value != "" {
 			path = append(append(path, part.before...), part.value...)

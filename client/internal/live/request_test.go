@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // answering is a transport that always gives the same answer. It records the paths of the requests.
@@ -91,15 +93,11 @@ func TestErrorsAndPathsAreThoseOfClientGo(t *testing.T) {
 
 func compareWithClientGo(t *testing.T, a *answering) {
 	config := &rest.Config{Host: "https://localhost/base/", QPS: -1, Transport: a}
-	s, err := New(config, clientscheme.Scheme, nil, nil)
+	s, err := New(config, clientscheme.Scheme, mapper(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	clientset := kubernetes.NewForConfigOrDie(config)
-	s.Mapper.known[deployments] = Resource{
-		GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
-		Namespaced:           true,
-	}
 	patch := Request{
 		Verb: "PATCH", GVK: deployments, Key: types.NamespacedName{Namespace: "default", Name: "web:1"},
 		Body: []byte("{}"),
@@ -139,11 +137,13 @@ func compareWithClientGo(t *testing.T, a *answering) {
 // TestPaths: the name of an object to create is in its body alone. A cluster-scoped kind has no namespace in its paths,
 // except where the request would then delete the objects of all namespaces.
 func TestPaths(t *testing.T) {
-	pods := Resource{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, true}
-	nodes := Resource{schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, false}
+	pods := listwatch.Resource{
+		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespaced: true,
+	}
+	nodes := listwatch.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}}
 	key := types.NamespacedName{Namespace: "n", Name: "a"}
 	for _, c := range []struct {
-		resource Resource
+		resource listwatch.Resource
 		request  Request
 		want     string
 	}{

@@ -17,12 +17,14 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/tools/metrics"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/internal/wire"
 	"github.com/flyball-dev/flyball/writes"
 )
@@ -59,7 +61,7 @@ func (s *Server) Exchange(ctx context.Context, r Request, k kinds.Kind, obj info
 // Send sends r and returns the body of a success and its content type. All requests of a client pass here. The
 // transport below records the writes.
 func (s *Server) Send(ctx context.Context, r Request) (contentType string, body []byte, err error) {
-	resource, err := s.Mapper.Of(ctx, r.GVK)
+	resource, err := s.ResourceOf(ctx, r.GVK)
 	if err != nil {
 		return "", nil, err
 	}
@@ -69,7 +71,11 @@ func (s *Server) Send(ctx context.Context, r Request) (contentType string, body 
 	if r.Verb != http.MethodGet && ctx.Err() != nil {
 		return "", nil, context.Cause(ctx)
 	}
-	return s.connection.do(ctx, &r)
+	for attempt := 0; ; attempt++ {
+		if contentType, body, err = s.connection.do(ctx, &r); !repeat(ctx, err, attempt) {
+			return contentType, body, err
+		}
+	}
 }
 
 // maxThrottled is how often a request is repeated because the server is too busy. maxPause bounds the pause before a
@@ -79,29 +85,37 @@ const (
 	maxPause     = 5 * time.Minute
 )
 
-// do sends a request and returns the body of a success and its content type. It repeats the request only when the
-// server is too busy (429), after the pause that the server asks for: such a request was not applied.
-func (c *connection) do(ctx context.Context, r *Request) (contentType string, body []byte, err error) {
+// ResourceOf returns the resource of a kind, as [listwatch.Resources.Of] does.
+func (s *Server) ResourceOf(ctx context.Context, kind schema.GroupVersionKind) (listwatch.Resource, error) {
 	for attempt := 0; ; attempt++ {
-		if contentType, body, err = c.send(ctx, r); err == nil {
-			return contentType, body, nil
-		}
-		wait, tooBusy := apierrors.SuggestsClientDelay(err)
-		if !tooBusy || !apierrors.IsTooManyRequests(err) || attempt == maxThrottled {
-			return "", nil, err
-		}
-		pause := time.NewTimer(min(time.Duration(wait)*time.Second, maxPause))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return "", nil, err
+		if r, err := s.resources.Of(ctx, kind); !repeat(ctx, err, attempt) {
+			return r, err
 		}
 	}
 }
 
-// send sends r and returns the body of a success and its content type. Errors: those of rest.Request.Do.
-func (c *connection) send(ctx context.Context, r *Request) (contentType string, body []byte, err error) {
+// repeat reports whether to send a request again because the server is too busy (429), after the pause that the server
+// asks for: such a request was not applied.
+func repeat(ctx context.Context, err error, attempt int) bool {
+	if err == nil { // The usual case, which should not allocate.
+		return false
+	}
+	wait, tooBusy := apierrors.SuggestsClientDelay(err)
+	if !tooBusy || !apierrors.IsTooManyRequests(err) || attempt == maxThrottled {
+		return false
+	}
+	pause := time.NewTimer(min(time.Duration(wait)*time.Second, maxPause))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// do sends r and returns the body of a success and its content type. Errors: those of rest.Request.Do.
+func (c *connection) do(ctx context.Context, r *Request) (contentType string, body []byte, err error) {
 	begun := time.Now()
 	defer func() { metrics.RequestLatency.Observe(ctx, r.Verb, c.template(r), time.Since(begun)) }()
 	if err := c.throttle(ctx, r); err != nil {

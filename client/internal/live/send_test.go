@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -29,15 +30,20 @@ func answer(r *http.Request, code int, body string, header http.Header) *http.Re
 	}
 }
 
+var deployments = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+
+// mapper knows Deployments.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(deployments, meta.RESTScopeNamespace)
+	return m
+}
+
 // serverOf returns a server of config that knows Deployments.
 func serverOf(t *testing.T, config *rest.Config) *Server {
-	s, err := New(config, clientscheme.Scheme, nil, nil)
+	s, err := New(config, clientscheme.Scheme, mapper(), nil)
 	if err != nil {
 		t.Fatal(err)
-	}
-	s.Mapper.known[deployments] = Resource{
-		GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
-		Namespaced:           true,
 	}
 	return s
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/internal/redirect"
 	"github.com/flyball-dev/flyball/internal/wire"
 	"github.com/flyball-dev/flyball/writes"
@@ -24,7 +25,8 @@ type Server struct {
 	// REST is for package writes, which asks the server about writes whose answers were lost.
 	REST   rest.Interface
 	Scheme *runtime.Scheme
-	Mapper *Mapper
+	// resources are those of the informers, unless the client has a mapper of its own.
+	resources *listwatch.Resources
 	// Record has the writes that were sent, those of [Server.Through] included.
 	Record *writes.Record
 	// Protobuf reports whether built-in objects are sent and asked for as protobuf. All others are JSON.
@@ -34,7 +36,7 @@ type Server struct {
 }
 
 // New returns the server of config. It uses the record that config carries. If that record is connected to other
-// informers, or config carries none, it makes a new record. A nil mapper means discovery.
+// informers, or config carries none, it makes a new record. A nil mapper means that of the informers, or discovery.
 func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 	informers *informer.Factory,
 ) (*Server, error) {
@@ -42,14 +44,13 @@ func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 	if err := s.connect(config, informers); err != nil {
 		return nil, err
 	}
-	s.Mapper = &Mapper{
-		given: mapper, connection: s.connection, known: map[schema.GroupVersionKind]Resource{},
-		requests: map[schema.GroupVersion]*discovery{},
+	if s.resources = listwatch.NewResources(s.REST, mapper); informers != nil && mapper == nil {
+		s.resources = informers.Resources()
 	}
 	return s, nil
 }
 
-// Through returns a server that sends as the user of another config. It shares the record and the mapper of s.
+// Through returns a server that sends as the user of another config. It shares the record and the resources of s.
 func (s *Server) Through(config *rest.Config) (*Server, error) {
 	through := *s
 	if err := through.connect(config, nil); err != nil {

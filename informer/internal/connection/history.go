@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 )
 
@@ -107,32 +108,34 @@ func (h *Server) Lost() {
 // Verify asks the server for its identity, unless it has answered since the last connection broke. If another server
 // has taken its place, Verify interrupts all informers. So the first informer that reconnects finds this out for all of
 // them, even if the new server is ahead of every position. A server that refuses to answer counts as the same one.
-func (h *Server) Verify(ctx context.Context) {
+//
+// Errors: those of the request.
+func (h *Server) Verify(ctx context.Context) error {
 	if h.identify == nil {
-		return
+		return nil
 	}
 	select {
 	case h.asking <- struct{}{}:
 	case <-ctx.Done():
-		return
+		return context.Cause(ctx)
 	}
 	defer func() { <-h.asking }()
 	h.mu.Lock()
 	losses, known := h.losses, h.verified == h.losses
 	h.mu.Unlock()
 	if known {
-		return
+		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, identifyTimeout)
 	defer cancel()
 	identity, err := h.identify(bounded)
 	if ctx.Err() != nil {
-		return
+		return err
 	}
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Failed to identify the server", "reason", err.Error())
-		if !Forbids(err) {
-			return // The next informer asks again: the server may be away once more.
+		if !Forbids(err) || apierrors.IsUnauthorized(err) {
+			return err // The next informer asks again: the server may be away once more, or the credentials renewed.
 		}
 	}
 	last, reflectors := h.identified(identity, losses)
@@ -141,6 +144,7 @@ func (h *Server) Verify(ctx context.Context) {
 			"identity", identity, "lastIdentity", last)
 		interruptAll(reflectors)
 	}
+	return err
 }
 
 // identified records an answer, or "" if the server refused to give one. losses is the count when the question began.

@@ -24,14 +24,14 @@ const absent = "none"
 // identifies a cluster by the same UID.
 func Identity(ctx context.Context, client rest.Interface) (string, error) {
 	const partial = wire.JSONMedia + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + wire.JSONMedia
-	data, err := client.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem).SetHeader("Accept", partial).
-		Throttle(nil).MaxRetries(0).Do(ctx).Raw()
-	if apierrors.IsNotFound(err) {
+	answer := client.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem).SetHeader("Accept", partial).
+		Throttle(nil).MaxRetries(0).Do(ctx)
+	if err := answer.Error(); apierrors.IsNotFound(err) {
 		return absent, nil
+	} else if err != nil {
+		return "", err // Raw's error does not have the server's text.
 	}
-	if err != nil {
-		return "", err
-	}
+	data, _ := answer.Raw()
 	var namespace metav1.PartialObjectMetadata
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &namespace); err != nil {
 		return "", &objects.DecodeError{What: "namespace " + metav1.NamespaceSystem, Err: err}

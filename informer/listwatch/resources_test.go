@@ -1,4 +1,4 @@
-package live
+package listwatch
 
 import (
 	"context"
@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/internal/wire"
 )
 
 // apps answers each request for the resources of apps/v1 after a second.
@@ -50,19 +51,23 @@ var (
 	unknown     = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Unknown"}
 )
 
-func mapperOf(t *testing.T, transport http.RoundTripper) *Mapper {
+func resourcesOf(t *testing.T, transport http.RoundTripper) *Resources {
 	t.Helper()
-	config := &rest.Config{Host: "http://localhost", QPS: -1, Transport: transport}
-	s, err := New(config, clientscheme.Scheme, nil, nil)
+	client, err := rest.RESTClientFor(&rest.Config{
+		Host: "http://localhost", QPS: -1, Transport: transport,
+		ContentConfig: rest.ContentConfig{
+			GroupVersion: &schema.GroupVersion{Version: "v1"}, NegotiatedSerializer: wire.ErrorCodecs(),
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Mapper
+	return NewResources(client, nil)
 }
 
 // atOnce calls Of from n goroutines at the same time and passes each result to check.
 func atOnce(
-	t *testing.T, n int, m *Mapper, kind schema.GroupVersionKind, check func(r Resource, err error),
+	t *testing.T, n int, m *Resources, kind schema.GroupVersionKind, check func(r Resource, err error),
 ) {
 	var callers sync.WaitGroup
 	for range n {
@@ -75,7 +80,7 @@ func atOnce(
 func TestResourcesAreAskedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apps{}
-		m := mapperOf(t, server)
+		m := resourcesOf(t, server)
 		atOnce(t, 8, m, deployments, func(r Resource, err error) {
 			if err != nil || r.GroupVersionResource.Resource != "deployments" || !r.Namespaced {
 				t.Errorf("%v, %v", r, err)
@@ -103,7 +108,7 @@ func TestResourcesAreAskedForOnce(t *testing.T) {
 func TestWaitingCallersAskThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apps{}
-		m := mapperOf(t, server)
+		m := resourcesOf(t, server)
 		first, stop := context.WithCancel(t.Context())
 		second, impatient := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer impatient()
@@ -138,7 +143,7 @@ func TestWaitingCallersAskThemselves(t *testing.T) {
 func TestFailuresOfDiscoveryAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apps{}
-		m := mapperOf(t, server)
+		m := resourcesOf(t, server)
 		for _, failure := range []error{errors.New("refused"), context.DeadlineExceeded} {
 			server.failure.Store(&failure)
 			before := server.asked.Load()
