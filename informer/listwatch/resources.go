@@ -98,7 +98,8 @@ func (r *Resources) Of(ctx context.Context, kind schema.GroupVersionKind) (Resou
 		}
 		found, is := d.found[kind]
 		if !is {
-			return Resource{}, &UnknownKindError{Kind: kind, Err: errors.New("not in the resource list of the API version")}
+			return Resource{},
+				&UnknownKindError{Kind: kind, Err: errors.New("not in the resource list of the API version")}
 		}
 		return found, nil
 	}

@@ -70,7 +70,8 @@ func (r *Request) path(namespace, name string) string {
 	path := append(make([]byte, 0, 128), root...)
 	path = append(path, r.resource.Group...)
 	for _, part := range [...]struct{ before, value string }{
-		{"/", r.resource.Version}, {"/namespaces/", namespace}, {"/", r.resource.Resource}, {"/", name}, {"/", r.Subresource},
+		{"/", r.resource.Version}, {"/namespaces/", namespace}, {"/", r.resource.Resource}, {"/", name},
+		{"/", r.Subresource},
 	} {
 		if part.value != "" {
 			path = append(append(path, part.before...), part.value...)
