@@ -70,7 +70,10 @@ func (r *Request) path(namespace, name string) string {
 	path := append(make([]byte, 0, 128), root...)
 	path = append(path, r.resource.Group...)
 	for _, part := range [...]struct{ before, value string }{
-		{"/", r.resource.Version}, {"/namespaces/", namespace}, {"/", r.resource.Resource}, {"/", name},
+		{"/", r.resource.Version},
+		{"/namespaces/", namespace},
+		{"/", r.resource.Resource},
+		{"/", name},
 		{"/", r.Subresource},
 	} {
 		if part.value != "" {
