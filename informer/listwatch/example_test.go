@@ -65,3 +65,11 @@ func ExampleNewDiscovered() {
 	// a
 	// 7 <nil>
 }
+
+func ExampleNewResources() {
+	client, stop := api()
+	defer stop()
+	pods, err := listwatch.NewResources(client, nil).Of(context.Background(), corev1.SchemeGroupVersion.WithKind("Pod"))
+	fmt.Println(pods.Resource, pods.Namespaced, err)
+	// Output: pods true <nil>
+}
