@@ -20,6 +20,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
+	"github.com/flyball-dev/flyball/informer/internal/discovered"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/objects"
 	"github.com/flyball-dev/flyball/informer/reflector"
@@ -76,11 +77,10 @@ type InformerOptions struct {
 // Concurrency: all methods and [For] may be called at any time. An informer that is asked for while the factory runs
 // starts at once.
 type Factory struct {
-	o      FactoryOptions
-	client rest.Interface
-	server *connection.Server
-	// resources are also those of a client that reads from the factory's caches.
-	resources *listwatch.Resources
+	o         FactoryOptions
+	client    rest.Interface
+	server    *connection.Server
+	resources *discovered.Resources
 
 	mu sync.Mutex
 	// caches has the caches in use, in order of creation. Only setCachesLocked changes it.
@@ -143,7 +143,7 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 		return nil, fmt.Errorf("informer factory: %w", err)
 	}
 	f := &Factory{
-		o: o, client: client, resources: listwatch.NewResources(client, o.Mapper), added: make(chan struct{}, 1),
+		o: o, client: client, resources: discovered.NewResources(client, o.Mapper), added: make(chan struct{}, 1),
 	}
 	f.setCachesLocked(nil)
 	f.server = connection.NewServer(
@@ -155,9 +155,16 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 // Options returns the options that the factory was made with, and its scheme.
 func (f *Factory) Options() FactoryOptions { return f.o }
 
-// Resources returns what finds the resources of the factory's informers. A client that uses it does not ask the server
-// again about what the informers know.
-func (f *Factory) Resources() *listwatch.Resources { return f.resources }
+// ResourceOf returns the resource of a kind, from FactoryOptions.Mapper or from the server's discovery. The informers
+// and their clients use the same answers, which are remembered until the server does not serve the resource any more.
+//
+// Errors: [listwatch.UnknownKindError]; those of the request, which is not repeated; those of the mapper.
+func (f *Factory) ResourceOf(ctx context.Context, kind schema.GroupVersionKind) (
+	resource schema.GroupVersionResource, namespaced bool, err error,
+) {
+	r, err := f.resources.Of(ctx, kind)
+	return r.GroupVersionResource, r.Namespaced, err
+}
 
 // Reach asks the server which cluster it belongs to. The informers ask the same before their first list, and not again
 // if Reach has got an answer. A refusal is an answer, too.
@@ -229,15 +236,13 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 	}
 	lws := map[string]listwatch.ListerWatcher[objects.Object]{}
 	for namespace := range strings.SplitSeq(id.Namespaces, ",") {
-		lw := listwatch.NewDiscovered(f.client, f.resources, id.Kind, listwatch.RESTOptions{
+		lw := discovered.New(f.client, f.resources, id.Kind, listwatch.RESTOptions{
 			Kind: id.Kind.Kind, Namespace: namespace, New: newObject,
 			LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
 			StandardDecoding: id.standard,
 		})
 		lws[namespace] = lw
-		c.discovered = lw.(interface { // Each namespace discovers the same.
-			Resource() (schema.GroupResource, bool)
-		}).Resource
+		c.discovered = lw.Resource // Each namespace discovers the same.
 	}
 	c.engine = NewSharedInformerOfNamespaces(lws, Options[objects.Object]{
 		Resource: c.Resource(), Transform: chain(f.o.Transform, o.Transform),

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer/listwatch"
-	"github.com/flyball-dev/flyball/informer/objects"
 )
 
 // api serves one pod, whatever the request.
@@ -47,29 +46,4 @@ func ExampleNewRESTListerWatcher() {
 	// Output:
 	// a
 	// 7 <nil>
-}
-
-func ExampleNewDiscovered() {
-	client, stop := api()
-	defer stop()
-	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	pods := listwatch.NewDiscovered(client, listwatch.NewResources(client, nil), kind, listwatch.RESTOptions{
-		Kind: kind.Kind, New: func() objects.Object { return &corev1.Pod{} },
-	})
-	result, err := pods.List(context.Background(), listwatch.ListOptions{}, func(obj objects.Object) error {
-		fmt.Println(obj.GetName())
-		return nil
-	})
-	fmt.Println(result.ResourceVersion, err)
-	// Output:
-	// a
-	// 7 <nil>
-}
-
-func ExampleNewResources() {
-	client, stop := api()
-	defer stop()
-	pods, err := listwatch.NewResources(client, nil).Of(context.Background(), corev1.SchemeGroupVersion.WithKind("Pod"))
-	fmt.Println(pods.Resource, pods.Namespaced, err)
-	// Output: pods true <nil>
 }

@@ -3,6 +3,8 @@ package listwatch
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/flyball-dev/flyball/informer/internal/wording"
 )
 
@@ -22,3 +24,15 @@ func (e *RequestError) Error() string {
 }
 
 func (e *RequestError) Unwrap() error { return e.Err }
+
+// UnknownKindError reports that the server does not serve a kind: a custom resource that is not defined (yet).
+type UnknownKindError struct {
+	Kind schema.GroupVersionKind
+	Err  error
+}
+
+func (e *UnknownKindError) Error() string {
+	return fmt.Sprintf("the server has no kind %s in %s", e.Kind.Kind, e.Kind.GroupVersion())
+}
+
+func (e *UnknownKindError) Unwrap() error { return e.Err }

@@ -15,7 +15,6 @@ import (
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/client/internal/live"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // Caches are the caches of one client.
@@ -100,7 +99,7 @@ func (cs *Caches) Of(ctx context.Context, k kinds.Kind) (*Cache, error) {
 }
 
 // ensure makes the cache of a kind, unless a concurrent call has made it.
-func (cs *Caches) ensure(k kinds.Kind, r listwatch.Resource) (*Cache, error) {
+func (cs *Caches) ensure(k kinds.Kind, r live.Resource) (*Cache, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c := cs.made[k]; c != nil {
@@ -138,7 +137,7 @@ func (cs *Caches) Drop(k kinds.Kind) {
 	}
 }
 
-func (cs *Caches) make(k kinds.Kind, r listwatch.Resource) (*Cache, error) {
+func (cs *Caches) make(k kinds.Kind, r live.Resource) (*Cache, error) {
 	o := cs.restrict(k, r.Namespaced)
 	o.Kind, o.ClusterScoped = k.GVK, !r.Namespaced
 	c := &Cache{

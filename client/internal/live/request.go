@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-
-	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // Request is a request about one object or, if Key has no name, about a collection. Empty fields are left out.
@@ -25,7 +23,7 @@ type Request struct {
 	Body                []byte
 
 	// resource and namespace are set by resolve; namespace is the one in the path.
-	resource  listwatch.Resource
+	resource  Resource
 	namespace string
 }
 
@@ -40,7 +38,7 @@ func (r *Request) name() string {
 // resolve sets the resource of the request.
 //
 // Errors: a missing namespace; a part that would change the path, with the error text of client-go.
-func (r *Request) resolve(resource listwatch.Resource) error {
+func (r *Request) resolve(resource Resource) error {
 	r.resource, r.namespace = resource, r.Key.Namespace
 	if resource.Namespaced && r.namespace == "" && r.Key.Name != "" {
 		return fmt.Errorf("%s %s: %s are namespaced, and the namespace is empty", r.GVK.Kind, r.Key.Name,

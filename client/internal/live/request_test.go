@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-
-	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // answering is a transport that always gives the same answer. It records the paths of the requests.
@@ -137,13 +135,13 @@ func compareWithClientGo(t *testing.T, a *answering) {
 // TestPaths: the name of an object to create is in its body alone. A cluster-scoped kind has no namespace in its paths,
 // except where the request would then delete the objects of all namespaces.
 func TestPaths(t *testing.T) {
-	pods := listwatch.Resource{
+	pods := Resource{
 		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespaced: true,
 	}
-	nodes := listwatch.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}}
+	nodes := Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}}
 	key := types.NamespacedName{Namespace: "n", Name: "a"}
 	for _, c := range []struct {
-		resource listwatch.Resource
+		resource Resource
 		request  Request
 		want     string
 	}{

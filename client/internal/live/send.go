@@ -24,7 +24,6 @@ import (
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/internal/wire"
 	"github.com/flyball-dev/flyball/writes"
 )
@@ -85,10 +84,17 @@ const (
 	maxPause     = 5 * time.Minute
 )
 
-// ResourceOf returns the resource of a kind, as [listwatch.Resources.Of] does.
-func (s *Server) ResourceOf(ctx context.Context, kind schema.GroupVersionKind) (listwatch.Resource, error) {
+// Resource is the resource of a kind.
+type Resource struct {
+	schema.GroupVersionResource
+	Namespaced bool
+}
+
+// ResourceOf returns the resource of a kind, as [informer.Factory.ResourceOf] does.
+func (s *Server) ResourceOf(ctx context.Context, kind schema.GroupVersionKind) (r Resource, err error) {
 	for attempt := 0; ; attempt++ {
-		if r, err := s.resources.Of(ctx, kind); !repeat(ctx, err, attempt) {
+		r.GroupVersionResource, r.Namespaced, err = s.kinds.ResourceOf(ctx, kind)
+		if !repeat(ctx, err, attempt) {
 			return r, err
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/internal/redirect"
 	"github.com/flyball-dev/flyball/internal/wire"
 	"github.com/flyball-dev/flyball/writes"
@@ -25,8 +24,8 @@ type Server struct {
 	// REST is for package writes, which asks the server about writes whose answers were lost.
 	REST   rest.Interface
 	Scheme *runtime.Scheme
-	// resources are those of the informers, unless the client has a mapper of its own.
-	resources *listwatch.Resources
+	// kinds knows the resources of kinds: the informers do, unless the client has a mapper of its own.
+	kinds *informer.Factory
 	// Record has the writes that were sent, those of [Server.Through] included.
 	Record *writes.Record
 	// Protobuf reports whether built-in objects are sent and asked for as protobuf. All others are JSON.
@@ -44,13 +43,16 @@ func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 	if err := s.connect(config, informers); err != nil {
 		return nil, err
 	}
-	if s.resources = listwatch.NewResources(s.REST, mapper); informers != nil && mapper == nil {
-		s.resources = informers.Resources()
+	if s.kinds = informers; informers == nil || mapper != nil {
+		var err error
+		if s.kinds, err = informer.NewFactory(config, informer.FactoryOptions{Mapper: mapper}); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }
 
-// Through returns a server that sends as the user of another config. It shares the record and the resources of s.
+// Through returns a server that sends as the user of another config. It shares the record of s, and what s knows about kinds.
 func (s *Server) Through(config *rest.Config) (*Server, error) {
 	through := *s
 	if err := through.connect(config, nil); err != nil {

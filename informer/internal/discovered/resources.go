@@ -1,4 +1,4 @@
-package listwatch
+package discovered
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/flyball-dev/flyball/informer/internal/wire"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
@@ -61,7 +62,7 @@ func NewResources(client rest.Interface, mapper meta.RESTMapper) *Resources {
 // However many callers ask at the same time, at most two requests are sent. Failures are not remembered: a custom
 // resource may be defined at any time.
 //
-// Errors: [UnknownKindError]; those of the request, which is not repeated; those of the mapper.
+// Errors: [listwatch.UnknownKindError]; those of the request, which is not repeated; those of the mapper.
 func (r *Resources) Of(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
 	for waited := 0; ; waited++ {
 		r.mu.Lock()
@@ -91,7 +92,7 @@ func (r *Resources) Of(ctx context.Context, kind schema.GroupVersionKind) (Resou
 			}
 		}
 		if apierrors.IsNotFound(d.err) {
-			return Resource{}, &UnknownKindError{Kind: kind, Err: d.err}
+			return Resource{}, &listwatch.UnknownKindError{Kind: kind, Err: d.err}
 		}
 		if d.err != nil {
 			return Resource{}, fmt.Errorf("find the resource of %s: %w", kind, d.err)
@@ -99,7 +100,7 @@ func (r *Resources) Of(ctx context.Context, kind schema.GroupVersionKind) (Resou
 		found, is := d.found[kind]
 		if !is {
 			return Resource{},
-				&UnknownKindError{Kind: kind, Err: errors.New("not in the resource list of the API version")}
+				&listwatch.UnknownKindError{Kind: kind, Err: errors.New("not in the resource list of the API version")}
 		}
 		return found, nil
 	}
@@ -180,15 +181,3 @@ func (r *Resources) ask(ctx context.Context, gv schema.GroupVersion) (map[schema
 	}
 	return found, nil
 }
-
-// UnknownKindError reports that the server does not serve a kind: a custom resource that is not defined (yet).
-type UnknownKindError struct {
-	Kind schema.GroupVersionKind
-	Err  error
-}
-
-func (e *UnknownKindError) Error() string {
-	return fmt.Sprintf("the server has no kind %s in %s", e.Kind.Kind, e.Kind.GroupVersion())
-}
-
-func (e *UnknownKindError) Unwrap() error { return e.Err }

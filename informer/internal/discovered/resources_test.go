@@ -1,4 +1,4 @@
-package listwatch
+package discovered
 
 import (
 	"context"
