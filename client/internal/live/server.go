@@ -52,7 +52,8 @@ func New(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper,
 	return s, nil
 }
 
-// Through returns a server that sends as the user of another config. It shares the record of s, and what s knows about kinds.
+// Through returns a server that sends as the user of another config. It shares the record of s, and what s knows about
+// kinds.
 func (s *Server) Through(config *rest.Config) (*Server, error) {
 	through := *s
 	if err := through.connect(config, nil); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/objects"
 )
 
-// ListerWatcher is a [listwatch.ListerWatcher] that knows a kind, and looks up its resource when it is first used. So an
-// informer can be made without a server, and an informer of a custom resource that is not defined yet is simply not
+// ListerWatcher is a [listwatch.ListerWatcher] that knows a kind, and looks up its resource when it is first used. So
+// an informer can be made without a server, and an informer of a custom resource that is not defined yet is simply not
 // synced.
 type ListerWatcher struct {
 	client    rest.Interface
@@ -34,8 +34,8 @@ type ListerWatcher struct {
 	name atomic.Pointer[schema.GroupResource]
 }
 
-// New returns a ListerWatcher for the objects of a kind. o has everything but the resource, which resources returns when
-// the ListerWatcher is first used.
+// New returns a ListerWatcher for the objects of a kind. o has everything but the resource, which resources returns
+// when the ListerWatcher is first used.
 func New(
 	client rest.Interface, resources *Resources, kind schema.GroupVersionKind, o listwatch.RESTOptions,
 ) *ListerWatcher {
