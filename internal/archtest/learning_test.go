@@ -68,7 +68,8 @@ var stages = map[string][]string{
 	"informer/listwatch": {
 		"informer/objects", "informer/internal/wire", "informer/internal/lean", "informer/internal/wording",
 	},
-	"informer/deltafifo": {"informer/objects"},
+	"informer/internal/discovered": {"informer/listwatch", "informer/objects", "informer/internal/wire"},
+	"informer/deltafifo":           {"informer/objects"},
 	"informer/indexer": {
 		"informer/deltafifo", "informer/objects", "informer/internal/broadcast", "informer/internal/identity",
 	},
