@@ -43,6 +43,6 @@ export class StoryPanel {
       return;
     }
     say(this.sum, `${many(story.steps.length, 'step')}: ${story.sum}, and ` +
-      `${many(flows.reduce((sum, f) => sum + f.written, 0), 'write')} of the controllers.`);
+      `${many(flows.reduce((sum, f) => sum + f.written, 0), 'write')} of the process that the page shows.`);
   }
 }
