@@ -231,6 +231,7 @@ func Test12TheContextEnds(t *testing.T) {
 	s := newServer("web-1")
 	s.stream = strings.NewReader("")
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	w, err := s.client().Watch(ctx, 12, time.Minute)
 	if err != nil || s.watching.Err() != nil {
 		t.Fatalf("Watch has returned the error %v, and the context of its request has the error %v. The stream breaks "+

@@ -39,11 +39,13 @@ func text(changes ...kube.Change) string {
 func wantMerged(t *testing.T, why, want string, changes ...kube.Change) {
 	t.Helper()
 	before := text(changes...)
+	defer func() {
+		if after := text(changes...); after != before {
+			t.Fatalf("Merge got [%s], and made [%s] of it. The slice belongs to the caller.", before, after)
+		}
+	}()
 	if got := text(Merge(changes)...); got != want {
 		t.Fatalf("Merge of [%s] returned [%s], it should be [%s].\n%s", before, got, want, why)
-	}
-	if after := text(changes...); after != before {
-		t.Fatalf("Merge got [%s], and made [%s] of it. The slice belongs to the caller.", before, after)
 	}
 }
 
