@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flyball-dev/flyball/internal/pipeview"
 	"github.com/flyball-dev/flyball/internal/trace"
 )
 
@@ -27,8 +26,8 @@ type Options struct {
 		// Held returns how much of the last d passed while a step was held up.
 		Held(d time.Duration) time.Duration
 	}
-	// Story returns what is being played, for packages of this module. Nil means nothing.
-	Story func() pipeview.Story
+	// Story returns the story that is being played, as JSON that the page knows; the demo has one. Nil means none.
+	Story func() any
 	// Book is served at /inspect/book/, for links to the chapters. Nil means that they lead to the repository.
 	Book http.Handler
 }

@@ -26,8 +26,7 @@ func (i *Inspector) view(m *manager.Manager, limit int) pipeview.Pipeline {
 		Tap: i.o.Tap != nil, Book: i.o.Book != nil,
 	}
 	if i.o.Story != nil {
-		story := i.o.Story()
-		p.Story = &story
+		p.Story = i.o.Story()
 	}
 	if err := m.Ready(); err != nil {
 		p.Ready = err.Error()

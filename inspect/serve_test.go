@@ -571,14 +571,14 @@ func TestStreamOverHTTP(t *testing.T) {
 func TestStory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := inspect.New(inspect.Options{
-			Story: func() pipeview.Story { return pipeview.Story{At: 1, Text: "4 of 5 available"} },
+			Story: func() any { return map[string]any{"at": 1, "text": "4 of 5 available"} },
 			Book: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprint(w, "the file ", r.URL.Path)
 			}),
 		})
 		h := i.Handler(start(t, i, done))
 		for path, want := range map[string]string{
-			"/inspect/api/pipeline":   `"book":true,"story":{"steps":null,"at":1,"text":"4 of 5 available"}`,
+			"/inspect/api/pipeline":   `"book":true,"story":{"at":1,"text":"4 of 5 available"}`,
 			"/inspect/book/docs/a.md": "the file /docs/a.md",
 		} {
 			if got := serve(h, http.MethodGet, path).Body.String(); !strings.Contains(got, want) {

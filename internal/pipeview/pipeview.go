@@ -16,32 +16,12 @@ type Pipeline struct {
 	Tap bool `json:"tap,omitempty"`
 	// Book reports whether the chapters of the book are served beside the page.
 	Book bool `json:"book,omitempty"`
-	// Story is what is being played; nil if nothing is.
-	Story *Story `json:"story,omitempty"`
+	// Story is what is being played, for the page; nil if nothing is.
+	Story any `json:"story,omitempty"`
 	// Steps, Subjects and Forgotten count what the Inspector has recorded.
 	Steps     uint64 `json:"steps"`
 	Subjects  int    `json:"subjects"`
 	Forgotten uint64 `json:"forgotten"`
-}
-
-// Story is where a story with several steps is.
-type Story struct {
-	Steps []StoryStep `json:"steps"`
-	// At is the index of the present step; the number of steps after the last one.
-	At int `json:"at"`
-	// Text is how far the present step is, and Missing what is expected and not yet true.
-	Text    string `json:"text"`
-	Missing string `json:"missing,omitempty"`
-	// Sum says what the whole story took; empty before its end.
-	Sum string `json:"sum,omitempty"`
-}
-
-// StoryStep is one step of a [Story].
-type StoryStep struct {
-	Name  string `json:"name"`
-	Title string `json:"title"`
-	// Chapter is the page of the book that explains the step, without its ending.
-	Chapter string `json:"chapter"`
 }
 
 // Resource is one informer: its reflector, its DeltaFIFO, its cache and its handlers. Counters are totals.

@@ -29,7 +29,6 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/inspect/tap"
-	"github.com/flyball-dev/flyball/internal/pipeview"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/cel"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -102,7 +101,7 @@ type view struct {
 
 // open builds the cluster without starting it. Its manager shows itself, and the story, at the address page, unless
 // that is empty. With step, what the manager does can be held up.
-func (c *cluster) open(delay time.Duration, page string, step bool, story func() pipeview.Story) (err error) {
+func (c *cluster) open(delay time.Duration, page string, step bool, story func() any) (err error) {
 	if c.known, err = serve.NewCredentials(); err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func (c *cluster) open(delay time.Duration, page string, step bool, story func()
 	return nil
 }
 
-func (c *cluster) build(delay time.Duration, page string, story func() pipeview.Story) error {
+func (c *cluster) build(delay time.Duration, page string, story func() any) error {
 	config := c.config()
 	var err error
 	if c.client, err = client.New(config, client.Options{}); err != nil {

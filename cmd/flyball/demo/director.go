@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/internal/pipeview"
 )
 
 // director plays a story on a cluster.
@@ -34,16 +33,36 @@ type director struct {
 	board *board
 }
 
+// telling is where the story is, as JSON for the page.
+type telling struct {
+	Steps []toldStep `json:"steps"`
+	// At is the index of the present step; the number of steps after the last one.
+	At int `json:"at"`
+	// Text is how far the present step is, and Missing what is expected and not yet true.
+	Text    string `json:"text"`
+	Missing string `json:"missing,omitempty"`
+	// Sum says what the whole story took; empty before its end.
+	Sum string `json:"sum,omitempty"`
+}
+
+// toldStep is one step of a story.
+type toldStep struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// Chapter is the page of the book that explains the step, without its ending.
+	Chapter string `json:"chapter"`
+}
+
 // board is the story as the page shows it.
 type board struct {
 	mu    sync.Mutex
-	story pipeview.Story
+	story telling
 }
 
 func newBoard(steps []step) *board {
 	b := &board{}
 	for _, s := range steps {
-		b.story.Steps = append(b.story.Steps, pipeview.StoryStep{Name: s.name, Title: s.title, Chapter: s.chapter})
+		b.story.Steps = append(b.story.Steps, toldStep{Name: s.name, Title: s.title, Chapter: s.chapter})
 	}
 	return b
 }
@@ -56,7 +75,7 @@ func (b *board) show(at int, p progress, sum string) {
 }
 
 // read returns what the page shows.
-func (b *board) read() pipeview.Story {
+func (b *board) read() any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.story

@@ -68,7 +68,7 @@ func TestPlayWaitsForEachStep(t *testing.T) {
 		if len(got) != 2 || !strings.Contains(got[1], "watch    3 → queue    2 → sync    1      1s") {
 			t.Errorf("got %q", got)
 		}
-		if now := s.board.read(); now.At != 1 || now.Text != "moving" || now.Missing != "" {
+		if now := s.board.read().(telling); now.At != 1 || now.Text != "moving" || now.Missing != "" {
 			t.Errorf("the page shows %+v", now)
 		}
 	})
@@ -104,7 +104,7 @@ func TestStepThatDoesNotConvergeSaysWhatIsMissing(t *testing.T) {
 		if !errors.As(err, &unmet) || err.Error() != `"reach it" did not converge within 10s: expected another number` {
 			t.Errorf("got %v", err)
 		}
-		if now := s.board.read(); now.At != 0 || now.Missing != "another number" {
+		if now := s.board.read().(telling); now.At != 0 || now.Missing != "another number" {
 			t.Errorf("the page shows %+v", now)
 		}
 		if !strings.Contains(s.out.String(), "FAILED after 10s") {
