@@ -22,6 +22,7 @@ type page struct {
 	source          string
 	kubeconfig      string
 	webhooks        string // the address
+	inspector       string // the address
 	manager         *exec.Cmd
 	managerLog      bytes.Buffer
 	served          chan struct{}
@@ -48,6 +49,7 @@ func TestAuthorsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &page{t: t, source: source, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), webhooks: freeAddress(t)}
+	p.inspector = freeAddress(t)
 	for _, program := range []string{"make", "kubectl"} {
 		if _, err := exec.LookPath(program); err != nil {
 			p.missing = program
@@ -108,6 +110,10 @@ func (p *page) run(ctx, serving context.Context, command, want string) {
 			p.t.Fatal(err)
 		}
 		p.t.Chdir(words[1])
+	case words[0] == "flyball" && (words[1] == "trace" || words[1] == "top"):
+		if p.missing == "" {
+			p.shell(ctx, command+" --address="+p.inspector, want)
+		}
 	case words[0] == "flyball" && words[1] != "serve":
 		code, out, errs := flyball(ctx, words[1:]...)
 		if code != 0 {
@@ -125,7 +131,7 @@ func (p *page) run(ctx, serving context.Context, command, want string) {
 	case words[0] == "export":
 		name, value, _ := strings.Cut(words[1], "=")
 		p.t.Setenv(name, value)
-	case command == "make run":
+	case strings.HasPrefix(command, "make run"):
 		p.startManager(ctx)
 	default:
 		p.shell(ctx, command, want)
@@ -179,7 +185,8 @@ func (p *page) startManager(ctx context.Context) {
 		p.t.Fatalf("make build: %v\n%s", err, out)
 	}
 	_, port, _ := net.SplitHostPort(p.webhooks)
-	p.manager = exec.CommandContext(ctx, "bin/manager", "--port=0", "--webhook-port="+port)
+	p.manager = exec.CommandContext(ctx, "bin/manager", "--port=0", "--webhook-port="+port,
+		"--inspect-address="+p.inspector)
 	p.manager.Stderr = &p.managerLog
 	if err := p.manager.Start(); err != nil {
 		p.t.Fatal(err)

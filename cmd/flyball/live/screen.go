@@ -156,18 +156,26 @@ func (s *screen) layout() {
 	s.chosen().Focus()
 }
 
-// fill puts rows into a table. The columns are as wide as their widest cell; the last ones lose what the screen lacks.
+// fill puts rows into a table. The columns are as wide as their widest cell. What the screen lacks is taken from those
+// that are wider than a third of it, such as the names of resources with selectors, and then from the last ones.
 func fill(t *bubbles.Model, content table, width int) {
 	cursor := t.Cursor()
 	t.SetWidth(width)
 	columns := make([]bubbles.Column, len(content.columns))
 	const padding = 2
+	lacking := -width
 	for i, title := range content.columns {
 		columns[i] = bubbles.Column{Title: title, Width: lipgloss.Width(title)}
 		for _, row := range content.rows {
 			columns[i].Width = max(columns[i].Width, lipgloss.Width(row[i]))
 		}
-		columns[i].Width = max(0, min(columns[i].Width, width-padding))
+		lacking += columns[i].Width + padding
+	}
+	third := width / 3
+	for i := range columns {
+		taken := max(0, min(lacking, columns[i].Width-third))
+		lacking -= taken
+		columns[i].Width = max(0, min(columns[i].Width-taken, width-padding))
 		width -= columns[i].Width + padding
 	}
 	rows := make([]bubbles.Row, len(content.rows))

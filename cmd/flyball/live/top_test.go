@@ -150,6 +150,10 @@ func TestScreen(t *testing.T) {
 		s.Update(size)
 		shows("small or large", "flyball top", "RESOURCE", "CONTROLLER")
 	}
+	s.Update(tea.WindowSizeMsg{Width: 120, Height: 30})
+	now.Resources[0].Name = "pods (unstructured, shop, fields " + strings.Repeat("metadata.name=web,", 10) + ")"
+	s.take(reply{pipeline: now})
+	shows("a long name", "pods (unstructured, shop", "VERSION", "1000")
 	if press(s, tea.Key{Code: tea.KeySpace}); !s.paused {
 		t.Error("the space bar did not pause")
 	}
