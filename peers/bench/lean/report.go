@@ -135,7 +135,8 @@ func (c chart) draw(resource string, bars []bar) string {
 	var s strings.Builder
 	height := top + row*len(bars) + 10
 	fmt.Fprintf(&s,
-		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`+"\n",
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" `+
+			`font-family="sans-serif" font-size="13">`+"\n",
 		width, height)
 	fmt.Fprintf(&s, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
 	fmt.Fprintf(&s, `<text x="10" y="24" font-size="15">%s: %s</text>`+"\n", resource, c.title)
@@ -146,7 +147,8 @@ func (c chart) draw(resource string, bars []bar) string {
 			color = "#2f6f9f"
 		}
 		fmt.Fprintf(&s,
-			`<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/><text x="%.1f" y="%d">%.2f %s</text>`+"\n",
+			`<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+
+				`<text x="%.1f" y="%d">%.2f %s</text>`+"\n",
 			label-8, y+16, b.label, label, y+3, w, row-6, color, label+w+6, y+16, b.value, c.unit)
 	}
 	s.WriteString("</svg>\n")
