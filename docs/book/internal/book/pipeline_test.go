@@ -16,7 +16,7 @@ var stages = [...]struct {
 	Reflector: {1, 0, "reflector", "follows the server"},
 	DeltaFIFO: {2, 0, "DeltaFIFO", "orders the changes"},
 	Indexer:   {3, 0, "indexer", "the cache"},
-	Handlers:  {3, 1, "event handlers", "turn changes into keys"},
+	Handlers:  {3, 1, "event handlers", "map changes to keys"},
 	Workqueue: {2, 1, "work queue", "which key, and when"},
 	Loop:      {1, 1, "processNextWorkItem", "takes one key"},
 	Sync:      {0, 1, "syncHandler", "makes it so"},
@@ -74,8 +74,8 @@ func Pipeline(c Chapter) *figure.Figure {
 		x, y := corner(Part(p))
 		size := boxWidth
 		if Part(p) == Loop {
-			size += 16 // the longest name
-			x -= 8
+			size += 24 // the longest name
+			x -= 12
 		}
 		f.Box(x, y, size, boxHeight, class, s.name, s.does)
 	}
@@ -102,7 +102,7 @@ func drawFlow(f *figure.Figure, from, to Part, label string, class figure.Class)
 	}
 	gap := func(p Part) float64 { // to the edge of a box
 		if p == Loop {
-			return 12
+			return 16
 		}
 		return 4
 	}

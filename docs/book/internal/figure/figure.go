@@ -150,7 +150,7 @@ type colours struct {
 
 var light = []colours{
 	{Plain, "#f3f5f7", "#97a3ae", "#1f2933"},
-	{Muted, "#fbfcfc", "#cfd6dc", "#64707c"},
+	{Muted, "#fbfcfc", "#cfd6dc", "#5f6b77"},
 	{Lit, "#fff0cf", "#d58a00", "#5b3b00"},
 	{Bad, "#fde4e1", "#c8372d", "#8e1f17"},
 	{Good, "#dff3e6", "#2f8f5b", "#145a36"},
@@ -175,8 +175,7 @@ func style() string {
 	const fonts = `text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;font-size:13px}
 .code{font-family:ui-monospace,SFMono-Regular,Menlo,"DejaVu Sans Mono",monospace;font-size:12px}
 .name{font-weight:600;font-size:12.5px}
-.long{font-size:11.5px}
-.small{font-size:11.5px}
+.long,.small{font-size:12px}
 .box{stroke-width:1.2}
 .arrow{fill:none;stroke-width:1.4;stroke-linejoin:round}
 .line{fill:none;stroke-width:1}

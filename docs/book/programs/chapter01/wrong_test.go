@@ -153,7 +153,7 @@ func TestChapter01Late(t *testing.T) {
 			}
 			from = until
 		}
-		at := left + 215*float64(i)
+		at := left + 225*float64(i)
 		f.Rect(at, top+height+34, 18, 8, c.class)
 		f.Text(at+26, top+height+42, c.name, "small", c.class)
 	}
