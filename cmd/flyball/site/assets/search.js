@@ -42,7 +42,7 @@ function found(sections, words) {
 // excerpt returns the text around the first of the words.
 function excerpt(text, words) {
   const at = Math.min(...words.map((w) => text.toLowerCase().indexOf(w)).filter((i) => i >= 0), text.length);
-  const from = Math.max(0, at - 50);
+  const from = text.lastIndexOf(" ", at - 50) + 1;
   return (from > 0 ? "…" : "") + text.slice(from, from + 150) + "…";
 }
 
