@@ -76,6 +76,9 @@ func billOf(program, sum string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", program, err)
 	}
+	if info.Main.Version == "(devel)" { // as in a working tree of git worktree, which the go command does not see
+		return nil, fmt.Errorf("%s has no version: build it in a clone", program)
+	}
 	part := func(kind, path, version string) component {
 		purl := "pkg:golang/" + path + "@" + version
 		return component{Type: kind, BOMRef: purl, Name: path, Version: version, PURL: purl}
