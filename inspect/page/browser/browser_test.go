@@ -196,3 +196,39 @@ func (p *tab) fits() {
 		p.t.Errorf("the page is %d pixels wider than the window", wide)
 	}
 }
+
+// readable checks that no visible text is smaller than 12 pixels or has less contrast than 4.5, in either scheme. The
+// text of a figure stands on the last shape below its middle.
+func (p *tab) readable() {
+	p.t.Helper()
+	for _, scheme := range []string{"dark", "light"} {
+		p.scheme(scheme)
+		for _, fault := range ask[[]string](p, `(() => {
+			const luminance = (colour) => {
+				const [r, g, b] = colour.match(/[\d.]+/g).map((v) => v / 255)
+					.map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+				return .2126 * r + .7152 * g + .0722 * b;
+			};
+			const below = (e) => {
+				if (e.getBBox) {
+					const box = e.getBBox(), middle = new DOMPoint(box.x + box.width / 2, box.y + box.height / 2);
+					return getComputedStyle([...document.querySelectorAll("rect, polygon")]
+						.filter((s) => getComputedStyle(s).fill !== "none" && s.isPointInFill(middle)).at(-1)).fill;
+				}
+				while (getComputedStyle(e).backgroundColor === "rgba(0, 0, 0, 0)") e = e.parentElement;
+				return getComputedStyle(e).backgroundColor;
+			};
+			const texts = [...document.querySelectorAll("input")].map((e) => [e, "::placeholder", e.placeholder]);
+			const nodes = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+			while (nodes.nextNode()) texts.push([nodes.currentNode.parentElement, "", nodes.currentNode.data]);
+			return texts.filter(([e, , words]) => words.trim() && e.checkVisibility()).map(([e, part, words]) => {
+				const style = getComputedStyle(e, part), size = parseFloat(style.fontSize);
+				const [a, b] = [e.getBBox ? style.fill : style.color, below(e)].map(luminance);
+				const contrast = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+				return size >= 12 && contrast >= 4.5 ? "" : size + " pixels, contrast " + contrast + ": " + words;
+			}).filter(Boolean);
+		})()`) {
+			p.t.Errorf("%s, %s: %s", ask[string](p, "location.pathname"), scheme, fault)
+		}
+	}
+}

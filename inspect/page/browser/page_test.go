@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -316,25 +319,75 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestLearn: the site's search finds a chapter, and the button plays the demo.
-func TestLearn(t *testing.T) {
-	p := open(t, 1280, 900)
+// serveBook serves the site until the test ends, and returns its address.
+func serveBook(t *testing.T) (url string) {
+	t.Helper()
 	told, out := io.Pipe()
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	ended := make(chan error, 1)
-	go func() { ended <- learn.Run(ctx, learn.Options{Address: "127.0.0.1:0", Dir: "../../..", Out: out}) }()
-	defer func() {
+	go func() { ended <- learn.Run(ctx, learn.Options{Address: "127.0.0.1:0", Out: out}) }()
+	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	line := make([]byte, 100)
 	n, err := told.Read(line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := regexp.MustCompile(`http://\S+`).FindString(string(line[:n]))
+	return regexp.MustCompile(`http://\S+`).FindString(string(line[:n]))
+}
+
+// TestReading: the site can be read in a wide and in a narrow window, in light and in dark colours, and the keyboard
+// opens what is folded.
+func TestReading(t *testing.T) {
+	program(t)
+	url := serveBook(t)
+	for width, height := range map[int64]int64{1280: 900, 400: 800} {
+		narrow := width == 400
+		p := open(t, width, height)
+		for _, page := range []string{"index", "glossary", "slides", "03-reflector"} {
+			p.visit(url + "docs/book/" + page + ".html")
+			p.do(`document.querySelectorAll("main details").forEach((d) => d.open = true)`)
+			p.fits()
+			p.readable()
+			if ask[bool](p, `document.querySelector("nav li a").checkVisibility()`) == narrow {
+				t.Errorf("%s, %d pixels: the pages are in the wrong state", page, width)
+			}
+			if narrow && ask[bool](p, `[...document.images].some((i) => i.width < i.naturalWidth)`) {
+				t.Errorf("%s: a figure is smaller than it was drawn", page)
+			}
+		}
+		p.do(`document.querySelector(".caption").scrollIntoView()`)
+		p.picture(map[bool]string{false: "book-wide", true: "book-narrow"}[narrow], narrow)
+		p.do(`document.querySelector("main a:has(> img)").focus()`)
+		p.run(chromedp.KeyEvent(kb.Enter))
+		p.until(`document.querySelector("dialog img")?.checkVisibility()`)
+		p.run(chromedp.KeyEvent(kb.Escape))
+		p.until(`!document.querySelector("dialog").open`)
+		if narrow {
+			p.do(`document.querySelector("#search").focus()`)
+			p.run(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+			p.until(`document.querySelector("nav li a").checkVisibility()`)
+			continue
+		}
+		figures, err := filepath.Glob("../../../docs/book/images/*.svg")
+		if err != nil || len(figures) == 0 {
+			t.Fatalf("the book has no figures: %v", err)
+		}
+		for _, figure := range figures {
+			p.visit(url + strings.TrimPrefix(figure, "../../../"))
+			p.readable()
+		}
+	}
+}
+
+// TestLearn: the site's search finds a chapter, and the button plays the demo.
+func TestLearn(t *testing.T) {
+	p := open(t, 1280, 900)
+	url := serveBook(t)
 	p.visit(url)
 	p.shows("h1", "The book: how a Kubernetes controller works, stage by stage")
 	p.until(`!document.querySelector("#search").disabled`)
