@@ -215,7 +215,11 @@ func next(out io.Writer, r tasks.Result, o options) {
 		same = " TASK=" + o.task
 	}
 	if o.hint < len(t.Hints) {
-		fmt.Fprintf(out, "For a hint, run: make learn%s HINT=%d (of %d)\n", same, o.hint+1, len(t.Hints))
+		which := "a"
+		if o.hint > 0 {
+			which = "another"
+		}
+		fmt.Fprintf(out, "For %s hint, run: make learn%s HINT=%d (of %d)\n", which, same, o.hint+1, len(t.Hints))
 	} else {
 		fmt.Fprintf(out, "There are no more hints. A solution is in exercises/_solutions/%s.\n", t.Name)
 	}

@@ -105,7 +105,7 @@ func TestLearn(t *testing.T) {
 		}, nil},
 		{"one task", unwritten, solved, options{task: "01b"}, []string{"01b-two: all"}, nil},
 		{"a hint for one task", solved, unwritten, options{task: "01b", hint: 1}, []string{
-			"For a hint, run: make learn TASK=01b HINT=2",
+			"For another hint, run: make learn TASK=01b HINT=2",
 		}, nil},
 		{"all hints", unwritten, solved, options{hint: 9}, []string{"look again", "_solutions/01a-one"}, nil},
 		{"the end", solved, solved, options{}, []string{"2 of 2 tasks", "All tasks are done"}, nil},
