@@ -75,9 +75,12 @@ func TestChapter13Parts(t *testing.T) {
 			f.Middle(x-(pitch-width)/2, y+height/2-8, p.passes, "small", figure.Muted)
 		}
 	}
-	for i, beside := range map[int]string{5: "07b delay: keys for later", 7: "09a ledger: own writes"} {
-		x, y := at(i)
-		f.Text(x, y+height+20, beside, "small", figure.Muted)
+	for _, beside := range []struct {
+		i    int
+		text string
+	}{{5, "07b delay: keys for later"}, {7, "09a ledger: own writes"}} {
+		x, y := at(beside.i)
+		f.Text(x, y+height+20, beside.text, "small", figure.Muted)
 	}
 	book.Figure(t, "13-parts", f)
 }
