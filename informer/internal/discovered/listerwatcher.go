@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,9 +28,6 @@ type ListerWatcher struct {
 	found    *listwatch.RESTListerWatcher[objects.Object]
 	resource Resource // of found
 	read     int64    // the bytes that the values which found had before have read
-
-	// name is the resource of found.
-	name atomic.Pointer[schema.GroupResource]
 }
 
 // New returns a ListerWatcher for the objects of a kind. o has everything but the resource, which resources returns
@@ -42,12 +38,11 @@ func New(
 	return &ListerWatcher{client: client, resources: resources, kind: kind, o: o}
 }
 
-// Resource returns the resource that was found last. It takes no lock.
+// Resource returns the resource that was found last. It waits for no request.
 func (d *ListerWatcher) Resource() (_ schema.GroupResource, found bool) {
-	if name := d.name.Load(); name != nil {
-		return *name, true
-	}
-	return schema.GroupResource{}, false
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.resource.GroupResource(), d.found != nil
 }
 
 // BytesRead returns the number of decompressed bytes read from the server.
@@ -110,9 +105,8 @@ func (d *ListerWatcher) resolve(ctx context.Context) (*listwatch.RESTListerWatch
 	if d.found != nil {
 		d.read += d.found.BytesRead()
 	}
-	o, name := d.o, resource.GroupResource()
+	o := d.o
 	o.Resource = resource.GroupVersionResource
 	d.found, d.resource = listwatch.NewRESTListerWatcher[objects.Object](d.client, o), resource
-	d.name.Store(&name)
 	return d.found, nil
 }
