@@ -12,8 +12,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/restmapper"
 
 	"github.com/flyball-dev/flyball/inspect/page"
+	"github.com/flyball-dev/flyball/internal/groupclient"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -21,7 +24,7 @@ import (
 //
 //	GET /inspect/api/pipeline?limit=N                      a Pipeline, with at most N keys of each kind (default 20)
 //	GET /inspect/api/objects?find=TEXT                     the Refs of objects with steps, at most 50
-//	GET /inspect/api/object?resource=R&namespace=N&name=M  a Timeline; R may also be a kind or a singular
+//	GET /inspect/api/object?resource=R&namespace=N&name=M  a Timeline; R may also be a kind, singular or short name
 //	GET /inspect/api/compare?resource=R&namespace=N&name=M the object in the caches beside that on the server, as YAML
 //	GET /inspect/api/events?resource=R&namespace=N&name=M  a stream of server-sent events; the object may be left out
 //	GET /inspect/book/                                     Options.Book, if there is one
@@ -107,8 +110,8 @@ func (s *server) object(w http.ResponseWriter, r *http.Request) (object Ref, ok 
 	return object, true
 }
 
-// resource returns the name under which a resource is recorded. text is that name, a kind, or a singular, each with or
-// without the group.
+// resource returns the name under which a resource is recorded. text is that name, a kind, a singular, or a short name
+// of the server's discovery, each with or without the group.
 func (s *server) resource(text string) (string, error) {
 	text = strings.ToLower(text)
 	var known []string
@@ -124,8 +127,15 @@ func (s *server) resource(text string) (string, error) {
 		}
 		known = append(known, c.Resource())
 	}
-	named := schema.ParseGroupResource(text).WithVersion("")
-	if found, err := s.manager.GetRESTMapper().ResourceFor(named); err == nil {
+	named, mapper := schema.ParseGroupResource(text).WithVersion(""), s.manager.GetRESTMapper()
+	found, err := mapper.ResourceFor(named)
+	if err != nil { // text may be a short name, which the mapper does not know
+		var c *discovery.DiscoveryClient
+		if c, err = groupclient.Discovery(s.manager.GetConfig()); err == nil {
+			found, err = restmapper.NewShortcutExpander(mapper, c, nil).ResourceFor(named)
+		}
+	}
+	if err == nil {
 		return found.GroupResource().String(), nil
 	}
 	slices.Sort(known)

@@ -24,7 +24,7 @@ import (
 // Trace prints what happened to an object.
 type Trace struct {
 	Client *Client
-	// Object names the object. Its Resource may be a kind or a singular.
+	// Object names the object. Its Resource may be a kind, a singular or a short name.
 	Object inspect.Ref
 	// AnyNamespace looks for the name elsewhere if there is nothing in the object's namespace.
 	AnyNamespace bool

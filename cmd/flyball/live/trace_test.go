@@ -130,7 +130,7 @@ func TestTrace(t *testing.T) {
 		}
 		onPage(t, "flyball trace configmap/settings", out.String())
 		out.Reset()
-		trace.JSON = true
+		trace.JSON, trace.Object.Resource = true, "cm"
 		if err := trace.Run(t.Context()); err != nil || !strings.Contains(out.String(), `"stage": "reconcile"`) {
 			t.Errorf("as JSON: %v\n%s", err, &out)
 		}
