@@ -2,11 +2,8 @@ package scaffold
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,15 +23,15 @@ func moveDeployment(c *change) error {
 	if err != nil {
 		return err
 	}
-	old, exists, err := c.read(deploymentPath)
+	old, _, err := c.read(deploymentPath)
 	if err != nil {
 		return err
 	}
 	e := yamlEdit{}
 	needed := bytes.Contains(main, []byte(`os.Getenv("POD_NAMESPACE")`))
-	container, err := managerContainer(old)
+	container := managerContainer(old)
 	switch {
-	case err != nil || !exists || container == nil:
+	case container == nil:
 		if needed {
 			c.notes = append(c.notes, fmt.Sprintf("%s has no Deployment with a container manager: set POD_NAMESPACE "+
 				"to the namespace of the Pod yourself, in which the manager keeps its lease", deploymentPath))
@@ -61,47 +58,35 @@ func moveDeployment(c *change) error {
 }
 
 // servesPlainly reports whether manifests turn off TLS.
-func servesPlainly(c *change) (bool, error) {
-	for _, pattern := range []string{"config/manager/*.yaml", "config/default/*.yaml"} {
-		paths, err := filepath.Glob(filepath.Join(c.dir, pattern))
-		if err != nil {
-			return false, err
+func servesPlainly(c *change) (plain bool, err error) {
+	err = c.walk(func(path string) error {
+		if !strings.HasPrefix(path, "config/manager/") && !strings.HasPrefix(path, "config/default/") {
+			return nil
 		}
-		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil || bytes.Contains(text, []byte("--metrics-secure=false")) {
-				return true, err
-			}
-		}
-	}
-	return false, nil
+		text, _, err := c.read(path)
+		plain = plain || bytes.Contains(text, []byte("--metrics-secure=false"))
+		return err
+	})
+	return plain, err
 }
 
-// managerContainer returns the container of the manager, or nil.
-func managerContainer(text []byte) (*yaml.Node, error) {
+// managerContainer returns the container of the manager in a Deployment, or nil.
+func managerContainer(text []byte) (container *yaml.Node) {
+	eachNode(text, func(document, n *yaml.Node) {
+		if scalar(document, "kind") == "Deployment" && scalar(n, "name") == "manager" && child(n, "image") != nil {
+			container = cmp.Or(container, n)
+		}
+	})
+	return container
+}
+
+// eachNode calls f for all nodes of a manifest, with the document that they are in. A file that is not YAML, such as a
+// template, has none.
+func eachNode(text []byte, f func(document, n *yaml.Node)) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		var document yaml.Node
-		err := decoder.Decode(&document)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil, nil
-		case err != nil:
-			return nil, err
-		case len(document.Content) == 0 || scalar(document.Content[0], "kind") != "Deployment":
-			continue
-		}
-		node := document.Content[0]
-		for _, key := range []string{"spec", "template", "spec", "containers"} {
-			node = child(node, key)
-		}
-		if node == nil {
-			continue
-		}
-		for _, c := range node.Content {
-			if scalar(c, "name") == "manager" {
-				return c, nil
-			}
+	for file := (yaml.Node{}); decoder.Decode(&file) == nil; file = (yaml.Node{}) {
+		for all := file.Content; len(all) > 0; all = append(all[1:], all[0].Content...) {
+			f(file.Content[0], all[0])
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
 	"go/version"
 	"io"
 	"io/fs"
@@ -82,16 +83,10 @@ func checkCommitted(ctx context.Context, dir string) error {
 
 // rewriteAll rewrites the files of a project.
 func rewriteAll(c *change) error {
-	return filepath.WalkDir(c.dir, func(full string, d fs.DirEntry, err error) error {
-		rel, _ := filepath.Rel(c.dir, full)
-		path := filepath.ToSlash(rel)
+	return c.walk(func(path string) error {
 		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != "." && foreign(full):
-			return filepath.SkipDir
-		case strings.HasSuffix(path, ".go") && d.Type().IsRegular():
-			scheme := schemeRewrites(filepath.Dir(full))
+		case strings.HasSuffix(path, ".go"):
+			scheme := schemeRewrites(filepath.Join(c.dir, filepath.Dir(path)))
 			return c.rewrite(path, func(text string) string {
 				if moved := scheme.apply(text); moved != text {
 					text = addImports(dropImports(moved))
@@ -100,6 +95,22 @@ func rewriteAll(c *change) error {
 			})
 		case path == "Makefile":
 			return c.rewrite(path, func(text string) string { return makefileRewrites.apply(text) })
+		}
+		return nil
+	})
+}
+
+// walk calls f for the regular files of the project's module.
+func (c *change) walk(f func(path string) error) error {
+	return filepath.WalkDir(c.dir, func(full string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && full != c.dir && foreign(full):
+			return filepath.SkipDir
+		case d.Type().IsRegular():
+			rel, _ := filepath.Rel(c.dir, full)
+			return f(filepath.ToSlash(rel))
 		}
 		return nil
 	})
@@ -163,7 +174,9 @@ var idioms = newRewrites(
 	"`builder.HandlerFuncs{OnAdd: …}`; the queue is a `reconcile.Enqueuer[ctrl.Request]`",
 	`\bmetrics\.Registry\.Gather\(`, "a request to the registry, which is an `http.Handler`",
 	`\bLeaderElectionID:`, "`ctrl.Options{LeaderElection: manager.LeaderElection{Enabled: true, Name: id}}`",
-	`\bHealthProbeBindAddress:`, "`ctrl.Options{HealthAddr: addr}`",
+	`\bHealthProbeBindAddress = `, "`ctrl.Options{HealthAddr: addr}`",
+	`\b(?:LeaseDuration|RenewDeadline|RetryPeriod)(?: =|:) `,
+	"`ctrl.Options{LeaderElection: manager.LeaderElection{Options: leader.Options{…}}}`, without pointers",
 	`\bWebhookServer:`, "`ctrl.Options{Webhook: options}`",
 	`\bDefaultNamespaces\b`, "`Informers.Namespaces`; other settings for one of them: `Caches`",
 	`\bExtraHandlers\b`, "`AddMetricsServerExtraHandler`",
@@ -203,6 +216,9 @@ func (c *change) noteRest(path, text string) {
 	}
 }
 
+// own is the path of this module.
+const own = "github.com/flyball-dev/flyball"
+
 // theirVersion is the version of controller-runtime that goes with our versions of Kubernetes' modules.
 const theirVersion = "v0.25.2"
 
@@ -217,7 +233,6 @@ func (c *change) moveGoMod(ctx context.Context, flyball, source string) error {
 	if err != nil {
 		return err
 	}
-	const own = "github.com/flyball-dev/flyball"
 	args := []string{"mod", "edit", "-print"}
 	if source != "" {
 		flyball = "v0.0.0"
@@ -315,6 +330,10 @@ var goRewrites = newRewrites(
 	`(?m)\bWebhookServer:(\s+)webhookServer,`, `Webhook:$1 webhookServerOptions,`,
 	`(?s)\bWebhookServer:(\s+)webhook\.NewServer\((webhook\.Options\{.*?\n\t\t\})\),`, `Webhook:$1$2,`,
 	`(?m)^\s*Metrics:\s+\w+\.Options\{\s*BindAddress:\s*"0",?\s*\},\n`, "",
+)
+
+// optionRewrites are for the literals of a manager's options.
+var optionRewrites = newRewrites(
 	`\bHealthProbeBindAddress:`, `HealthAddr:`,
 	`\bPprofBindAddress:`, `DebugAddr:`,
 	`(?m)^\s*LeaderElection:\s+false,\n`, "",
@@ -364,34 +383,58 @@ func rewriteGo(text string) string {
 			text = strings.Replace(text, " && len(metricsCertPath) == 0", "", 1)
 		}
 	}
-	text = moveLeaderElection(goRewrites.apply(text))
+	text = moveOptions(goRewrites.apply(text))
 	if moved := zapRewrites.apply(text); !uses(moved, "zap") {
 		text = moved
 	}
 	return addImports(dropImports(text))
 }
 
-var (
-	leaderFields = regexp.MustCompile(`(?m)(?:^[ \t]*LeaderElection(?:ID|Namespace|ReleaseOnCancel)?:[ \t]+.+,\n)+`)
-	leaderField  = regexp.MustCompile(`LeaderElection(\w*):[ \t]+(.+),\n`)
-)
+// moveOptions moves fields of the options of a manager. Other types may have fields of these names.
+func moveOptions(text string) string {
+	p, err := parseGo("", text)
+	if err != nil {
+		return text // rewrite lists it
+	}
+	types := map[string]bool{}
+	for _, s := range p.Imports {
+		name, of := importName(s)
+		types[name+".Options"] = of == own+"/manager/ctrl" || of == own+"/manager/ctrl/manager"
+	}
+	moved := text
+	ast.Inspect(p.File, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.CompositeLit); ok {
+			old := text[p.at(literal.Pos()):p.at(literal.End())]
+			if name, _, _ := strings.Cut(old, "{"); types[name] {
+				moved = strings.Replace(moved, old, moveLeaderElection(optionRewrites.apply(old)), 1)
+			}
+		}
+		return true
+	})
+	return moved
+}
 
-// moveLeaderElection makes one field of those that stand together. The lease is always released at the end.
-func moveLeaderElection(text string) string {
-	return leaderFields.ReplaceAllStringFunc(text, func(lines string) string {
-		all := map[string]string{}
-		for _, field := range leaderField.FindAllStringSubmatch(lines, -1) {
-			all[field[1]] = field[2]
-		}
-		if all[""] == "" || all["ID"] == "" {
-			return lines
-		}
-		namespace := `os.Getenv("POD_NAMESPACE")`
-		if all["Namespace"] != "" { // which may be a flag that is empty by default
-			namespace = "cmp.Or(" + all["Namespace"] + ", " + namespace + ")"
-		}
-		return "LeaderElection: manager.LeaderElection{\nEnabled: " + all[""] + ", Name: " + all["ID"] +
-			",\nNamespace: " + namespace + ",\n},\n"
+var leaderField = regexp.MustCompile(
+	`(?m)^[ \t]*LeaderElection(|ID|Namespace|ReleaseOnCancel):[ \t]+(.+),\n`)
+
+// moveLeaderElection makes one field of those in a literal. The lease is always released at the end.
+func moveLeaderElection(literal string) string {
+	all := map[string]string{}
+	for _, field := range leaderField.FindAllStringSubmatch(literal, -1) {
+		all[field[1]] = field[2]
+	}
+	if all[""] == "" || all["ID"] == "" {
+		return literal
+	}
+	namespace := `os.Getenv("POD_NAMESPACE")`
+	if all["Namespace"] != "" { // which may be a flag that is empty by default
+		namespace = "cmp.Or(" + all["Namespace"] + ", " + namespace + ")"
+	}
+	moved := "LeaderElection: manager.LeaderElection{\nEnabled: " + all[""] + ", Name: " + all["ID"] +
+		",\nNamespace: " + namespace + ",\n},\n"
+	return leaderField.ReplaceAllStringFunc(literal, func(string) (first string) {
+		first, moved = moved, ""
+		return first
 	})
 }
 

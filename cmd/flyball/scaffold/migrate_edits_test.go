@@ -136,8 +136,8 @@ func TestMigrateDeployment(t *testing.T) {
 		if !strings.Contains(got.String(), c.want) || strings.Count(got.String(), "scheme: HTTPS\n") != 2 {
 			t.Errorf("%s:\n%s", c.name, after[path])
 		}
-		if container, err := managerContainer([]byte(after[path])); err != nil || container == nil {
-			t.Errorf("%s: %v\n%s", c.name, err, after[path])
+		if managerContainer([]byte(after[path])) == nil {
+			t.Errorf("%s:\n%s", c.name, after[path])
 		}
 		if c.note == "" && strings.Contains(report, path+":") || !strings.Contains(report, c.note) {
 			t.Errorf("%s: report:\n%s", c.name, report)
@@ -320,6 +320,7 @@ func TestMigrateForms(t *testing.T) {
 	const logger = "\tlogger := zap.New(zap.UseFlagOptions(&opts))\n\tctrl.SetLogger(logger)\n" +
 		"\tif enableLeaderElection {\n\t\tlogger.Info(\"one of several\")\n\t}\n"
 	const options = "\topts := zap.Options{\n\t\tDevelopment: true,\n\t}\n"
+	const mine = "\tmine.Options{HealthProbeBindAddress: probeAddr, LeaderElection: false}.check()\n"
 	const id = "\t\tLeaderElectionID:       \"80807133.example.com\",\n"
 	for name, c := range map[string]struct {
 		edit       []string
@@ -367,6 +368,16 @@ func TestMigrateForms(t *testing.T) {
 				`Namespace: cmp.Or(probeAddr, os.Getenv("POD_NAMESPACE")),`, "\t\"cmp\"\n", "DebugAddr: ",
 			},
 			[]string{"LeaderElectionNamespace", "LeaderElectionID"},
+		},
+		"options of others": {
+			[]string{"\tmgr, err := ctrl.NewManager(", mine + "\tmgr, err := ctrl.NewManager("},
+			[]string{mine, "\t\tHealthAddr: "},
+			[]string{"LeaderElectionID: "},
+		},
+		"durations of the lease": {
+			[]string{id, "\t\tRetryPeriod: &period,\n" + id},
+			[]string{"\t\tLeaderElection: manager.LeaderElection{\n", "\t\tRetryPeriod: "},
+			[]string{"LeaderElectionID"},
 		},
 		"a lease without metrics": {
 			[]string{"\t\tMetrics:                metricsServerOptions,\n", "", "metricsServerOptions", "more"},
@@ -469,6 +480,8 @@ var h = handler.Funcs{}
 
 func serve(o *ctrl.Options) { o.Metrics.ExtraHandlers = nil }
 
+func lease(o *ctrl.Options) { o.RetryPeriod = new(time.Duration) }
+
 var more = []any{handler.Funcs{}, controller.New("mine"), fake.NewClientBuilder(), metrics.Registry}
 `
 	_, after, report := moved(t, edits{file: {rest}})
@@ -477,13 +490,14 @@ var more = []any{handler.Funcs{}, controller.New("mine"), fake.NewClientBuilder(
 			"`localapi.NewTest",
 		file + ":13: var h = handler.Funcs{} is yours to decide: write `builder.HandlerFuncs{",
 		"= nil } is yours to decide: write `AddMetricsServerExtraHandler`",
+		"new(time.Duration) } is yours to decide: write `ctrl.Options{LeaderElection: manager.LeaderElection{Options: ",
 	} {
 		if !strings.Contains(report, want) {
 			t.Errorf("%q is not in the report:\n%s", want, report)
 		}
 	}
-	if n := strings.Count(report, file+":"); n != 3 {
-		t.Errorf("%d notes on %s, want 3:\n%s", n, file, report)
+	if n := strings.Count(report, file+":"); n != 4 {
+		t.Errorf("%d notes on %s, want 4:\n%s", n, file, report)
 	}
 	_, code, _ := strings.Cut(rest, ")\n\n")
 	if !strings.HasSuffix(after[file], code) ||

@@ -3,7 +3,6 @@ package scaffold
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,16 +27,8 @@ func moveFlags(c *change) error {
 	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(c.dir, func(full string, d fs.DirEntry, err error) error {
-		rel, _ := filepath.Rel(c.dir, full)
-		path := filepath.ToSlash(rel)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && path != "." && foreign(full) {
-			return filepath.SkipDir
-		}
-		if ext := filepath.Ext(path); !d.Type().IsRegular() || ext != ".yaml" && ext != ".yml" {
+	return c.walk(func(path string) error {
+		if ext := filepath.Ext(path); ext != ".yaml" && ext != ".yml" {
 			return nil
 		}
 		old, _, err := c.read(path)
@@ -72,15 +63,11 @@ var klogFlags = []string{
 // programText returns the Go files of a project in one text, without tests, as this change has them so far.
 func (c *change) programText() (string, error) {
 	var all bytes.Buffer
-	err := filepath.WalkDir(c.dir, func(full string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && full != c.dir && foreign(full) {
-			return filepath.SkipDir
+	err := c.walk(func(path string) error {
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
 		}
-		if err != nil || !strings.HasSuffix(full, ".go") || strings.HasSuffix(full, "_test.go") {
-			return err
-		}
-		rel, _ := filepath.Rel(c.dir, full)
-		text, _, err := c.read(filepath.ToSlash(rel))
+		text, _, err := c.read(path)
 		all.Write(text)
 		return err
 	})
@@ -89,35 +76,20 @@ func (c *change) programText() (string, error) {
 
 var argument = regexp.MustCompile(`^--?([\w-]+)`)
 
-// managerFlags returns the names of the flags that a manifest gives to containers called manager, or adds by a patch. A
-// file that is not YAML, such as a template, has none.
+// managerFlags returns the names of the flags that a manifest gives to containers called manager, or adds by a patch.
 func managerFlags(text []byte) (names []string) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		var node yaml.Node
-		if decoder.Decode(&node) != nil {
-			return names
+	eachNode(text, func(_, n *yaml.Node) {
+		var args []*yaml.Node
+		if list := child(n, "args"); scalar(n, "name") == "manager" && list != nil {
+			args = list.Content
+		} else if value := child(n, "value"); scalar(n, "op") == "add" && value != nil {
+			args = []*yaml.Node{value}
 		}
-		each(&node, func(n *yaml.Node) {
-			var args []*yaml.Node
-			if list := child(n, "args"); scalar(n, "name") == "manager" && list != nil {
-				args = list.Content
-			} else if value := child(n, "value"); scalar(n, "op") == "add" && value != nil {
-				args = []*yaml.Node{value}
+		for _, arg := range args {
+			if m := argument.FindStringSubmatch(arg.Value); m != nil {
+				names = append(names, m[1])
 			}
-			for _, arg := range args {
-				if m := argument.FindStringSubmatch(arg.Value); m != nil {
-					names = append(names, m[1])
-				}
-			}
-		})
-	}
-}
-
-// each calls f for a node and all nodes in it.
-func each(n *yaml.Node, f func(*yaml.Node)) {
-	f(n)
-	for _, c := range n.Content {
-		each(c, f)
-	}
+		}
+	})
+	return names
 }
