@@ -175,6 +175,35 @@ func TestGroupDiscoveryAndOldWatchPaths(t *testing.T) {
 	})
 }
 
+// TestRoutesOfWhatCanOnlyBeCreated: such a resource has no path of an object, and none of all namespaces. The codes are
+// kube-apiserver's, v1.37.2.
+func TestRoutesOfWhatCanOnlyBeCreated(t *testing.T) {
+	_, config := start(t, localapi.Options{})
+	for path, code := range map[string]int{
+		"/api/v1/bindings":                                                           404,
+		"/api/v1/bindings?watch=1":                                                   404,
+		"/api/v1/bindings/x":                                                         404,
+		"/api/v1/namespaces/default/bindings":                                        405,
+		"/api/v1/namespaces/default/bindings/x":                                      404,
+		"/apis/authentication.k8s.io/v1/tokenreviews":                                405,
+		"/apis/authentication.k8s.io/v1/tokenreviews/x":                              404,
+		"/apis/authorization.k8s.io/v1/localsubjectaccessreviews":                    404,
+		"/apis/authorization.k8s.io/v1/localsubjectaccessreviews?watch=1":            404,
+		"/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews": 405,
+	} {
+		for _, method := range []string{"GET", "DELETE", "PUT"} {
+			if got, body := answer(t, config, request{method: method, path: path, body: "{}"}); got != code {
+				t.Errorf("%s %s: %d %s, want %d", method, path, got, body, code)
+			}
+		}
+	}
+	for _, path := range []string{"/api/v1/bindings", "/apis/authentication.k8s.io/v1/tokenreviews/x"} {
+		if got, body := answer(t, config, request{method: "POST", path: path, body: "{}"}); got != 404 {
+			t.Errorf("POST %s: %d %s, want 404", path, got, body)
+		}
+	}
+}
+
 func TestSubresourceErrors(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	client := clientset(t, config)

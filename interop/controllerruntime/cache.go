@@ -290,6 +290,12 @@ func (c *Cache) of(k kind) (*entry, error) {
 	if e := c.entries[k]; e != nil {
 		return e, nil
 	}
+	if k.form == formTyped {
+		// A Binding has no list, and cannot be listed: no cache of it would ever sync.
+		if _, err := c.settings.o.Scheme.New(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List")); err != nil {
+			return nil, err
+		}
+	}
 	namespaced, err := apiutil.IsGVKNamespaced(k.gvk, c.settings.o.Mapper)
 	if err != nil {
 		return nil, err

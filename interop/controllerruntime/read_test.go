@@ -37,6 +37,17 @@ func bothReaders(t *testing.T, o cache.Options, test func(w *world, r client.Rea
 	}, objects...)
 }
 
+// TestKindWithoutAList: a read of a kind that can only be created fails at once. It waited for ever on kube-apiserver,
+// which knows no path for a list of all bindings.
+func TestKindWithoutAList(t *testing.T) {
+	bothReaders(t, cache.Options{}, func(w *world, r client.Reader) {
+		err := r.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.Binding{})
+		if !runtime.IsNotRegisteredError(err) {
+			w.t.Errorf("get of a Binding: %v", err)
+		}
+	})
+}
+
 // TestNotFoundErrors: reads return controller-runtime's errors, which operators may distinguish, even for keys that no
 // object can have.
 func TestNotFoundErrors(t *testing.T) {

@@ -91,6 +91,9 @@ func (d *ListerWatcher) resolve(ctx context.Context) (*listwatch.RESTListerWatch
 	if err != nil {
 		return nil, err
 	}
+	if resource.Unlisted {
+		return nil, apierrors.NewMethodNotSupported(resource.GroupResource(), "list")
+	}
 	if !resource.Namespaced && d.o.Namespace != "" {
 		return nil, fmt.Errorf(
 			"%s have no namespaces, but namespace %s was asked for: set InformerOptions.ClusterScoped",

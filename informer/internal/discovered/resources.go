@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -37,6 +38,9 @@ type Resources struct {
 type Resource struct {
 	schema.GroupVersionResource
 	Namespaced bool
+	// Unlisted is set if discovery names the verbs of the resource and list is not among them: a Binding can only be
+	// created.
+	Unlisted bool
 }
 
 // discovery is a request for the resources of a group and version. One caller sends it; other callers that need the
@@ -134,7 +138,9 @@ func (r *Resources) mapped(ctx context.Context, kind schema.GroupVersionKind) (R
 	if a.err != nil {
 		return Resource{}, fmt.Errorf("find the resource of %s: %w", kind, a.err)
 	}
-	found := Resource{a.mapping.Resource, a.mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	found := Resource{
+		GroupVersionResource: a.mapping.Resource, Namespaced: a.mapping.Scope.Name() == meta.RESTScopeNameNamespace,
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known[kind] = found
@@ -176,7 +182,8 @@ func (r *Resources) ask(ctx context.Context, gv schema.GroupVersion) (map[schema
 	found := map[schema.GroupVersionKind]Resource{}
 	for _, of := range list.APIResources {
 		if !strings.Contains(of.Name, "/") { // Not a subresource.
-			found[gv.WithKind(of.Kind)] = Resource{gv.WithResource(of.Name), of.Namespaced}
+			unlisted := len(of.Verbs) > 0 && !slices.Contains(of.Verbs, "list")
+			found[gv.WithKind(of.Kind)] = Resource{gv.WithResource(of.Name), of.Namespaced, unlisted}
 		}
 	}
 	return found, nil

@@ -227,7 +227,7 @@ func isCustom(d *resource.Definition) bool { return d.StorageVersion != "" }
 
 func verbsOf(d *resource.Definition) metav1.Verbs {
 	switch {
-	case d.Review != nil || d.Creates != "":
+	case d.CreateOnly():
 		return metav1.Verbs{"create"}
 	case d.Terminating:
 		return terminatingVerbs
@@ -243,7 +243,7 @@ func verbsOf(d *resource.Definition) metav1.Verbs {
 //
 // Source: k8s.io/apiserver pkg/endpoints/discovery/storageversionhash.go.
 func storageVersionHash(d *resource.Definition) string {
-	if d.Review != nil || d.Creates != "" {
+	if d.CreateOnly() {
 		return "" // nothing is stored
 	}
 	gv := d.GroupVersion

@@ -299,22 +299,17 @@ func outOfTime() answer {
 }
 
 func (x *exchange) operation(ctx context.Context) (answer, error) {
-	named := x.target.Named
-	switch everywhere := x.res.Definition.Namespaced && x.info.Namespace == ""; {
-	case everywhere && named:
+	d, named := x.res.Definition, x.target.Named
+	switch {
+	case x.unrouted():
 		return answer{}, serviceError(http.StatusNotFound)
-	case everywhere && x.info.Verb != "list": // across all namespaces objects can only be read
+	case x.everywhere() && x.info.Verb != "list": // across all namespaces objects can only be read
 		return answer{}, x.notAllowed()
-	case x.info.Verb == "deletecollection" && x.res.Definition.NoDeleteCollection:
+	case x.info.Verb == "deletecollection" && d.NoDeleteCollection, d.CreateOnly() && x.info.Verb != "create":
 		return answer{}, x.notAllowed()
-	}
-	if d := x.res.Definition; d.Review != nil || d.Creates != "" {
-		switch {
-		case x.info.Verb != "create" || named:
-			return answer{}, x.notAllowed()
-		case d.Review != nil:
-			return x.review(ctx)
-		}
+	case d.Review != nil:
+		return x.review(ctx)
+	case d.Creates != "":
 		return x.createNamed(ctx)
 	}
 	switch x.info.Verb {
@@ -342,6 +337,18 @@ func (x *exchange) operation(ctx context.Context) (answer, error) {
 	return answer{}, x.notAllowed()
 }
 
+// everywhere reports whether the path is that of all namespaces.
+func (x *exchange) everywhere() bool { return x.res.Definition.Namespaced && x.info.Namespace == "" }
+
+// unrouted reports whether the path has no route, whatever the method. What can only be created has no path of an
+// object, and none of all namespaces.
+func (x *exchange) unrouted() bool {
+	if x.res.Definition.CreateOnly() {
+		return x.everywhere() || x.target.Named
+	}
+	return x.everywhere() && x.target.Named
+}
+
 // routed rejects requests by HEAD, watches, and other requests with their verb in the path, that have no route.
 func (x *exchange) routed() error {
 	switch d := x.res.Definition; {
@@ -351,9 +358,9 @@ func (x *exchange) routed() error {
 		return x.notServed()
 	case x.info.Verb != "watch":
 		return nil
-	case x.info.Subresource != "", x.target.Named && d.Namespaced && x.info.Namespace == "":
+	case x.info.Subresource != "", x.unrouted():
 		return x.notServed()
-	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead, d.Review != nil:
+	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead, d.CreateOnly():
 		return x.notAllowed()
 	}
 	return nil

@@ -251,6 +251,9 @@ type Allocator interface {
 	ReleasePort(portRange string, port int32)
 }
 
+// CreateOnly reports whether objects of the type can only be created. None is stored or read.
+func (d *Definition) CreateOnly() bool { return d.Review != nil || d.Creates != "" }
+
 // GroupVersionKind returns the type's full kind.
 func (d *Definition) GroupVersionKind() schema.GroupVersionKind {
 	return d.GroupVersion.WithKind(d.Kind)
