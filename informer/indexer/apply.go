@@ -187,7 +187,7 @@ func (tx *transaction[T]) update(e *entry[T], obj T, p preparedObject[T], accept
 			tx.Outdated++
 			return
 		case !had.SameObject(got):
-			scope := e.scope
+			scope := int(e.scope)
 			tx.drop(e, e.obj, true)
 			tx.add(obj, scope, p, false)
 			return
@@ -234,7 +234,8 @@ func (tx *transaction[T]) delete(d *deltafifo.Delta[T], p preparedObject[T]) {
 // add creates an entry in the bucket of all objects and in those of its terms.
 func (tx *transaction[T]) add(obj T, scope int, p preparedObject[T], initial bool) {
 	tx.preserve(p.key, nil)
-	e := &entry[T]{key: p.key, obj: obj, scope: scope, mark: tx.marks, places: make([]place[T], 0, 1+len(p.terms))}
+	places := make([]place[T], 0, 1+len(p.terms))
+	e := &entry[T]{key: p.key, obj: obj, scope: int32(scope), mark: tx.marks, places: places}
 	tx.entries[p.key] = e
 	tx.all.add(e)
 	for _, t := range p.terms {
@@ -247,12 +248,12 @@ func (tx *transaction[T]) add(obj T, scope int, p preparedObject[T], initial boo
 // drop deletes an entry. last is its last known state.
 func (tx *transaction[T]) drop(e *entry[T], last T, stale bool) {
 	tx.preserve(e.key, e)
-	e.gone = true
 	delete(tx.entries, e.key)
 	delete(tx.unindexed, e.key)
 	for i := range e.places {
 		e.remove(i)
 	}
+	e.places = nil
 	tx.Changes = append(tx.Changes, Change[T]{Type: ChangeDelete, Stale: stale, Key: e.key, Old: e.obj, New: last})
 }
 

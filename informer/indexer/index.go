@@ -21,18 +21,16 @@ import (
 // panic counts as an error.
 type IndexFunc[T any] func(obj T) ([]string, error)
 
-// entry is one object in the cache.
+// entry is one object in the cache. There are as many as objects, so the fields are no wider than they have to be.
 type entry[T any] struct {
 	key string
 	obj T
 	// scope is the reflector that it came from. A Replace of another scope does not touch it.
-	scope int
+	scope int32
 	// mark is the number of the last Replace that listed it.
-	mark uint64
-	// gone is true if the entry was removed from the cache.
-	gone bool
-	// places has the position of the entry in each bucket that holds it. Invariant: for each place p,
-	// p.bucket.entries[p.pos] is this entry; places[0] is in the bucket of all objects.
+	mark uint32
+	// places has the position of the entry in each bucket that holds it; nil once the entry was removed from the cache.
+	// Invariant: for each place p, p.bucket.entries[p.pos] is this entry; places[0] is in the bucket of all objects.
 	places []place[T]
 }
 
@@ -145,7 +143,7 @@ func (x *Indexer[T]) lookup(obj T) (key string, e *entry[T], err error) {
 
 // find returns the entry that has the key of p now. The same batch may have changed it since lookup.
 func (x *Indexer[T]) find(p preparedObject[T]) *entry[T] {
-	if p.entry != nil && !p.entry.gone {
+	if p.entry != nil && p.entry.places != nil {
 		return p.entry
 	}
 	return x.entries[p.key]

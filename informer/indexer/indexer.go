@@ -46,7 +46,7 @@ type Indexer[T any] struct {
 	// scopes has an element for each reflector that fills the cache.
 	scopes []scopeState
 	// marks counts the Replaces.
-	marks uint64
+	marks uint32
 	// snapshots has the open snapshots.
 	snapshots []*snapshot[T]
 

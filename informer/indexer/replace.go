@@ -58,7 +58,7 @@ func (e *entry[T]) survivesUnreadable(u *objects.DecodeError, accept deltafifo.A
 func (tx *transaction[T]) sweep(scope int) {
 	for i := 0; i < len(tx.all.entries); {
 		e := tx.all.entries[i]
-		if e.scope != scope || e.mark == tx.marks {
+		if int(e.scope) != scope || e.mark == tx.marks {
 			i++
 			continue
 		}
