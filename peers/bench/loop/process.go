@@ -1,14 +1,15 @@
 package loop
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -58,8 +59,7 @@ func Measure(ctx context.Context, s System, w Work, server string, out io.Writer
 	read := func() reading {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		cpu, _ := usage()
-		return reading{time.Now(), cpu, m.TotalAlloc, m.Mallocs, requests.Load(), t.reconciles.Load()}
+		return reading{time.Now(), cpuTime(), m.TotalAlloc, m.Mallocs, requests.Load(), t.reconciles.Load()}
 	}
 	setup := Setup{Workers: w.Workers, Reconcile: t.reconcile}
 	if w.Kind == Steady {
@@ -87,9 +87,9 @@ func Measure(ctx context.Context, s System, w Work, server string, out io.Writer
 		case <-c:
 			return nil
 		case err := <-ended:
-			return fmt.Errorf("%s ended before %s: %w", s.Name, what, err)
+			return fmt.Errorf("the controller ended before %s: %w", what, err)
 		case <-time.After(3 * time.Minute):
-			return fmt.Errorf("%s: %s takes too long: %d reconciles", s.Name, what, t.reconciles.Load())
+			return fmt.Errorf("%s takes too long: %d reconciles", what, t.reconciles.Load())
 		}
 	}
 	if err := wait("its first reconcile", first); err != nil {
@@ -116,7 +116,10 @@ func Measure(ctx context.Context, s System, w Work, server string, out io.Writer
 	r.Wall, r.CPU = to.at.Sub(from.at).Seconds(), to.cpu-from.cpu
 	r.Allocated, r.Allocs = to.allocated-from.allocated, to.allocs-from.allocs
 	r.Requests, r.Reconciles = to.requests-from.requests, to.reconciles-from.reconciles
-	_, r.Resident = usage()
+	var err error
+	if r.Resident, err = peakResident(); err != nil {
+		return nil, err
+	}
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -130,11 +133,26 @@ func Measure(ctx context.Context, s System, w Work, server string, out io.Writer
 	return r, nil
 }
 
-// usage returns the processor time of this process in seconds, and its highest resident memory in bytes.
-func usage() (cpu float64, resident uint64) {
+// cpuTime returns the processor time of this process in seconds.
+func cpuTime() float64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds(), uint64(u.Maxrss) << 10
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// peakResident returns the highest resident memory of this process in bytes. Rusage.Maxrss is not that: a process that
+// another one starts inherits its parent's.
+func peakResident() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var kilobytes uint64
+	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
+		return 0, fmt.Errorf("VmHWM in /proc/self/status: %w", err)
+	}
+	return kilobytes << 10, nil
 }
 
 // percentiles returns the median and the 99th percentile of the ages, in seconds; zero if there are none.
@@ -160,12 +178,3 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }
-
-// AwaitReady reads the line that a process writes when a storm may begin.
-func AwaitReady(from *bufio.Reader) error {
-	line, err := from.ReadString('\n')
-	if err == nil && line != "ready\n" {
-		err = fmt.Errorf("the process wrote %q", line)
-	}
-	return err
-}

@@ -91,14 +91,14 @@ func Plans(scale float64) []Plan {
 }
 
 // Table returns the rows of a plan: the median of each system's results with the lowest and the highest, and how the
-// first system's median compares. results has those of each system.
+// first system's median compares. results has those of each program.
 func (p Plan) Table(results [][]*Result) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "| %s |", fmt.Sprintf(p.Title, p.Objects, p.Workers))
-	for _, s := range Systems {
-		fmt.Fprintf(&out, " %s |", s.Name)
+	for _, p := range Programs {
+		fmt.Fprintf(&out, " %s |", p.System)
 	}
-	out.WriteString(" |\n|---|" + strings.Repeat("---|", len(Systems)+1) + "\n")
+	out.WriteString(" |\n|---|" + strings.Repeat("---|", len(Programs)+1) + "\n")
 	for _, row := range p.Rows {
 		fmt.Fprintf(&out, "| %s |", strings.TrimSuffix(row.Title+", "+row.Unit, ", "))
 		var medians []float64

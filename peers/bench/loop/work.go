@@ -50,8 +50,8 @@ const Marker = "marker"
 // The data of an object.
 const (
 	turnKey = "turn" // The turn that patched it last.
-	atKey   = "at"   // When it was written, in nanoseconds of Unix time.
-	endKey  = "end"  // Set on the marker after a storm.
+	AtKey   = "at"   // When it was written, in nanoseconds of Unix time.
+	EndKey  = "end"  // Set on the marker after a storm.
 )
 
 // Object returns the n-th ConfigMap.
@@ -154,10 +154,10 @@ func (t *task) follow(name types.NamespacedName, obj *corev1.ConfigMap, exists b
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if name.Name == Marker {
-		t.ended = obj.Data[endKey] != ""
+		t.ended = obj.Data[EndKey] != ""
 	} else if !exists {
 		t.seen[name] = true
-	} else if at, err := strconv.ParseInt(obj.Data[atKey], 10, 64); err == nil && at != t.latest[name] {
+	} else if at, err := strconv.ParseInt(obj.Data[AtKey], 10, 64); err == nil && at != t.latest[name] {
 		t.latest[name] = at
 		t.ages = append(t.ages, time.Since(time.Unix(0, at)))
 	}

@@ -1,5 +1,5 @@
-// Loop measures controllers on Flyball and on controller-runtime, in turns, each in a process of its own, against an
-// API server in another. It prints tables, and writes them into a page with -page.
+// Loop measures controllers on Flyball and on controller-runtime, in turns, each a program of its own that it builds,
+// against an API server in another process. It prints tables, and writes them into a page with -page.
 //
 //	go run ./bench/loop/cmd/loop -page ../docs/performance.md
 package main
@@ -15,9 +15,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
-	"runtime/pprof"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -40,9 +39,6 @@ var (
 	only    = flag.String("only", "", "measure the works whose title this regular expression matches")
 	page    = flag.String("page", "", "write the tables into this page")
 	serve   = flag.Int("serve", -1, "be the API server, with that many ConfigMaps (used by the command itself)")
-	system  = flag.String("system", "", "be that system (used by the command itself)")
-	work    = flag.String("work", "", "do the work in that JSON (used by the command itself)")
-	server  = flag.String("server", "", "the address of the API server (used by the command itself)")
 	profile = flag.String("profile", "", "write CPU and memory profiles of each process, with this prefix")
 )
 
@@ -58,8 +54,6 @@ func main() {
 		err = errors.New("-turns and -scale must be positive")
 	case *serve >= 0:
 		err = beServer(ctx, *serve)
-	case *system != "":
-		err = beSystem(ctx)
 	default:
 		err = compare(ctx)
 	}
@@ -95,44 +89,6 @@ func beServer(ctx context.Context, objects int) error {
 	return s.Serve(ctx, l)
 }
 
-func beSystem(ctx context.Context) error {
-	i := slices.IndexFunc(loop.Systems, func(s loop.System) bool { return s.Name == *system })
-	if i < 0 {
-		return fmt.Errorf("no system is called %q", *system)
-	}
-	var w loop.Work
-	if err := json.Unmarshal([]byte(*work), &w); err != nil {
-		return err
-	}
-	if *profile != "" {
-		defer profiled(fmt.Sprintf("%s-%s-%d-%d", *profile, w.Kind, w.Workers, i))()
-	}
-	r, err := loop.Measure(ctx, loop.Systems[i], w, *server, os.Stdout)
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(os.Stdout).Encode(r)
-}
-
-// profiled starts to profile, and returns what writes the profiles.
-func profiled(prefix string) (write func()) {
-	file, err := os.Create(prefix + ".cpu")
-	if err == nil {
-		err = pprof.StartCPUProfile(file)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "loop:", err)
-	}
-	return func() {
-		pprof.StopCPUProfile()
-		_ = file.Close()
-		if file, err := os.Create(prefix + ".mem"); err == nil {
-			_ = pprof.Lookup("allocs").WriteTo(file, 0)
-			_ = file.Close()
-		}
-	}
-}
-
 // compare measures all plans and prints a table of each as soon as it is complete.
 func compare(ctx context.Context) error {
 	chosen, err := regexp.Compile(*only)
@@ -143,6 +99,11 @@ func compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	programs, err := build(ctx)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(programs)
 	head += "The last column is Flyball's median divided by controller-runtime's.\n"
 	fmt.Println(head)
 	tables := []string{head}
@@ -150,7 +111,7 @@ func compare(ctx context.Context) error {
 		if !chosen.MatchString(fmt.Sprintf(p.Title, p.Objects, p.Workers)) {
 			continue
 		}
-		table, err := measure(ctx, p)
+		table, err := measure(ctx, programs, p)
 		if err != nil {
 			return err
 		}
@@ -163,8 +124,25 @@ func compare(ctx context.Context) error {
 	return docblock.Write(*page, "make bench-loop", strings.Join(tables, "\n"))
 }
 
-// measure runs all systems in turns against one server.
-func measure(ctx context.Context, p loop.Plan) (table string, err error) {
+// build builds the programs into a new folder.
+func build(ctx context.Context) (folder string, err error) {
+	if folder, err = os.MkdirTemp("", "loop"); err != nil {
+		return "", err
+	}
+	args := []string{"build", "-o", folder + "/"}
+	for _, p := range loop.Programs {
+		args = append(args, "github.com/flyball-dev/flyball/peers/bench/loop/cmd/"+p.Folder)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return "", errors.Join(fmt.Errorf("build the programs: %w", err), os.RemoveAll(folder))
+	}
+	return folder, nil
+}
+
+// measure runs all programs in turns against one server.
+func measure(ctx context.Context, programs string, p loop.Plan) (table string, err error) {
 	objects := p.Objects
 	if p.Kind == loop.Storm || p.Kind == loop.Feed {
 		objects = 0
@@ -183,14 +161,14 @@ func measure(ctx context.Context, p loop.Plan) (table string, err error) {
 	if _, err := fmt.Fscanln(pipe, &address); err != nil {
 		return "", fmt.Errorf("the API server: %w", err)
 	}
-	results := make([][]*loop.Result, len(loop.Systems))
+	results := make([][]*loop.Result, len(loop.Programs))
 	for turn := range *number {
-		for i, s := range loop.Systems {
+		for i, program := range loop.Programs {
 			w := p.Work
-			w.Turn = turn*len(loop.Systems) + i
-			r, err := run(ctx, s.Name, w, address)
+			w.Turn = turn*len(loop.Programs) + i
+			r, err := run(ctx, filepath.Join(programs, program.Folder), w, address)
 			if err != nil {
-				return "", fmt.Errorf("%s: %w", s.Name, err)
+				return "", fmt.Errorf("%s: %w", program.System, err)
 			}
 			results[i] = append(results[i], r)
 		}
@@ -198,8 +176,8 @@ func measure(ctx context.Context, p loop.Plan) (table string, err error) {
 	return p.Table(results), nil
 }
 
-// run measures one system in a process of its own.
-func run(ctx context.Context, system string, w loop.Work, address string) (*loop.Result, error) {
+// run runs one of the programs.
+func run(ctx context.Context, program string, w loop.Work, address string) (*loop.Result, error) {
 	text, err := json.Marshal(w)
 	if err != nil {
 		return nil, err
@@ -209,12 +187,15 @@ func run(ctx context.Context, system string, w loop.Work, address string) (*loop
 		return nil, err
 	}
 	if w.Kind == loop.Storm {
-		if err := loop.Mark(ctx, c, ""); err != nil {
+		if err := mark(ctx, c, ""); err != nil {
 			return nil, err
 		}
 	}
-	cmd := exec.CommandContext(ctx, os.Args[0], "-system", system, "-work", string(text), "-server", address,
-		"-profile", *profile)
+	prefix := *profile
+	if prefix != "" {
+		prefix += "-" + filepath.Base(program)
+	}
+	cmd := exec.CommandContext(ctx, program, "-work", string(text), "-server", address, "-profile", prefix)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
@@ -227,10 +208,10 @@ func run(ctx context.Context, system string, w loop.Work, address string) (*loop
 	err = func() error {
 		lines := bufio.NewReader(pipe)
 		if w.Kind == loop.Storm {
-			if err := loop.AwaitReady(lines); err != nil {
+			if err := awaitReady(lines); err != nil {
 				return err
 			}
-			if err := loop.RunStorm(ctx, c, w.Objects, w.Turn, stormRate); err != nil {
+			if err := runStorm(ctx, c, w.Objects, w.Turn, stormRate); err != nil {
 				return err
 			}
 		}

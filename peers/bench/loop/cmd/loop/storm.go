@@ -1,6 +1,7 @@
-package loop
+package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"strconv"
@@ -10,19 +11,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/peers/bench/loop"
 )
 
 // stormWriters is how many requests of a storm are under way at once.
 const stormWriters = 8
 
-// RunStorm creates, updates three times, and deletes the objects of a storm, at most rate writes a second. Then it
+// runStorm creates, updates three times, and deletes the objects of a storm, at most rate writes a second. Then it
 // marks the end.
-func RunStorm(ctx context.Context, c kubernetes.Interface, objects, turn, rate int) error {
-	maps := c.CoreV1().ConfigMaps(Namespace)
+func runStorm(ctx context.Context, c kubernetes.Interface, objects, turn, rate int) error {
+	maps := c.CoreV1().ConfigMaps(loop.Namespace)
 	names := func(n int) *corev1.ConfigMap {
-		obj := Object(n)
+		obj := loop.Object(n)
 		obj.Name = fmt.Sprintf("storm-%d-%06d", turn, n)
-		obj.Data[atKey] = strconv.FormatInt(time.Now().UnixNano(), 10)
+		obj.Data[loop.AtKey] = strconv.FormatInt(time.Now().UnixNano(), 10)
 		return obj
 	}
 	create := func(n int) error {
@@ -49,16 +52,25 @@ func RunStorm(ctx context.Context, c kubernetes.Interface, objects, turn, rate i
 			return err
 		}
 	}
-	return Mark(ctx, c, "yes")
+	return mark(ctx, c, "yes")
 }
 
-// Mark writes the marker: "" before a storm, anything else at its end.
-func Mark(ctx context.Context, c kubernetes.Interface, end string) error {
-	marker, err := c.CoreV1().ConfigMaps(Namespace).Get(ctx, Marker, metav1.GetOptions{})
+// mark writes the marker: "" before a storm, anything else at its end.
+func mark(ctx context.Context, c kubernetes.Interface, end string) error {
+	marker, err := c.CoreV1().ConfigMaps(loop.Namespace).Get(ctx, loop.Marker, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	marker.Data = map[string]string{endKey: end}
-	_, err = c.CoreV1().ConfigMaps(Namespace).Update(ctx, marker, metav1.UpdateOptions{})
+	marker.Data = map[string]string{loop.EndKey: end}
+	_, err = c.CoreV1().ConfigMaps(loop.Namespace).Update(ctx, marker, metav1.UpdateOptions{})
+	return err
+}
+
+// awaitReady reads the line that a process writes when a storm may begin.
+func awaitReady(from *bufio.Reader) error {
+	line, err := from.ReadString('\n')
+	if err == nil && line != "ready\n" {
+		err = fmt.Errorf("the process wrote %q", line)
+	}
 	return err
 }
