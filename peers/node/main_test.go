@@ -76,8 +76,8 @@ func TestFaults(t *testing.T) {
 	run(t, "controllers switched back on", w.switchedOn)
 }
 
-// nothingForbidden fails the test if the API server has refused something to a pod of the manager: the roles in deploy
-// are enough.
+// nothingForbidden fails the test if the API server has refused something to the user of the manager's pods: the roles
+// in deploy are enough. What a quota refuses is forbidden, too, to every user.
 func nothingForbidden(t *testing.T, n *Node) {
 	pods := n.Client.CoreV1().Pods(system)
 	list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + manager})
@@ -86,7 +86,7 @@ func nothingForbidden(t *testing.T, n *Node) {
 		name := list.Items[i].Name
 		log, err := pods.GetLogs(name, &corev1.PodLogOptions{}).DoRaw(t.Context())
 		must(t, err)
-		if text := string(log); !strings.Contains(text, "lease") || strings.Contains(text, "orbidden") {
+		if text := string(log); !strings.Contains(text, "lease") || strings.Contains(text, "orbidden: User") {
 			t.Errorf("the log of %s:\n%s", name, text)
 		}
 	}
