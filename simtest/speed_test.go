@@ -3,6 +3,7 @@ package simtest
 import (
 	"flag"
 	"runtime/debug"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -20,18 +21,33 @@ func TestSpeed(t *testing.T) {
 	if !c.baseline() {
 		return
 	}
-	start := time.Now()
-	const runs = 20
-	for range runs {
-		c.perform(&runPlan{Seed: firstSeed}, limits{})
-	}
-	t.Logf("%d writes, %d reads, %d events: one run takes %v", len(c.base.ops[atWrite]), len(c.base.ops[atRead]),
-		len(c.base.ops[atEvent]), time.Since(start)/runs)
-	far := time.Now().Add(time.Hour)
+	c.logRuns()
+	start, began := time.Now(), processorTime()
+	far := start.Add(time.Hour)
 	singles := c.atWrites("single", crashBefore, crashAfter, timeout, conflict, serverError)
 	c.work(singles, far)
 	if *speed == "pairs" {
 		c.work(allPairs(singles.plans), far)
 	}
-	t.Log(c.table(time.Since(start)))
+	t.Logf("%v of processor time\n%s", processorTime()-began, c.table(time.Since(start)))
+}
+
+// logRuns logs what a run without faults takes.
+func (c *checker) logRuns() {
+	const runs = 40
+	start, began := time.Now(), processorTime()
+	for range runs {
+		c.perform(&runPlan{Seed: firstSeed}, limits{})
+	}
+	c.t.Logf("%d writes, %d reads, %d events: one run takes %v, and %v of processor time", len(c.base.ops[atWrite]),
+		len(c.base.ops[atRead]), len(c.base.ops[atEvent]), time.Since(start)/runs, (processorTime()-began)/runs)
+}
+
+// processorTime is what the process has used so far.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
