@@ -60,6 +60,9 @@ type checker struct {
 	found   []Finding       // one for each rule and subject
 	tally   Report
 
+	// died has, for each crash that was tried as the only fault, what it has left.
+	died map[hit]*death
+
 	mu sync.Mutex // guards reached
 	// reached has, for each state after a crash, the number of the first plan that has got there.
 	reached map[fingerprint]int

@@ -108,11 +108,17 @@ func (c *checker) work(s stage, deadline time.Time) bool {
 	for range workers {
 		group.Go(func() {
 			for i := take(); i >= 0; i = take() {
-				r := c.try(s.plans[i], limits{known: c.knownBefore(before + i)})
+				p := s.plans[i]
+				if c.foretold(p, before+i) {
+					results[i] = &run{struck: 1, hits: []hit{{p.Faults[0].Kind, p.Faults[0].At}}, pruned: true}
+					continue
+				}
+				r := c.try(p, limits{known: c.knownBefore(before + i)})
 				results[i] = r
-				if len(r.findings) == 0 {
-					// The rest is large.
-					results[i] = &run{plan: r.plan, struck: r.struck, hits: r.hits, pruned: r.pruned, broken: r.broken}
+				if len(r.findings) == 0 { // The rest is large.
+					results[i] = &run{
+						plan: p, struck: r.struck, hits: r.hits, pruned: r.pruned, died: r.died, broken: r.broken,
+					}
 				}
 				if len(r.findings) > 0 && !*allFlag {
 					next.Lock()
@@ -139,6 +145,9 @@ func (c *checker) conclude(s stage, results []*run, took time.Duration) bool {
 		count.struck += r.struck
 		for _, h := range r.hits {
 			c.at[h]++
+		}
+		if r.died != nil && len(r.plan.Faults) == 1 && r.plan.Seed == firstSeed {
+			c.died[r.hits[0]] = r.died
 		}
 		if r.pruned {
 			count.pruned++

@@ -68,7 +68,7 @@ func newChecker(t *testing.T, s *Scenario, o Options) *checker {
 	}
 	return &checker{
 		t: t, s: s, runs: cmp.Or(o.Runs, math.MaxInt), budget: cmp.Or(o.Budget, *budgetFlag, s.Budget, DefaultBudget),
-		bases: map[string]*run{}, reached: map[fingerprint]int{}, at: map[hit]int{},
+		bases: map[string]*run{}, reached: map[fingerprint]int{}, at: map[hit]int{}, died: map[hit]*death{},
 		answers: &answers{known: map[string]answer{}},
 	}
 }

@@ -21,19 +21,19 @@ func TestEndsDoNotDependOnGeneratedNames(t *testing.T) {
 	const now = types.UID("aaaaaaaa-0000-0000-0000-000000000001")
 	const before = types.UID("bbbbbbbb-0000-0000-0000-000000000002")
 	pod := func(name string, owner types.UID) (id, stored) {
-		return id{resource{GroupResource: corev1.Resource("pods")}, "default", name}, stored{
-			object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		return id{resource{GroupResource: corev1.Resource("pods")}, "default", name}, newStored(
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "default", Name: name, GenerateName: "web-",
 				OwnerReferences: []metav1.OwnerReference{{Kind: "ConfigMap", Name: "web", UID: owner}},
-			}}, kind: corev1.SchemeGroupVersion.WithKind("Pod"), revision: 5,
-		}
+			}}, corev1.SchemeGroupVersion.WithKind("Pod"), 5,
+		)
 	}
 	end := func(first, second types.UID) *end {
 		s := &State{scheme: clientscheme.Scheme, objects: map[id]stored{
-			{resource{GroupResource: corev1.Resource("configmaps")}, "default", "web"}: {
-				object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: now}},
-				kind:   corev1.SchemeGroupVersion.WithKind("ConfigMap"), revision: 4,
-			},
+			{resource{GroupResource: corev1.Resource("configmaps")}, "default", "web"}: newStored(
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: now}},
+				corev1.SchemeGroupVersion.WithKind("ConfigMap"), 4,
+			),
 		}}
 		for name, owner := range map[string]types.UID{"web-ccccc": first, "web-bbbbb": second} {
 			i, o := pod(name, owner)

@@ -6,7 +6,8 @@ import (
 )
 
 // TestPruneIsExact: a run that was cut short would have come to what the run that has reached the same state before
-// comes to: the same objects and the same findings, also where there are findings.
+// comes to: the same objects and the same findings, also where there are findings. What is foretold of a crash is what
+// a run comes to.
 func TestPruneIsExact(t *testing.T) {
 	c := newChecker(t, &Scenario{Build: twice(false), Script: func(u *User) {
 		u.Create(sources()[1])
@@ -17,11 +18,13 @@ func TestPruneIsExact(t *testing.T) {
 	}
 	singles := c.atWrites("", single...)
 	plans := append(slices.Clone(singles.plans), allPairs(singles.plans).plans...)
-	first := map[fingerprint]int{}
-	cut, found := 0, 0
+	first, died := map[fingerprint]int{}, map[hit]*death{}
+	cut, found, foretold := 0, 0, 0
 	for i, p := range plans {
 		twin := -1
+		var seen []fingerprint
 		known := func(f fingerprint) bool {
+			seen = append(seen, f)
 			n, ok := first[f]
 			if !ok {
 				first[f] = i
@@ -30,7 +33,17 @@ func TestPruneIsExact(t *testing.T) {
 			twin = n
 			return true
 		}
-		if !c.try(p, limits{known: known}).pruned {
+		r := c.try(p, limits{known: known})
+		if d := died[hit{p.Faults[0].Kind, p.Faults[0].At}]; d != nil {
+			foretold++
+			if len(seen) == 0 || seen[0] != d.fingerprint(p.Faults) {
+				t.Errorf("%v: after the first crash the state is not that of the crash alone", p.Faults)
+			}
+		}
+		if len(p.Faults) == 1 && r.died != nil {
+			died[r.hits[0]] = r.died
+		}
+		if !r.pruned {
 			continue
 		}
 		cut++
@@ -42,7 +55,8 @@ func TestPruneIsExact(t *testing.T) {
 				other.findings, pruned.end.diff(other.end))
 		}
 	}
-	if cut < 50 || found < 10 {
-		t.Errorf("%d runs were cut short, %d of them have findings: too few to tell", cut, found)
+	if cut < 50 || found < 10 || foretold < 100 {
+		t.Errorf("%d runs were cut short, %d of them have findings, %d were foretold: too few to tell", cut, found,
+			foretold)
 	}
 }

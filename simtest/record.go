@@ -40,6 +40,7 @@ type run struct {
 	places []string // the signatures of what the hits were at
 	unfit  string   // why a fault's place is not the expected one
 	pruned bool     // it was cut short, because another run has gone on from the same state
+	died   *death   // at the first crash, if another run could go on from there
 	broken error    // the run could not be performed
 }
 

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,7 +56,13 @@ func compareIDs(a, b id) int {
 type stored struct {
 	object   runtime.Object // read-only
 	kind     schema.GroupVersionKind
-	revision int64 // of its last write
+	revision int64                 // of its last write
+	fields   func() map[string]any // of the object as JSON would have it; read-only
+}
+
+func newStored(obj runtime.Object, kind schema.GroupVersionKind, revision int64) stored {
+	// Every state that has the object is compared, so it is converted once.
+	return stored{obj, kind, revision, sync.OnceValue(func() map[string]any { return fields(obj) })}
 }
 
 // life is the time from the write that created an object to the one that deleted it.
@@ -85,7 +92,7 @@ func (s *State) apply(c *committed) {
 		delete(s.objects, key)
 		return
 	}
-	s.objects[key] = stored{c.Object, c.Kind, c.Revision}
+	s.objects[key] = newStored(c.Object, c.Kind, c.Revision)
 }
 
 // ids returns the names of all objects in order.
@@ -145,7 +152,7 @@ func as[T client.Object](o stored) T {
 		return obj
 	}
 	obj := newOf[T]()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields(o.object), obj); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.fields(), obj); err != nil {
 		panic(fmt.Sprintf("simtest: an object of the kind %s is no %T: %v", o.kind.Kind, obj, err))
 	}
 	obj.SetResourceVersion(strconv.FormatInt(o.revision, 10))
