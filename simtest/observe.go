@@ -25,6 +25,11 @@ func (c *committed) id() id {
 
 // observe looks at what the current op has changed.
 func (w *world) observe() {
+	now, _ := w.store.Revision()
+	if now == w.observed {
+		return
+	}
+	w.observed = now
 	var changes []committed
 	for _, s := range w.servers {
 		next, revision, err := s.api.Changes(s.seen)

@@ -239,6 +239,10 @@ const timeoutSeconds = "timeoutSeconds"
 
 const watchLength = 125 * time.Second
 
+// otherWatchLength is watchLength for the others, which nobody judges when they list again. A garbage collector has a
+// watch of each resource, so it is as long as clients let it be: they give up after five minutes or more.
+const otherWatchLength = 295 * time.Second
+
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.process.dead.Load() {
@@ -261,7 +265,11 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	context.AfterFunc(t.process.net, cancel)
 	r = r.WithContext(ctx)
 	if query := r.URL.Query(); query.Has(timeoutSeconds) {
-		query.Set(timeoutSeconds, strconv.Itoa(int(watchLength/time.Second)))
+		length := watchLength
+		if t.process.other {
+			length = otherWatchLength
+		}
+		query.Set(timeoutSeconds, strconv.Itoa(int(length/time.Second)))
 		query.Del("timeout") // Typed clients of client-go say the same once more; servers do not read it.
 		u := *r.URL
 		u.RawQuery = query.Encode()

@@ -71,6 +71,7 @@ type world struct {
 	lastChange time.Time
 	began      time.Time
 	first      int64 // the revision of the start
+	observed   int64 // the revision up to which all changes are known
 	state      *State
 	lives      map[id][]life          // of all objects that have had that name, in order
 	known      map[string]named       // all objects that have existed, by UID
