@@ -149,16 +149,6 @@ var operators = []operator{
 		name: "kro", module: "github.com/kubernetes-sigs/kro", version: "v0.9.4",
 		suite: "./test/integration/suites/core",
 		known: []exception{{
-			spec:      "Webhook Denial should report webhook denial in status and recover when policy is removed",
-			on:        []string{"on localapi"},
-			reason:    "the last run is older than localapi's validating admission policies",
-			sometimes: true,
-		}, {
-			spec:      "GraphRevision Spec Immutability should reject updates to an existing GraphRevision spec",
-			on:        []string{"on localapi"},
-			reason:    "the last run is older than localapi's evaluation of CEL",
-			sometimes: true,
-		}, {
 			spec:      "Collection Watch should not react to externally created resources after collection shrinks",
 			reason:    "updates once, while the controller writes the same object",
 			sometimes: true,
