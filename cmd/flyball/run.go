@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,11 +16,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball"
 	"github.com/flyball-dev/flyball/cmd/flyball/demo"
 	oneshot "github.com/flyball-dev/flyball/cmd/flyball/run"
+	"github.com/flyball-dev/flyball/cmd/flyball/serve"
+	"github.com/flyball-dev/flyball/cmd/flyball/site"
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/cel"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -148,6 +154,7 @@ func (a *after) Write(p []byte) (int, error) {
 func newDemo() *cobra.Command {
 	o := demo.Options{}
 	var config string
+	var keep bool
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Play the life of a Deployment on an embedded API, in this process",
@@ -180,7 +187,17 @@ code is then 130.`,
 			}
 			ctx, release := quietly(c.Context())
 			defer release()
-			o.Out = c.OutOrStdout()
+			o.Out, o.Book, o.API.CEL = c.OutOrStdout(), site.Handler(flyball.Docs), cel.New()
+			if keep {
+				known, err := serve.NewCredentials()
+				if err != nil {
+					return err
+				}
+				o.API.Tokens = serve.Tokens(known.Token)
+				o.Keep = func(ctx context.Context, server *localapi.Server) error {
+					return known.Keep(ctx, server, o.Out)
+				}
+			}
 			return ended(ctx, "demo", demo.Run(ctx, o))
 		},
 	}
@@ -192,7 +209,7 @@ code is then 130.`,
 		"the speed of the fake kubelet: at 1 it starts or stops a pod in about half a second, at 2 in a quarter of a "+
 			"second")
 	c.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "the maximum duration of one step")
-	c.Flags().BoolVar(&o.Keep, "keep", false, "after the story, serve the API on a loopback port until Ctrl-C")
+	c.Flags().BoolVar(&keep, "keep", false, "after the story, serve the API on a loopback port until Ctrl-C")
 	addPageFlags(c, &o.Page, &o.Step, "each event, change, reconcile and write of the controllers")
 	c.Flags().StringVar(&o.Scenario, "scenario", "",
 		"a step, which chooses the story. With --step, the controllers are held up from this step on. The steps: "+

@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/internal/loopback"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
 )
@@ -107,7 +108,7 @@ func checkPage(o serve.Options) error {
 	if len(o.Controllers) == 0 && !o.Step {
 		return errors.New("--page: there are no controllers to show; --step shows what other clients do")
 	}
-	return serve.CheckLoopback("--page", o.Page)
+	return loopback.Check("--page", o.Page)
 }
 
 // kubeletFlag is the value of --kubelet. It accepts true and false as older names for pretend and off.

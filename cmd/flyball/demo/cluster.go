@@ -19,18 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
-	"github.com/flyball-dev/flyball"
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
-	"github.com/flyball-dev/flyball/cmd/flyball/serve"
-	"github.com/flyball-dev/flyball/cmd/flyball/site"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/inspect/tap"
+	"github.com/flyball-dev/flyball/internal/loopback"
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/localapi/cel"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/manager"
@@ -42,8 +39,8 @@ import (
 // manager, because on a real cluster it is another process: its work does not appear in the counts. The namespace
 // controller, which the story does not mention, runs there too.
 type cluster struct {
+	o      Options
 	server *localapi.Server
-	known  *serve.Credentials // for clients that use the socket
 	nodes  *manager.Manager
 	// inspector is nil if the manager does not show itself, and tap if nothing is to be held up.
 	inspector *inspect.Inspector
@@ -70,13 +67,16 @@ type cluster struct {
 // program is one life of the controllers' process.
 type program struct {
 	manager *manager.Manager
-	names   []string // of the controllers
+	page    http.Handler // nil if the manager does not show itself
+	names   []string     // of the controllers
 	loops   []func() reconcile.Stats
 	view    view
 	// crashed makes all requests fail: they are of a process that is gone. cut makes those for leases fail.
 	crashed, cut atomic.Bool
 	ended        atomic.Bool // Its manager has ended by itself.
-	stop         context.CancelFunc
+	// life ends when the program is stopped, which stop does.
+	life context.Context
+	stop context.CancelFunc
 }
 
 // leads reports whether p has the lease.
@@ -99,28 +99,24 @@ type view struct {
 	slices      informer.Informer[*discoveryv1.EndpointSlice]
 }
 
-// open builds the cluster without starting it. Its manager shows itself, and the story, at the address page, unless
-// that is empty. With step, what the manager does can be held up.
-func (c *cluster) open(delay time.Duration, page string, step bool, story func() any) (err error) {
-	if c.known, err = serve.NewCredentials(); err != nil {
-		return err
-	}
+// open builds the cluster without starting it. Its manager shows itself, and the story, if there is to be a page.
+func (c *cluster) open(delay time.Duration, story func() any) (err error) {
 	c.changed = make(chan struct{}, 1)
-	o := localapi.Options{Tokens: serve.Tokens(c.known.Token), CEL: cel.New()}
-	if step {
+	o := c.o.API
+	if c.o.Step {
 		c.tap = tap.New(tap.Options{Match: ofControllers, Crash: c.crash})
 		o.Gate = c.tap.Gate()
 	}
 	if c.server, err = localapi.New(o); err != nil {
 		return err
 	}
-	if err := c.build(delay, page, story); err != nil {
+	if err := c.build(delay, story); err != nil {
 		return errors.Join(err, c.server.Close())
 	}
 	return nil
 }
 
-func (c *cluster) build(delay time.Duration, page string, story func() any) error {
+func (c *cluster) build(delay time.Duration, story func() any) error {
 	config := c.config()
 	var err error
 	if c.client, err = client.New(config, client.Options{}); err != nil {
@@ -132,8 +128,8 @@ func (c *cluster) build(delay time.Duration, page string, story func() any) erro
 	if err := nodes.Add(c.nodes, kubelet.Options{Delay: delay, Spread: delay / 2, Seed: 1}); err != nil {
 		return err
 	}
-	if page != "" {
-		io := inspect.Options{Story: story, Book: site.Handler(flyball.Docs)}
+	if c.o.shows() {
+		io := inspect.Options{Story: story, Book: c.o.Book}
 		if c.tap != nil {
 			io.Tap = c.tap
 		}
@@ -144,7 +140,8 @@ func (c *cluster) build(delay time.Duration, page string, story func() any) erro
 			return err
 		}
 	}
-	c.program, err = c.newProgram("b", controllersAgent, page)
+	c.program, err = c.newProgram("b", controllersAgent, c.o.Page)
+	c.running = c.program
 	return err
 }
 
@@ -152,6 +149,7 @@ func (c *cluster) build(delay time.Duration, page string, story func() any) erro
 // a lease, id is written into it.
 func (c *cluster) newProgram(id, agent, page string) (*program, error) {
 	p := &program{}
+	p.life, p.stop = context.WithCancel(context.Background())
 	config := rest.AddUserAgent(c.config(), agent)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return mortal{p, next} })
 	o := manager.Options{}
@@ -162,12 +160,16 @@ func (c *cluster) newProgram(id, agent, page string) (*program, error) {
 			Options: leader.Options{Random: func() float64 { return 0 }},
 		}
 	}
-	if page != "" {
+	shows := c.inspector != nil && agent == controllersAgent
+	if shows {
 		o.DebugAddr, o.Inspect = page, c.inspector
 	}
 	var err error
 	if p.manager, err = manager.New(config, o); err != nil {
 		return nil, err
+	}
+	if shows {
+		p.page = c.inspector.Handler(p.manager)
 	}
 	for _, name := range controllers.Known() {
 		if c.elects && name == garbagecollector.Name {
@@ -182,6 +184,11 @@ func (c *cluster) newProgram(id, agent, page string) (*program, error) {
 		}
 		p.names = append(p.names, name)
 		p.loops = append(p.loops, loops(controller)...)
+	}
+	if c.o.Add != nil {
+		if err := c.o.Add(p.manager); err != nil {
+			return nil, err
+		}
 	}
 	p.view, err = newView(p.manager.Informers(), c.changed)
 	return p, err
@@ -349,7 +356,7 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 	first := c.program
 	part(0, "kubelet", c.nodes.Run)
 	if c.tap != nil {
-		serve.Settle(ctx, c.nodes)
+		nodes.Settle(ctx, c.nodes)
 	}
 	if c.ahead != nil {
 		part(2, "manager a", c.runAhead)
@@ -358,12 +365,12 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 		case <-ctx.Done():
 		}
 	}
-	part(1, "manager", func(ctx context.Context) error { return serve.PageError(c.runPrograms(ctx)) })
+	part(1, "manager", func(ctx context.Context) error { return loopback.InUse(c.runPrograms(ctx)) })
 	err := first.manager.Informers().WaitForSync(ctx)
 	synced := err == nil
 	if synced {
 		if c.tap != nil {
-			serve.Settle(ctx, first.manager)
+			nodes.Settle(ctx, first.manager)
 		}
 		err = play(ctx)
 	}
@@ -386,7 +393,8 @@ func (c *cluster) runPrograms(ctx context.Context) error {
 	p := c.program
 	for {
 		one, stop := context.WithCancel(ctx)
-		p.stop = stop
+		context.AfterFunc(one, p.stop)
+		context.AfterFunc(p.life, stop)
 		if c.tap != nil {
 			c.tap.Attach(one, c.inspector.Recorder())
 		}
@@ -413,6 +421,17 @@ func (c *cluster) runPrograms(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// ServeHTTP answers a request of the page by the program that runs, as long as it runs.
+func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	p := c.running
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(p.life, cancel)()
+	p.page.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // runAhead runs the first leader. It ends when it has lost the lease, as it must.

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/flyball-dev/flyball/cmd/flyball/serve"
+	"github.com/flyball-dev/flyball/internal/loopback"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 // Options configures the demo.
@@ -24,8 +25,8 @@ type Options struct {
 	Speed float64
 	// Timeout bounds each step. It must be positive.
 	Timeout time.Duration
-	// Keep serves the API on a loopback port after the story, until the context is done.
-	Keep bool
+	// Keep, if not nil, is called after the story with the API, which ends when Keep returns.
+	Keep func(context.Context, *localapi.Server) error
 	// Page is the address that shows the manager from inside, from the beginning until the context is done. Empty means
 	// none.
 	Page string
@@ -35,6 +36,17 @@ type Options struct {
 	// the controllers are held up from this step on. The steps before it run by themselves. Empty means the first step
 	// of the first story.
 	Scenario string
+	// Book is served beside the page, for its links to chapters. Nil means that they lead to the repository.
+	Book http.Handler
+	// API are the options of the embedded API. The demo sets Gate.
+	API localapi.Options
+	// Here, if not nil, gets the page and the API. It is called once, when they answer. The page needs no address then,
+	// and the cluster stays until the context is done, even if the story fails.
+	Here func(Here)
+	// NoStory leaves the cluster to the users of the page and the API.
+	NoStory bool
+	// Add, if not nil, adds further controllers to each manager of controllers.
+	Add func(*manager.Manager) error
 	// Shown, if not nil, is called with the URL of the page when the page is there and, with Step, the controllers are
 	// held up.
 	Shown func(url string)
@@ -45,6 +57,16 @@ type Options struct {
 	Images []string
 	// Out receives the story, with live bars if it is a terminal.
 	Out io.Writer
+}
+
+// Here is a demo for a program that shows it without a socket.
+type Here struct {
+	// Page answers the requests of the page.
+	Page http.Handler
+	// API is a configuration for clients of the API.
+	API *rest.Config
+	// Restart ends the program of the controllers, as kill -9 would, and starts it again.
+	Restart func()
 }
 
 // Scenarios returns the names of the steps of all stories, in order.
@@ -71,17 +93,20 @@ func (o Options) Validate() error {
 	if len(o.Images) != 0 && len(o.Images) != 2 {
 		return fmt.Errorf("--images: it must be two, are %d", len(o.Images))
 	}
-	if o.Step && o.Page == "" {
+	if o.Step && !o.shows() {
 		return errors.New("--step needs --page")
 	}
 	if names := Scenarios(); o.Scenario != "" && !slices.Contains(names, o.Scenario) {
 		return fmt.Errorf("--scenario %s: it must be one of %s", o.Scenario, strings.Join(names, ", "))
 	}
 	if o.Page != "" {
-		return serve.CheckLoopback("--page", o.Page)
+		return loopback.Check("--page", o.Page)
 	}
 	return nil
 }
+
+// shows reports whether there is a page.
+func (o Options) shows() bool { return o.Page != "" || o.Here != nil }
 
 // aDay bounds a step of the story whose reader lets each step of the controllers through.
 const aDay = 24 * time.Hour
@@ -104,7 +129,7 @@ func Run(ctx context.Context, o Options) error {
 		return runRemote(ctx, o, images)
 	}
 	delay := time.Duration(float64(startDelay) / o.Speed)
-	c := &cluster{}
+	c := &cluster{o: o}
 	tale := newStory(metav1.NamespaceDefault, images, quietFor(delay))
 	tale.cut = c.cut
 	steps := tale.steps()
@@ -112,8 +137,15 @@ func Run(ctx context.Context, o Options) error {
 		steps, c.elects = tale.leaseSteps(), true
 	}
 	told := newBoard(steps)
-	if err := c.open(delay, o.Page, o.Step, told.read); err != nil {
+	story := told.read
+	if o.NoStory {
+		steps, story = nil, nil
+	}
+	if err := c.open(delay, story); err != nil {
 		return err
+	}
+	if o.Here != nil {
+		o.Here(Here{Page: c, API: c.config(), Restart: c.crash})
 	}
 	start := time.Now()
 	fmt.Fprintf(o.Out, `A Kubernetes API, a fake kubelet and our controllers, in this process:
@@ -147,17 +179,24 @@ Behind each step: the watch events, queued keys and syncs that it took.
 			}
 		}
 		if err := d.play(ctx, steps); err != nil {
-			return err
+			if o.Here == nil || ctx.Err() != nil {
+				return err
+			}
+			told.show(len(steps), progress{}, "the story has failed ("+err.Error()+")")
+			<-ctx.Done()
+			return nil
 		}
 		sum := c.counts()
 		took := fmt.Sprintf("%d watch events, %d queued keys, %d syncs in %s", sum.watch, sum.queue, sum.sync,
 			time.Since(start).Round(10*time.Millisecond))
 		told.show(len(steps), progress{}, took)
 		switch {
-		case o.Keep:
-			if err := keep(ctx, c, o.Out); err != nil {
+		case o.Keep != nil:
+			if err := o.Keep(ctx, c.server); err != nil {
 				return err
 			}
+		case o.Here != nil:
+			<-ctx.Done()
 		case o.Page != "":
 			fmt.Fprintf(o.Out, "\n%s stays until Ctrl-C.\n", url)
 			<-ctx.Done()
@@ -185,31 +224,3 @@ func wrap(names []string) string {
 
 // quietFor returns how long the demo watches a rollout before it takes it as stuck: several times the start of a pod.
 func quietFor(delay time.Duration) time.Duration { return max(4*delay, 300*time.Millisecond) }
-
-// keep serves the API on loopback until ctx is done.
-func keep(ctx context.Context, c *cluster, out io.Writer) error {
-	dir, err := os.MkdirTemp("", "flyball-demo-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	socket, err := serve.Open(ctx, "127.0.0.1:0", c.known, nil)
-	if err != nil {
-		return fmt.Errorf("serve the API on loopback: %w", err)
-	}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := socket.WriteKubeconfig(kubeconfig); err != nil {
-		return errors.Join(err, socket.Close())
-	}
-	fmt.Fprintf(out, `
-The API now listens on %s, and everything still runs. Try:
-
-  export KUBECONFIG=%s
-  kubectl create deployment hello --image=nginx --replicas=3 && kubectl rollout status deployment/hello
-  kubectl get deployments,replicasets,pods -o wide
-  kubectl set image deployment/hello nginx=nginx:1.29 && kubectl get pods --watch
-
-Ctrl-C stops it.
-`, socket.Addr(), kubeconfig)
-	return socket.Serve(ctx, c.server)
-}

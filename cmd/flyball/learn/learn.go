@@ -3,6 +3,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,14 +15,16 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/flyball-dev/flyball"
 	"github.com/flyball-dev/flyball/cmd/flyball/demo"
-	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/cmd/flyball/site"
+	"github.com/flyball-dev/flyball/internal/loopback"
 )
 
 // DefaultAddress is where the documentation is served unless the command line says otherwise.
@@ -43,7 +46,7 @@ type Options struct {
 
 // Validate returns an error if an option is invalid.
 func (o Options) Validate() error {
-	if err := serve.CheckLoopback("--address", o.Address); err != nil {
+	if err := loopback.Check("--address", o.Address); err != nil {
 		return err
 	}
 	if o.Dir == "" {
@@ -74,9 +77,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	options := site.Options{Watch: watchPath}
+	built := os.DirFS(filepath.Join(cmp.Or(o.Dir, "."), "bin", "book"))
 	if o.Output != "" {
-		options.Watch = ""
+		options.Watch, built = "", os.DirFS(o.Output)
 	}
+	_, err := fs.Stat(built, site.Try)
+	options.Try = err == nil
 	rendered, err := site.New(o.docs(), options)
 	if err != nil {
 		return err
@@ -93,7 +99,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("serve at %s: %w; --address names another", o.Address, err)
 	}
-	s := &server{ctx: ctx, host: listener.Addr().String(), site: rendered, options: options}
+	s := &server{
+		ctx: ctx, host: listener.Addr().String(), site: rendered, options: options, built: http.FileServerFS(built),
+	}
 	if o.Dir != "" {
 		s.docs = o.docs()
 	}
@@ -140,7 +148,8 @@ type server struct {
 	host    string
 	site    *site.Site
 	options site.Options
-	docs    fs.FS // if not nil, it is rendered for every page
+	docs    fs.FS        // if not nil, it is rendered for every page
+	built   http.Handler // has the playground, if that was built
 
 	mu sync.Mutex
 	// stop ends the demo that runs, and returns when it has ended; nil if none runs.
@@ -159,6 +168,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		http.Error(w, "pages are read only", http.StatusMethodNotAllowed)
+	case s.options.Try && strings.HasPrefix(r.URL.Path, "/"+path.Dir(site.Try)+"/"):
+		h.Set("Content-Security-Policy", "frame-ancestors 'none'") // The page has a policy of its own.
+		s.built.ServeHTTP(w, r)
 	default:
 		s.page(w, r)
 	}
@@ -207,7 +219,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	o := demo.Options{
 		Speed: 1, Timeout: time.Minute, Page: "127.0.0.1:0", Step: true, Scenario: r.FormValue("scenario"),
-		Out: io.Discard,
+		Book: site.Handler(flyball.Docs), Out: io.Discard,
 	}
 	if err := o.Validate(); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

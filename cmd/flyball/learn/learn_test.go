@@ -217,4 +217,19 @@ func TestOutput(t *testing.T) {
 	if !strings.Contains(out.String(), filepath.Join(dir, "index.html")) {
 		t.Errorf("told %q", out.String())
 	}
+
+	// With the playground in the folder, the pages lead to it.
+	if err := os.Mkdir(filepath.Join(dir, "try"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "try", "index.html"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(t.Context(), Options{Address: DefaultAddress, Output: dir, Out: &out}); err != nil {
+		t.Fatal(err)
+	}
+	text, err = os.ReadFile(filepath.Join(dir, "docs", "book", "11-deployment.html"))
+	if err != nil || !strings.Contains(string(text), `method="get" action="../../try/index.html"`) {
+		t.Errorf("%v, or no button that opens the playground", err)
+	}
 }

@@ -1,7 +1,9 @@
 package nodes
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -36,4 +38,15 @@ func AddKubelet(m *manager.Manager, o kubelet.Options) error {
 func Quiet(config *rest.Config) *rest.Config {
 	config.WarningHandler, config.WarningHandlerWithContext = nil, rest.NoWarnings{}
 	return config
+}
+
+// settleTimeout bounds [Settle]: the controllers may find a lot to do in a store.
+const settleTimeout = 5 * time.Second
+
+// Settle waits until a manager has started and has nothing left to do, so that a tap that then pauses it holds up none
+// of the work of the start.
+func Settle(ctx context.Context, m *manager.Manager) {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	m.WaitUntilIdle(ctx)
 }

@@ -2,15 +2,14 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball"
+	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/cmd/flyball/site"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/inspect/tap"
@@ -70,7 +69,7 @@ func (p *page) Name() string { return "page" }
 
 // Run says where the page is, when the controllers have started. With a tap, they are paused from then on.
 func (p *page) Run(ctx context.Context) error {
-	if Settle(ctx, p.manager); ctx.Err() != nil {
+	if nodes.Settle(ctx, p.manager); ctx.Err() != nil {
 		return nil
 	}
 	fmt.Fprintf(p.out, "The page is at http://%s/inspect/.\n", p.manager.DebugAddr())
@@ -81,12 +80,4 @@ func (p *page) Run(ctx context.Context) error {
 	fmt.Fprintln(p.out)
 	close(p.begun)
 	return nil
-}
-
-// PageError adds what to do to the error of a manager whose page has an address that is in use.
-func PageError(err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w; --page=ADDRESS chooses another one", err)
-	}
-	return err
 }

@@ -199,10 +199,10 @@ func run(ctx context.Context, managers []*manager.Manager, shown *page, serve fu
 	for i, m := range managers {
 		parts.Go(func() {
 			defer stop()
-			errs[i] = PageError(m.Run(running))
+			errs[i] = loopback.InUse(m.Run(running))
 		})
 		if shown != nil && i == 0 {
-			Settle(serving, m) // then the controllers begin with what it makes at its start
+			nodes.Settle(serving, m) // then the controllers begin with what it makes at its start
 		}
 	}
 	if shown != nil {
@@ -216,18 +216,6 @@ func run(ctx context.Context, managers []*manager.Manager, shown *page, serve fu
 
 // Tokens returns the users of a server: the administrator, who has the token.
 func Tokens(token string) map[string]auth.User { return map[string]auth.User{token: auth.Admin()} }
-
-// CheckLoopback validates the address that a flag gives for a page on this machine.
-func CheckLoopback(flag, addr string) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
-	}
-	if !loopback.Host(host) {
-		return fmt.Errorf("%s %s: it must be a loopback address", flag, addr)
-	}
-	return nil
-}
 
 // CheckHosts validates host names of the server.
 func CheckHosts(names []string) error {
@@ -296,15 +284,4 @@ func (s *Socket) Close() error { return s.listener.Close() }
 func (s *Socket) Serve(ctx context.Context, server *localapi.Server) error {
 	return server.ServeTLS(ctx, s.listener,
 		&tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12})
-}
-
-// settleTimeout bounds [Settle]: the controllers may find a lot to do in a store.
-const settleTimeout = 5 * time.Second
-
-// Settle waits until a manager has started and has nothing left to do, so that a tap that then pauses it holds up none
-// of the work of the start.
-func Settle(ctx context.Context, m *manager.Manager) {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	m.WaitUntilIdle(ctx)
 }

@@ -24,11 +24,11 @@ import (
 )
 
 // markdown reads what forges read. The pages are our own, so that their HTML, such as details, is let through.
-func markdown(o Options) goldmark.Markdown {
+func markdown(w watchRenderer) goldmark.Markdown {
 	return goldmark.New(
 		goldmark.WithExtensions(extension.GFM),
 		goldmark.WithRendererOptions(html.WithUnsafe(), html.WithXHTML(), renderer.WithNodeRenderers(
-			util.Prioritized(codeRenderer{}, 100), util.Prioritized(watchRenderer{o.Watch}, 100),
+			util.Prioritized(codeRenderer{}, 100), util.Prioritized(w, 100),
 		)),
 	)
 }
@@ -58,7 +58,7 @@ type section struct {
 // parse reads a page.
 func parse(name string, source []byte) *page {
 	p := &page{name: name, title: name, source: source}
-	p.tree = markdown(Options{}).Parser().Parse(text.NewReader(source))
+	p.tree = markdown(watchRenderer{}).Parser().Parse(text.NewReader(source))
 	taken := map[string]int{}
 	for node := range descendants(p.tree) {
 		h, is := node.(*ast.Heading)
@@ -261,7 +261,7 @@ func (p *page) html(e *edition) ([]byte, error) {
 		p.linkTerms(e.terms)
 	}
 	var b bytes.Buffer
-	if err := markdown(e.Options).Renderer().Render(&b, p.source, p.tree); err != nil {
+	if err := markdown(e.watch(p.name)).Renderer().Render(&b, p.source, p.tree); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
@@ -306,8 +306,16 @@ func (p *page) address(link string, e *edition) ([]byte, error) {
 	return []byte(forge + name + fragment), nil
 }
 
-// watchRenderer renders paragraphs.
-type watchRenderer struct{ to string }
+// watchRenderer renders paragraphs. A form is sent to an address, unless that is empty.
+type watchRenderer struct{ method, to string }
+
+// watch returns what renders the paragraphs of a page.
+func (o Options) watch(page string) watchRenderer {
+	if o.Watch == "" && o.Try {
+		return watchRenderer{"get", relative(page, Try)}
+	}
+	return watchRenderer{"post", o.Watch}
+}
 
 func (w watchRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindParagraph, w.paragraph)
@@ -318,15 +326,15 @@ var (
 	demoFlag  = regexp.MustCompile(`--([a-z]+)[ =]([a-z0-9]+)`)
 )
 
-// paragraph renders a paragraph. One that begins with "Watch it happen" gets a button that starts the demo, if the site
-// can.
+// paragraph renders a paragraph. One that begins with "Watch it happen" gets a button that starts the demo, or opens
+// the playground, if the site can.
 func (w watchRenderer) paragraph(b util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		_, err := b.WriteString("<p>")
 		return ast.WalkContinue, err
 	}
 	if found := watchLine.FindSubmatch(n.Lines().Value(source)); found != nil && w.to != "" {
-		fmt.Fprintf(b, ` <form class="watch" method="post" action="%s" target="_blank">`, w.to)
+		fmt.Fprintf(b, ` <form class="watch" method="%s" action="%s" target="_blank">`, w.method, w.to)
 		for _, flag := range demoFlag.FindAllSubmatch(found[1], -1) {
 			fmt.Fprintf(b, `<input type="hidden" name="%s" value="%s">`, flag[1], flag[2])
 		}

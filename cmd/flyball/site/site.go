@@ -27,6 +27,9 @@ const (
 // Index is the path of the page that a reader sees first.
 const Index = "index.html"
 
+// Try is the path of the playground's page, which is not part of a [Site]: make book builds it.
+const Try = "try/index.html"
+
 // forge is where files of the repository are that the file system does not have.
 const forge = "https://github.com/flyball-dev/flyball/blob/main/"
 
@@ -37,8 +40,10 @@ var leftOut = []string{".go", ".conf"}
 // Options configures a site.
 type Options struct {
 	// Watch is where a form is sent that starts the demo, with the demo's flags as its fields. If it is empty, the
-	// pages only name the command.
+	// pages only name the command, or open the playground.
 	Watch string
+	// Try means that the playground is there: see [Try].
+	Try bool
 	// Progress has the state of each task that the reader has tried, by its folder. Links to tasks show the states,
 	// unless it is nil.
 	Progress map[string]string
@@ -217,8 +222,12 @@ func (e *edition) slides(bodies map[string][]byte) string {
 
 // page returns a page of the site with a body. The last two are links to its neighbours, or empty.
 func (e *edition) page(name, title, contents, body, before, after string) []byte {
+	try := ""
+	if e.Try {
+		try = "\n<li><a href=\"" + relative(name, Try) + "\">The playground: all of it in this browser</a></li>"
+	}
 	return []byte(strings.NewReplacer(
-		"{{title}}", html.EscapeString(title), "{{root}}", relative(name, ""),
+		"{{try}}", try, "{{title}}", html.EscapeString(title), "{{root}}", relative(name, ""),
 		"{{book}}", list(name, e.chapters, e.pages), "{{guides}}", list(name, e.guides, e.pages),
 		"{{contents}}", contents, "{{body}}", body, "{{before}}", before, "{{after}}", after,
 	).Replace(pageText))

@@ -1,5 +1,7 @@
 // Elements are built here and nowhere else. What comes from objects is text: it never becomes markup.
 
+import {chapters, request} from './server.js';
+
 /** el returns an element. Attributes that are functions are listeners; children are nodes, texts or null. */
 export function el(tag, attributes = {}, ...children) {
   return build(document.createElement(tag), attributes, children);
@@ -152,7 +154,7 @@ export function objectAddress(object, view = 'object') {
 /** chapter returns a link to a chapter, by the name of its page. The process may have the book, the repository has it. */
 export function chapter(name, book) {
   return el('a', {
-    href: book ? `book/docs/book/${name}.html` : `https://github.com/flyball-dev/flyball/blob/main/docs/book/${name}.md`,
+    href: book ? `${chapters}${name}.html` : `https://github.com/flyball-dev/flyball/blob/main/docs/book/${name}.md`,
     target: '_blank', rel: 'noopener',
   }, 'chapter ' + parseInt(name, 10));
 }
@@ -168,7 +170,7 @@ export function query(object) {
 
 /** get asks the process. Its errors are those of the process, in words. */
 export async function get(path, signal, method = 'GET') {
-  const answer = await fetch('api/' + path, {signal, method});
+  const answer = await request(path, {signal, method});
   if (!answer.ok) {
     throw new Error((await answer.text()).trim() || answer.statusText);
   }

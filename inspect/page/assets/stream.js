@@ -1,4 +1,6 @@
-// The connection to the process: a stream of events, which is opened anew when it ends.
+// The connection to the process: a stream of server-sent events, which is opened anew when it ends.
+
+import {request} from './server.js';
 
 /**
  * Stream calls on[event](data) with each message, and on.status(words, detail) when the connection changes: "live",
@@ -26,55 +28,52 @@ export class Stream {
 
   open() {
     this.close();
-    if (document.hidden) {
-      return;
+    if (!document.hidden) {
+      this.read(this.source = new AbortController());
     }
-    const source = new EventSource('api/events' + (this.query ? '?' + this.query : ''));
-    this.source = source;
-    const hear = (name) => source.addEventListener(name, (event) => {
-      if (this.source !== source) {
-        return;
-      }
-      clearTimeout(this.silence);
-      this.silence = setTimeout(() => this.again(source), 10000);
-      this.on[name](JSON.parse(event.data));
-    });
-    source.addEventListener('open', () => {
-      if (this.source === source) {
+  }
+
+  /** read reads the stream to its end. */
+  async read(source) {
+    let refused;
+    try {
+      const answer = await request('events' + (this.query ? '?' + this.query : ''), {
+        signal: source.signal, headers: {Accept: 'text/event-stream'},
+      });
+      if (!answer.ok) {
+        refused = (await answer.text()).trim();
+      } else if (this.source === source) {
         this.failures = 0;
         this.on.opened();
         this.on.status('live');
+        for await (const {event, data} of messages(answer.body)) {
+          if (this.source !== source) {
+            return;
+          }
+          clearTimeout(this.silence);
+          this.silence = setTimeout(() => this.again(source), 10000);
+          try {
+            this.on[event](data);
+          } catch (err) {
+            reportError(err); // A view has a defect, which is no reason to open another stream.
+          }
+        }
       }
-    });
-    source.addEventListener('error', () => this.again(source));
-    ['pipeline', 'steps', 'why'].forEach(hear);
+    } catch {
+      // Nobody answers, or the connection broke.
+    }
+    this.again(source, refused);
   }
 
   /** again opens the stream after a while: the process may be on its way back, or have all the readers it takes. */
-  again(source) {
+  again(source, refused) {
     if (this.source !== source) {
       return;
     }
     this.close();
     const wait = Math.min(5, 1 + this.failures++);
-    this.on.status('lost', wait);
+    this.on.status('lost', wait, refused);
     this.timer = setTimeout(() => this.open(), wait * 1000);
-    this.diagnose();
-  }
-
-  /** diagnose finds out why the stream did not open, which the browser does not say. */
-  async diagnose() {
-    try {
-      const answer = await fetch('api/events' + (this.query ? '?' + this.query : ''), {
-        signal: AbortSignal.timeout(2000), headers: {Accept: 'text/event-stream'},
-      });
-      if (!answer.ok) {
-        this.on.status('lost', null, (await answer.text()).trim());
-      }
-      await answer.body?.cancel();
-    } catch {
-      // No answer: the process is not there.
-    }
   }
 
   visibility() {
@@ -89,7 +88,26 @@ export class Stream {
   close() {
     clearTimeout(this.timer);
     clearTimeout(this.silence);
-    this.source?.close();
+    const source = this.source;
     this.source = null;
+    source?.abort();
+  }
+}
+
+/** messages returns the messages of a stream of server-sent events as this process writes them: a name and JSON. */
+async function* messages(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const {done, value} = await reader.read();
+    if (done) {
+      return;
+    }
+    const complete = (text + value).split('\n\n');
+    text = complete.pop();
+    for (const message of complete) {
+      const [, event, data] = message.match(/^event: (.*)\ndata: (.*)$/);
+      yield {event, data: JSON.parse(data)};
+    }
   }
 }

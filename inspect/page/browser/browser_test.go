@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "write the pictures in docs/images anew")
 
 // patience is how long a page may take to show what it should.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // program returns the browser's program. The test is skipped if there is none.
 func program(t *testing.T) string {
@@ -197,13 +198,13 @@ func (p *tab) fits() {
 	}
 }
 
-// readable checks that no visible text is smaller than 12 pixels or has less contrast than 4.5, in either scheme. The
-// text of a figure stands on the last shape below its middle.
-func (p *tab) readable() {
+// readable checks that no visible text in an element is smaller than 12 pixels or has less contrast than 4.5, in either
+// scheme. The text of a figure stands on the last shape below its middle.
+func (p *tab) readable(within string) {
 	p.t.Helper()
 	for _, scheme := range []string{"dark", "light"} {
 		p.scheme(scheme)
-		for _, fault := range ask[[]string](p, `(() => {
+		for _, fault := range ask[[]string](p, `((within) => {
 			const luminance = (colour) => {
 				const [r, g, b] = colour.match(/[\d.]+/g).map((v) => v / 255)
 					.map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
@@ -218,8 +219,8 @@ func (p *tab) readable() {
 				while (getComputedStyle(e).backgroundColor === "rgba(0, 0, 0, 0)") e = e.parentElement;
 				return getComputedStyle(e).backgroundColor;
 			};
-			const texts = [...document.querySelectorAll("input")].map((e) => [e, "::placeholder", e.placeholder]);
-			const nodes = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+			const texts = [...within.querySelectorAll("input")].map((e) => [e, "::placeholder", e.placeholder]);
+			const nodes = document.createTreeWalker(within, NodeFilter.SHOW_TEXT);
 			while (nodes.nextNode()) texts.push([nodes.currentNode.parentElement, "", nodes.currentNode.data]);
 			return texts.filter(([e, , words]) => words.trim() && e.checkVisibility()).map(([e, part, words]) => {
 				const style = getComputedStyle(e, part), size = parseFloat(style.fontSize);
@@ -227,7 +228,7 @@ func (p *tab) readable() {
 				const contrast = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
 				return size >= 12 && contrast >= 4.5 ? "" : size + " pixels, contrast " + contrast + ": " + words;
 			}).filter(Boolean);
-		})()`) {
+		})(document.querySelector(`+strconv.Quote(within)+`))`) {
 			p.t.Errorf("%s, %s: %s", ask[string](p, "location.pathname"), scheme, fault)
 		}
 	}

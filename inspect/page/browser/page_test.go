@@ -23,9 +23,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball"
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/cmd/flyball/demo"
 	"github.com/flyball-dev/flyball/cmd/flyball/learn"
+	"github.com/flyball-dev/flyball/cmd/flyball/site"
 	"github.com/flyball-dev/flyball/inspect"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
@@ -39,7 +41,7 @@ import (
 func play(t *testing.T, o demo.Options) (url string) {
 	t.Helper()
 	shown, ended := make(chan string, 1), make(chan error, 1)
-	o.Timeout, o.Page, o.Out = time.Minute, "127.0.0.1:0", io.Discard
+	o.Timeout, o.Page, o.Out, o.Book = time.Minute, "127.0.0.1:0", io.Discard, site.Handler(flyball.Docs)
 	o.Shown = func(url string) { shown <- url }
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	go func() { ended <- demo.Run(ctx, o) }()
@@ -319,32 +321,37 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// serveBook serves the site until the test ends, and returns its address.
-func serveBook(t *testing.T) (url string) {
+// root is the folder of the repository.
+const root = "../../.."
+
+// serveBook serves the site until the test ends, or stop is called, and returns its address. It is that of a checkout,
+// with the playground if that was built, or of this binary if dir is empty.
+func serveBook(t *testing.T, dir string) (url string, stop func()) {
 	t.Helper()
 	told, out := io.Pipe()
-	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	ended := make(chan error, 1)
-	go func() { ended <- learn.Run(ctx, learn.Options{Address: "127.0.0.1:0", Out: out}) }()
-	t.Cleanup(func() {
-		stop()
+	go func() { ended <- learn.Run(ctx, learn.Options{Address: "127.0.0.1:0", Dir: dir, Out: out}) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(stop)
 	line := make([]byte, 100)
 	n, err := told.Read(line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return regexp.MustCompile(`http://\S+`).FindString(string(line[:n]))
+	return regexp.MustCompile(`http://\S+`).FindString(string(line[:n])), stop
 }
 
 // TestReading: the site can be read in a wide and in a narrow window, in light and in dark colours, and the keyboard
 // opens what is folded.
 func TestReading(t *testing.T) {
 	program(t)
-	url := serveBook(t)
+	url, _ := serveBook(t, "")
 	for width, height := range map[int64]int64{1280: 900, 400: 800} {
 		narrow := width == 400
 		p := open(t, width, height)
@@ -352,7 +359,7 @@ func TestReading(t *testing.T) {
 			p.visit(url + "docs/book/" + page + ".html")
 			p.do(`document.querySelectorAll("main details").forEach((d) => d.open = true)`)
 			p.fits()
-			p.readable()
+			p.readable("html")
 			if ask[bool](p, `document.querySelector("nav li a").checkVisibility()`) == narrow {
 				t.Errorf("%s, %d pixels: the pages are in the wrong state", page, width)
 			}
@@ -379,7 +386,7 @@ func TestReading(t *testing.T) {
 		}
 		for _, figure := range figures {
 			p.visit(url + strings.TrimPrefix(figure, "../../../"))
-			p.readable()
+			p.readable("html")
 		}
 	}
 }
@@ -387,7 +394,7 @@ func TestReading(t *testing.T) {
 // TestLearn: the site's search finds a chapter, and the button plays the demo.
 func TestLearn(t *testing.T) {
 	p := open(t, 1280, 900)
-	url := serveBook(t)
+	url, _ := serveBook(t, "")
 	p.visit(url)
 	p.shows("h1", "The book: how a Kubernetes controller works, stage by stage")
 	p.until(`!document.querySelector("#search").disabled`)
