@@ -10,7 +10,7 @@ export GOWORK := off
 export GOFLAGS ?= -buildvcs=false -tags=pebblegozstd
 
 # The modules whose tests make test runs. peers has targets of its own: it brings in other people's systems.
-MODULES := . exercises $(patsubst %/go.mod,%,$(wildcard interop/*/go.mod))
+MODULES := . exercises playground $(patsubst %/go.mod,%,$(wildcard interop/*/go.mod))
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 10s
 BENCH    ?= .
@@ -52,7 +52,7 @@ image: ## container images of flyball and of the operators in examples, with doc
 	  echo "$$name:$(TAG)"; done
 
 .PHONY: test-page
-test-page: ## test the page of a running manager, and that of flyball learn, in Chromium (UPDATE=1: write the pictures in docs/images)
+test-page: playground ## test the page of a running manager, and that of flyball learn, in Chromium (UPDATE=1: write the pictures in docs/images)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "make test-page needs Chromium: none of chromium, chromium-browser and google-chrome is in the PATH; on Debian: apt-get install chromium" >&2; exit 1; }
 	cd inspect/page/browser && go vet ./... && go test -count 1 -v . $(if $(UPDATE),-args -update)
 
@@ -273,8 +273,12 @@ docs: ## check that what the docs link, show and name exists, and that the book 
 	cd exercises && go test ./internal/...
 
 .PHONY: book
-book: ## render docs and the book as HTML into bin/book, and the book as EPUB
+book: playground ## render docs and the book as HTML into bin/book, and the book as EPUB
 	go run ./cmd/flyball learn --dir . --output bin/book
+
+.PHONY: playground
+playground: ## build the playground into bin/book/try: the demo in a browser tab, with a terminal and your own controller
+	cd playground && go run ./build -o $(CURDIR)/bin/book/try
 
 .PHONY: slides
 slides: book ## the figures of the book as slides, to be shown or printed
