@@ -178,6 +178,7 @@ var idioms = newRewrites(
 	`\b(?:LeaseDuration|RenewDeadline|RetryPeriod)(?: =|:) `,
 	"`ctrl.Options{LeaderElection: manager.LeaderElection{Options: leader.Options{…}}}`, without pointers",
 	`\bWebhookServer:`, "`ctrl.Options{Webhook: options}`",
+	`\bStartedChecker\(`, "nothing: `/readyz` answers for the webhooks",
 	`\bDefaultNamespaces\b`, "`Informers.Namespaces`; other settings for one of them: `Caches`",
 	`\bExtraHandlers\b`, "`AddMetricsServerExtraHandler`",
 )
