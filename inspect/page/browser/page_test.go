@@ -359,7 +359,7 @@ func TestReading(t *testing.T) {
 			p.visit(url + "docs/book/" + page + ".html")
 			p.do(`document.querySelectorAll("main details").forEach((d) => d.open = true)`)
 			p.fits()
-			p.readable("html")
+			p.readable(":root")
 			if ask[bool](p, `document.querySelector("nav li a").checkVisibility()`) == narrow {
 				t.Errorf("%s, %d pixels: the pages are in the wrong state", page, width)
 			}
@@ -386,7 +386,7 @@ func TestReading(t *testing.T) {
 		}
 		for _, figure := range figures {
 			p.visit(url + strings.TrimPrefix(figure, "../../../"))
-			p.readable("html")
+			p.readable(":root")
 		}
 	}
 }
