@@ -15,6 +15,7 @@ TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 10s
 BENCH    ?= .
 SHORT    ?=
+TURNS    ?= 5
 LOAD     ?= 500
 FLAP     ?= 5000
 AT_ONCE  ?= 1
@@ -135,6 +136,10 @@ figures: ## write README's table of figures from docs/performance.md
 .PHONY: bench-loop
 bench-loop: ## controllers on Flyball and on controller-runtime, in processes and in turns, as tables in docs/performance.md (10 minutes)
 	cd peers && go run ./bench/loop/cmd/loop -page ../docs/performance.md
+
+.PHONY: bench-cluster
+bench-cluster: ## kube-controller-manager's controllers, and operators on controller-runtime, beside ours: on a kube-apiserver, in processes and TURNS (5) turns, as tables in docs/performance.md (an hour; SHORT=1: try all, write nothing)
+	cd peers && go run ./bench/cluster/cmd/cluster $(if $(SHORT),-scale 0.02 -turns 1,-turns $(TURNS) -page ../docs/performance.md)
 
 .PHONY: controlplane
 controlplane: ## build and start etcd, kube-apiserver and kube-controller-manager on loopback (first build: about 10 minutes)

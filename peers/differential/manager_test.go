@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/flyball-dev/flyball/localapi/kubelet"
-	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/peers/bench/cluster"
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
@@ -40,21 +40,10 @@ func adminConfig(t *testing.T, on *upstream.ControlPlane) *rest.Config {
 // startKubelet runs the fake kubelet until the test ends.
 func startKubelet(t *testing.T, on *upstream.ControlPlane) {
 	t.Helper()
-	m, err := manager.New(adminConfig(t, on), manager.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := kubelet.New(m.GetClient(), m.Informers(),
-		kubelet.Options{Delay: 20 * time.Millisecond, PodsPerNode: 10_000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Add(k); err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- m.Run(ctx) }()
+	config, o := adminConfig(t, on), kubelet.Options{Delay: 20 * time.Millisecond, PodsPerNode: 10_000}
+	go func() { ended <- cluster.RunKubelet(ctx, config, o) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

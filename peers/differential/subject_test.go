@@ -2,19 +2,18 @@ package differential
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/peers/bench/turns"
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
@@ -27,8 +26,8 @@ type subject struct {
 	client  kubernetes.Interface // of whoever makes the work
 	agent   string               // part of the user agent of the program's requests
 	url     string               // of its metrics and profiles
-	proc    string               // its folder in /proc
-	audit   string               // the API server's log of requests
+	pid     int
+	audit   string // the API server's log of requests
 
 	before   time.Duration // the processor time it had used when the measurement began
 	profiles []string      // files, once the measurement has ended
@@ -67,14 +66,12 @@ func startSubject(t *testing.T, ours bool, controllers []string, l limit) *subje
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.stop(t) })
-	s.url = s.plane.ManagerURL
-	pid := s.plane.ManagerPID
+	s.url, s.pid = s.plane.ManagerURL, s.plane.ManagerPID
 	if ours {
 		s.program = startManager(t, s.plane.Kubeconfig,
 			append(flags, "--leader-elect=false", "--profiling", "--controllers="+join(controllers))...)
-		s.name, s.agent, s.url, pid = "flyball manager", "flyball/", s.program.url, s.program.cmd.Process.Pid
+		s.name, s.agent, s.url, s.pid = "flyball manager", "flyball/", s.program.url, s.program.cmd.Process.Pid
 	}
-	s.proc = fmt.Sprintf("/proc/%d", pid)
 	s.client = kubernetes.NewForConfigOrDie(adminConfig(t, s.plane))
 	eventually(t, func() string {
 		_, err := s.get("/healthz")
@@ -160,24 +157,21 @@ func (s *subject) end(t *testing.T) cost {
 // cpu is the processor time that the program has used.
 func (s *subject) cpu(t *testing.T) time.Duration {
 	t.Helper()
-	stat, err := os.ReadFile(s.proc + "/stat")
+	cpu, _, err := turns.Usage(s.pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond
+	return cpu
 }
 
 // resident is the peak of its resident memory in MiB.
 func (s *subject) resident(t *testing.T) int {
 	t.Helper()
-	status, err := os.ReadFile(s.proc + "/status")
+	_, peak, err := turns.Usage(s.pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return number(t, string(status), `VmHWM:\s+(\d+)`) / 1024
+	return int(peak >> 20)
 }
 
 // heap is the most that the heap ever had, in MiB: memory that the runtime once took for it stays counted.

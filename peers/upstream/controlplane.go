@@ -85,7 +85,7 @@ func (c *ControlPlane) start(ctx context.Context, bin string) error {
 		return err
 	}
 	etcd := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
-	err = c.run(filepath.Join(bin, "etcd"),
+	_, err = c.Run("etcd", filepath.Join(bin, "etcd"),
 		"--data-dir="+filepath.Join(c.Dir, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls="+etcd, "--advertise-client-urls="+etcd,
 		fmt.Sprintf("--listen-peer-urls=http://127.0.0.1:%d", ports[1]))
@@ -96,7 +96,7 @@ func (c *ControlPlane) start(ctx context.Context, bin string) error {
 		return err
 	}
 	c.URL = fmt.Sprintf("https://127.0.0.1:%d", ports[2])
-	err = c.run(filepath.Join(bin, "kube-apiserver"), append([]string{
+	_, err = c.Run("kube-apiserver", filepath.Join(bin, "kube-apiserver"), append([]string{
 		"--etcd-servers=" + etcd, fmt.Sprintf("--secure-port=%d", ports[2]), "--bind-address=127.0.0.1",
 		"--cert-dir=" + filepath.Join(c.Dir, "certs"), "--token-auth-file=" + c.file("tokens.csv"),
 		"--service-account-issuer=https://flyball.test", "--service-account-key-file=" + c.file("sa.key"),
@@ -122,17 +122,14 @@ func (c *ControlPlane) start(ctx context.Context, bin string) error {
 		return err
 	}
 	c.ManagerURL = fmt.Sprintf("https://127.0.0.1:%d", managerPort[0])
-	err = c.run(filepath.Join(bin, "kube-controller-manager"), append([]string{
+	const manager = "kube-controller-manager"
+	c.ManagerPID, err = c.Run(manager, filepath.Join(bin, manager), append([]string{
 		"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", managerPort[0]), "--cert-dir=" + filepath.Join(c.Dir, "manager-certs"),
 		"--authorization-always-allow-paths=/healthz,/metrics,/debug/pprof/*",
 		"--controllers=" + strings.Join(c.options.Controllers, ","),
 	}, c.options.ManagerArgs...)...)
-	if err != nil {
-		return err
-	}
-	c.ManagerPID = c.processes[len(c.processes)-1].cmd.Process.Pid
-	return nil
+	return err
 }
 
 // writeFiles writes the tokens and the key of the service accounts.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -17,19 +16,18 @@ type process struct {
 	ended chan struct{} // closed when the program has ended, by the goroutine that waits for it
 }
 
-// run starts a program and adds it to the control plane.
-func (c *ControlPlane) run(path string, args ...string) error {
-	name := filepath.Base(path)
+// Run starts a program that ends with the control plane. Its output goes to NAME.log in Dir.
+func (c *ControlPlane) Run(name, path string, args ...string) (pid int, err error) {
 	log, err := os.Create(c.file(name + ".log"))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer log.Close() // the child has its own
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = ChildAttributes()
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
+		return 0, fmt.Errorf("start %s: %w", name, err)
 	}
 	p := &process{name: name, cmd: cmd, log: log.Name(), ended: make(chan struct{})}
 	go func() {
@@ -38,7 +36,7 @@ func (c *ControlPlane) run(path string, args ...string) error {
 	}()
 	c.processes = append(c.processes, p)
 	fmt.Fprintf(c.options.Log, "started %s (pid %d)\n", name, cmd.Process.Pid)
-	return nil
+	return cmd.Process.Pid, nil
 }
 
 // stop asks the program to end, and ends it after ten seconds.
@@ -55,6 +53,9 @@ func (p *process) stop() error {
 	<-p.ended
 	return nil
 }
+
+// Tail returns the end of the output of the last program that was started.
+func (c *ControlPlane) Tail() string { return c.processes[len(c.processes)-1].tail() }
 
 // tail is the end of the program's output.
 func (p *process) tail() string {

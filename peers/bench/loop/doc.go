@@ -4,5 +4,5 @@
 //
 // Reading order: systems.go, what a program provides; cmd/ours, theirs and cmd/parts, the controllers that are
 // compared; work.go, what each of them has to do; program.go and process.go, how a program measures itself; report.go,
-// the tables.
+// the tables. The programs are also an operator, operator.go, which package cluster measures.
 package loop

@@ -8,14 +8,15 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/peers/bench/turns"
 )
 
 // Result is what a system took for a work. Times are in seconds, memory in bytes.
@@ -61,7 +62,7 @@ func Measure(ctx context.Context, s System, w Work, server string, out io.Writer
 		runtime.ReadMemStats(&m)
 		return reading{time.Now(), cpuTime(), m.TotalAlloc, m.Mallocs, requests.Load(), t.reconciles.Load()}
 	}
-	setup := Setup{Workers: w.Workers, Reconcile: t.reconcile}
+	setup := Setup{Workers: w.Workers, Reconcile: t.reconcile, For: &corev1.ConfigMap{}}
 	if w.Kind == Steady {
 		setup.Resync = time.Second
 	}
@@ -117,7 +118,8 @@ func Measure(ctx context.Context, s System, w Work, server string, out io.Writer
 	r.Allocated, r.Allocs = to.allocated-from.allocated, to.allocs-from.allocs
 	r.Requests, r.Reconciles = to.requests-from.requests, to.reconciles-from.reconciles
 	var err error
-	if r.Resident, err = peakResident(); err != nil {
+	// Rusage.Maxrss is not the peak: a process that another one starts inherits its parent's.
+	if _, r.Resident, err = turns.Usage(os.Getpid()); err != nil {
 		return nil, err
 	}
 	runtime.GC()
@@ -140,30 +142,11 @@ func cpuTime() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// peakResident returns the highest resident memory of this process in bytes. Rusage.Maxrss is not that: a process that
-// another one starts inherits its parent's.
-func peakResident() (uint64, error) {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	var kilobytes uint64
-	if _, err := fmt.Sscan(rest, &kilobytes); err != nil {
-		return 0, fmt.Errorf("VmHWM in /proc/self/status: %w", err)
-	}
-	return kilobytes << 10, nil
-}
-
 // percentiles returns the median and the 99th percentile of the ages, in seconds; zero if there are none.
 func (t *task) percentiles() (p50, p99 float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.ages) == 0 {
-		return 0, 0
-	}
-	slices.Sort(t.ages)
-	return t.ages[len(t.ages)/2].Seconds(), t.ages[len(t.ages)*99/100].Seconds()
+	return turns.Percentile(t.ages, 50).Seconds(), turns.Percentile(t.ages, 99).Seconds()
 }
 
 // counted counts requests.

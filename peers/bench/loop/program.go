@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/pprof"
+
+	"k8s.io/client-go/rest"
 )
 
 // Program is a system and the folder in cmd of the program that is that system. Each program links only what its system
@@ -26,8 +28,17 @@ func Main(s System) {
 	work := flag.String("work", "", "a Work in JSON")
 	server := flag.String("server", "", "the address of the API server")
 	profile := flag.String("profile", "", "write CPU and memory profiles, with this prefix")
+	token := flag.String("token", "", "be the operator of Widgets as the user of this token, instead of the work")
+	authority := flag.String("ca", "", "the certificate of that operator's API server")
 	flag.Parse()
-	if err := main(s, *work, *server, *profile); err != nil {
+	run := func() error { return main(s, *work, *server, *profile) }
+	if *token != "" {
+		config := &rest.Config{
+			Host: *server, BearerToken: *token, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAFile: *authority},
+		}
+		run = func() error { return s.Run(context.Background(), config, operator()) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "loop:", err)
 		os.Exit(1)
 	}

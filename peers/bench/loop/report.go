@@ -2,7 +2,6 @@ package loop
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/flyball-dev/flyball/peers/bench/turns"
@@ -90,33 +89,16 @@ func Plans(scale float64) []Plan {
 	})
 }
 
-// Table returns the rows of a plan: the median of each system's results with the lowest and the highest, and how the
-// first system's median compares. results has those of each program.
+// Table returns the rows of a plan. results has those of each program.
 func (p Plan) Table(results [][]*Result) string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "| %s |", fmt.Sprintf(p.Title, p.Objects, p.Workers))
-	for _, p := range Programs {
-		fmt.Fprintf(&out, " %s |", p.System)
+	var names []string
+	for _, program := range Programs {
+		names = append(names, program.System)
 	}
-	out.WriteString(" |\n|---|" + strings.Repeat("---|", len(Programs)+1) + "\n")
+	var rows []turns.Row
 	for _, row := range p.Rows {
-		fmt.Fprintf(&out, "| %s |", strings.TrimSuffix(row.Title+", "+row.Unit, ", "))
-		var medians []float64
-		for _, of := range results {
-			var all []float64
-			for _, r := range of {
-				all = append(all, row.Of(p.Work, r))
-			}
-			medians = append(medians, turns.Median(all))
-			fmt.Fprintf(&out, " %s (%s–%s) |", turns.Figure(turns.Median(all)), turns.Figure(slices.Min(all)),
-				turns.Figure(slices.Max(all)))
-		}
-		last := medians[len(medians)-1]
-		if last > 0 && medians[0] > 0 {
-			fmt.Fprintf(&out, " %.2f |\n", last/medians[0])
-		} else {
-			out.WriteString(" |\n")
-		}
+		title := strings.TrimSuffix(row.Title+", "+row.Unit, ", ")
+		rows = append(rows, turns.RowOf(title, results, func(r *Result) float64 { return row.Of(p.Work, r) }))
 	}
-	return out.String()
+	return turns.Table(fmt.Sprintf(p.Title, p.Objects, p.Workers), names, rows)
 }

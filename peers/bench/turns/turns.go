@@ -1,8 +1,10 @@
-// Package turns has what the commands share that measure systems in turns: the figures of all turns of a system, and
-// the line that says where they come from.
+// Package turns has what the commands share that measure systems in turns: the figures of all turns of a system, their
+// table, and the line that says where they come from.
 package turns
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Head says when, on what and of which versions the figures are. It asks the go command for the versions, so it is to
@@ -49,6 +53,68 @@ func Median(figures []float64) float64 {
 	}
 	sorted := slices.Sorted(slices.Values(figures))
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// Percentile sorts the figures and returns that percentile; zero if there are none.
+func Percentile[T cmp.Ordered](figures []T, percent int) (p T) {
+	if len(figures) > 0 {
+		slices.Sort(figures)
+		p = figures[len(figures)*percent/100]
+	}
+	return p
+}
+
+// Row is what a table shows of its systems.
+type Row struct {
+	Title string
+	// Figures are those of each system's turns.
+	Figures [][]float64
+}
+
+// RowOf returns the row of a figure of results, which are those of each system's turns.
+func RowOf[R any](title string, results [][]R, figure func(R) float64) Row {
+	row := Row{title, make([][]float64, len(results))}
+	for i, all := range results {
+		for _, r := range all {
+			row.Figures[i] = append(row.Figures[i], figure(r))
+		}
+	}
+	return row
+}
+
+// Table returns the rows in Markdown: the median of each system's figures with the lowest and the highest, and how the
+// last system's median compares with the first's.
+func Table(title string, systems []string, rows []Row) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "| %s | %s | |\n|---|%s\n", title, strings.Join(systems, " | "),
+		strings.Repeat("---|", len(systems)+1))
+	for _, row := range rows {
+		fmt.Fprintf(&out, "| %s |", row.Title)
+		for _, all := range row.Figures {
+			fmt.Fprintf(&out, " %s (%s–%s) |", Figure(Median(all)), Figure(slices.Min(all)), Figure(slices.Max(all)))
+		}
+		first, last := Median(row.Figures[0]), Median(row.Figures[len(systems)-1])
+		if last > 0 && first > 0 {
+			fmt.Fprintf(&out, " %.2f", last/first)
+		}
+		out.WriteString(" |\n")
+	}
+	return out.String()
+}
+
+// writers is how many paced writes are under way at once.
+const writers = 8
+
+// Paced calls write for each number below n, at most rate times a second. It stops at an error.
+func Paced(ctx context.Context, n, rate int, write func(i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(writers)
+	begin := time.Now()
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		time.Sleep(time.Until(begin.Add(time.Duration(i) * time.Second / time.Duration(rate))))
+		g.Go(func() error { return write(i) })
+	}
+	return g.Wait()
 }
 
 // Figure writes a number with three digits, or all digits before the point.

@@ -4,7 +4,6 @@ package theirs
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -23,7 +22,12 @@ import (
 func System(change func(*ctrl.Options, *controller.Options)) loop.System {
 	return loop.System{
 		Run: func(ctx context.Context, config *rest.Config, s loop.Setup) error {
-			return run(ctx, config, s, change, func(b *ctrl.Builder) { b.For(&corev1.ConfigMap{}) })
+			return run(ctx, config, s, change, func(b *ctrl.Builder) {
+				b.For(s.For)
+				if s.Owns != nil {
+					b.Owns(s.Owns)
+				}
+			})
 		},
 		Feed: func(ctx context.Context, config *rest.Config, s loop.Setup, keys []types.NamespacedName) error {
 			return run(ctx, config, s, change, func(b *ctrl.Builder) { b.Named("feed").WatchesRawSource(feed(keys)) })
@@ -49,7 +53,7 @@ func run(
 	watch func(b *ctrl.Builder),
 ) error {
 	ctrl.SetLogger(klog.Background())
-	o := ctrl.Options{Metrics: server.Options{BindAddress: "0"}}
+	o := ctrl.Options{Scheme: s.Scheme, Metrics: server.Options{BindAddress: "0"}}
 	if s.Resync > 0 {
 		o.Cache.SyncPeriod = &s.Resync
 	}
@@ -74,10 +78,26 @@ func run(
 // theirClient is a [loop.Client].
 type theirClient struct{ client.Client }
 
-func (c theirClient) Get(ctx context.Context, name types.NamespacedName, into *corev1.ConfigMap) error {
+func (c theirClient) Get(ctx context.Context, name types.NamespacedName, into loop.APIObject) error {
 	return c.Client.Get(ctx, name, into)
 }
 
-func (c theirClient) Patch(ctx context.Context, changed, base *corev1.ConfigMap) error {
+func (c theirClient) Patch(ctx context.Context, changed, base loop.APIObject) error {
 	return c.Client.Patch(ctx, changed, client.MergeFrom(base))
+}
+
+func (c theirClient) Create(ctx context.Context, obj loop.APIObject) error {
+	return c.Client.Create(ctx, obj)
+}
+
+func (c theirClient) Update(ctx context.Context, obj loop.APIObject) error {
+	return c.Client.Update(ctx, obj)
+}
+
+func (c theirClient) Delete(ctx context.Context, obj loop.APIObject) error {
+	return c.Client.Delete(ctx, obj)
+}
+
+func (c theirClient) UpdateStatus(ctx context.Context, obj loop.APIObject) error {
+	return c.Status().Update(ctx, obj)
 }

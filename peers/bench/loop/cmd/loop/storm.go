@@ -7,16 +7,13 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/peers/bench/loop"
+	"github.com/flyball-dev/flyball/peers/bench/turns"
 )
-
-// stormWriters is how many requests of a storm are under way at once.
-const stormWriters = 8
 
 // runStorm creates, updates three times, and deletes the objects of a storm, at most rate writes a second. Then it
 // marks the end.
@@ -39,16 +36,8 @@ func runStorm(ctx context.Context, c kubernetes.Interface, objects, turn, rate i
 	remove := func(n int) error {
 		return maps.Delete(ctx, names(n).Name, metav1.DeleteOptions{})
 	}
-	begin, sent := time.Now(), 0
 	for _, write := range []func(int) error{create, update, update, update, remove} {
-		g := errgroup.Group{}
-		g.SetLimit(stormWriters)
-		for n := range objects {
-			time.Sleep(time.Until(begin.Add(time.Duration(sent) * time.Second / time.Duration(rate))))
-			sent++
-			g.Go(func() error { return write(n) })
-		}
-		if err := g.Wait(); err != nil {
+		if err := turns.Paced(ctx, objects, rate, write); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -20,7 +19,12 @@ import (
 func main() {
 	loop.Main(loop.System{
 		Run: func(ctx context.Context, config *rest.Config, s loop.Setup) error {
-			return run(ctx, config, s, func(b *builder.Builder) { b.For(&corev1.ConfigMap{}) })
+			return run(ctx, config, s, func(b *builder.Builder) {
+				b.For(s.For)
+				if s.Owns != nil {
+					b.Owns(s.Owns)
+				}
+			})
 		},
 		Feed: func(ctx context.Context, config *rest.Config, s loop.Setup, keys []types.NamespacedName) error {
 			return run(ctx, config, s, func(b *builder.Builder) { b.Named("feed").WatchesRawSource(feed(keys)) })
@@ -31,7 +35,7 @@ func main() {
 // run runs a controller whose sources watch sets, with default options, and with metrics as controller-runtime has
 // them.
 func run(ctx context.Context, config *rest.Config, s loop.Setup, watch func(b *builder.Builder)) error {
-	o := manager.Options{Metrics: metrics.New()}
+	o := manager.Options{Scheme: s.Scheme, Metrics: metrics.New()}
 	o.Informers.Resync = s.Resync
 	mgr, err := manager.New(config, o)
 	if err != nil {
@@ -71,10 +75,26 @@ func (feed) String() string { return "feed" }
 // ourClient is a [loop.Client].
 type ourClient struct{ client.Client }
 
-func (c ourClient) Get(ctx context.Context, name types.NamespacedName, into *corev1.ConfigMap) error {
+func (c ourClient) Get(ctx context.Context, name types.NamespacedName, into loop.APIObject) error {
 	return c.Client.Get(ctx, name, into)
 }
 
-func (c ourClient) Patch(ctx context.Context, changed, base *corev1.ConfigMap) error {
+func (c ourClient) Patch(ctx context.Context, changed, base loop.APIObject) error {
 	return c.Client.Patch(ctx, changed, client.MergeFrom(base))
+}
+
+func (c ourClient) Create(ctx context.Context, obj loop.APIObject) error {
+	return c.Client.Create(ctx, obj)
+}
+
+func (c ourClient) Update(ctx context.Context, obj loop.APIObject) error {
+	return c.Client.Update(ctx, obj)
+}
+
+func (c ourClient) Delete(ctx context.Context, obj loop.APIObject) error {
+	return c.Client.Delete(ctx, obj)
+}
+
+func (c ourClient) UpdateStatus(ctx context.Context, obj loop.APIObject) error {
+	return c.Status().Update(ctx, obj)
 }
