@@ -1,8 +1,8 @@
-// Cluster measures kube-controller-manager's controllers, and operators on controller-runtime, beside Flyball's: in
-// turns, each in a process of its own, on a new etcd and kube-apiserver each time. It prints tables, and writes them into
-// a page with -page.
+// Cluster measures kube-controller-manager's controllers, and operators on controller-runtime, beside Flyball's:
+// in turns, each in a process of its own, on a new etcd and kube-apiserver each time. It prints tables, and writes
+// them into a page with -page.
 //
-//	go run ./bench/cluster/cmd/cluster -page ../docs/performance.md
+// //      go run ./bench/cluster/cmd/cluster -page ../docs/performance.md
 package main
 
 import (
@@ -143,7 +143,8 @@ func build(ctx context.Context, dir string) (cluster.Programs, error) {
 
 // goBuild builds packages of the module in a folder into dir.
 func goBuild(ctx context.Context, dir, module string, packages ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-ldflags", "-s -w", "-o", dir + "/"}, packages...)...)
+	args := append([]string{"build", "-ldflags", "-s -w", "-o", dir + "/"}, packages...)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Stderr = module, os.Stderr
 	return cmd.Run()
 }
