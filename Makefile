@@ -55,7 +55,7 @@ image: ## container images of flyball and of the operators in examples, with doc
 .PHONY: test-page
 test-page: playground ## test the page of a running manager, and that of flyball learn, in Chromium (UPDATE=1: write the pictures in docs/images)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "make test-page needs Chromium: none of chromium, chromium-browser and google-chrome is in the PATH; on Debian: apt-get install chromium" >&2; exit 1; }
-	cd inspect/page/browser && go vet ./... && go test -count 1 -v . $(if $(UPDATE),-args -update)
+	cd inspect/page/browser && go vet ./... && go test -count 1 -timeout 30m -v . $(if $(UPDATE),-args -update)
 
 .PHONY: test-images
 test-images: ## build every image and run it as a Pod would, with docker

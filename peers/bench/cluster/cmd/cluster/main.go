@@ -2,7 +2,7 @@
 // in turns, each in a process of its own, on a new etcd and kube-apiserver each time. It prints tables, and writes
 // them into a page with -page.
 //
-// //      go run ./bench/cluster/cmd/cluster -page ../docs/performance.md
+//	go run ./bench/cluster/cmd/cluster -page ../docs/performance.md
 package main
 
 import (
