@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball"
+	files "github.com/flyball-dev/flyball"
 	"github.com/flyball-dev/flyball/cmd/flyball/demo"
 	oneshot "github.com/flyball-dev/flyball/cmd/flyball/run"
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
@@ -187,7 +187,7 @@ code is then 130.`,
 			}
 			ctx, release := quietly(c.Context())
 			defer release()
-			o.Out, o.Book, o.API.CEL = c.OutOrStdout(), site.Handler(flyball.Docs), cel.New()
+			o.Out, o.Book, o.API.CEL = c.OutOrStdout(), site.Handler(files.Docs), cel.New()
 			if keep {
 				known, err := serve.NewCredentials()
 				if err != nil {
