@@ -67,7 +67,7 @@ type command struct {
 
 	namespace, output, selector, image string
 	all, watch, follow, noHeaders      bool
-	showLabels, wait, force            bool
+	showLabels, wait                   bool
 	replicas, revision                 int
 }
 
