@@ -1,7 +1,7 @@
 // What the playground has more than the inspect page: the scenarios, the terminal, and the editors.
 
 import './app.js';
-import {el, plain, say, show} from './dom.js';
+import {el, say, show} from './dom.js';
 import {ask, process, script, start} from './server.js';
 
 const scenarios = [
@@ -67,6 +67,8 @@ class Terminal {
   constructor() {
     this.history = [];
     this.at = 0;
+    this.pending = ''; // what is not shown yet
+    this.length = 0; // of what is shown
     this.out = el('pre', {class: 'out', role: 'log', 'aria-label': 'Output of the commands', tabindex: '0'});
     this.input = el('input', {
       type: 'text', id: 'command', 'aria-label': 'Command of kubectl', autocomplete: 'off', autocapitalize: 'off',
@@ -125,13 +127,24 @@ class Terminal {
     }
   }
 
+  /** print shows a text soon: not each line by itself, because each time the browser lays the page out. */
   print(text) {
+    this.pending += text;
+    this.timer ??= setTimeout(() => this.flush(), 50);
+  }
+
+  flush() {
+    this.timer = null;
+    const end = this.running ? this.pending.lastIndexOf('\n') + 1 : this.pending.length;
+    if (end === 0) {
+      return;
+    }
     const atEnd = this.out.scrollTop + this.out.clientHeight > this.out.scrollHeight - 30;
-    const all = this.out.textContent.length + text.length > mostOutput;
-    if (all) {
-      this.out.textContent = (this.out.textContent + plain(text)).slice(-mostOutput / 2);
-    } else {
-      this.out.append(plain(text));
+    this.out.append(el('div', {}, this.pending.slice(0, end)));
+    this.pending = this.pending.slice(end);
+    for (this.length += end; this.length > mostOutput && this.out.children.length > 1;) {
+      this.length -= this.out.firstChild.textContent.length;
+      this.out.firstChild.remove();
     }
     if (atEnd) {
       this.out.scrollTop = this.out.scrollHeight;
