@@ -1,6 +1,8 @@
 package archtest
 
 import (
+	"go/ast"
+	"go/token"
 	"os"
 	"slices"
 	"strconv"
@@ -275,4 +277,61 @@ func TestNoWorkspace(t *testing.T) {
 	if _, err := os.Stat(root + "/go.work"); err == nil {
 		t.Error("go.work exists; the modules are tied by replace lines instead")
 	}
+}
+
+// TestMethodsByName: methods are looked up only by names that the linker can see. Otherwise it keeps every exported
+// method of every type of the program, see decision 0021.
+func TestMethodsByName(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, line := range lookups(s) {
+			t.Errorf("%s:%d: MethodByName needs a literal or a constant of the same file", s.path, line)
+		}
+	}
+	const bad = `package a
+
+import "reflect"
+
+const known = "B"
+
+func f(v reflect.Value, name string) {
+	v.MethodByName(known)
+	v.MethodByName("B")
+	v.MethodByName(name)
+}
+`
+	if got := lookups(parsed(t, "a", bad)); !slices.Equal(got, []int{10}) {
+		t.Errorf("lookups that the linker cannot see are in lines %v, want 10", got)
+	}
+}
+
+// lookups returns the lines with a call of MethodByName whose name is not constant.
+func lookups(s source) (lines []int) {
+	constant := map[string]bool{}
+	for _, d := range s.ast.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.CONST {
+			for _, spec := range g.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					constant[name.Name] = true
+				}
+			}
+		}
+	}
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if f, ok := call.Fun.(*ast.SelectorExpr); !ok || f.Sel.Name != "MethodByName" {
+			return true
+		}
+		name, isName := call.Args[0].(*ast.Ident)
+		if _, literal := call.Args[0].(*ast.BasicLit); !literal && !(isName && constant[name.Name]) {
+			lines = append(lines, s.fset.Position(call.Pos()).Line)
+		}
+		return true
+	})
+	return lines
 }

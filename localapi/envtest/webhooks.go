@@ -300,12 +300,10 @@ func (o *WebhookInstallOptions) leadConversions(crds []*apiextensionsv1.CustomRe
 func convertible(scheme *runtime.Scheme) map[schema.GroupKind]bool {
 	hubs, spokes := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
 	for gvk, t := range scheme.AllKnownTypes() {
-		has := func(name string) bool {
-			_, ok := reflect.PointerTo(t).MethodByName(name)
-			return ok
-		}
-		hubs[gvk.GroupKind()] = hubs[gvk.GroupKind()] || has("Hub")
-		spokes[gvk.GroupKind()] = spokes[gvk.GroupKind()] || has("ConvertTo")
+		_, hub := reflect.PointerTo(t).MethodByName("Hub")
+		_, spoke := reflect.PointerTo(t).MethodByName("ConvertTo")
+		hubs[gvk.GroupKind()] = hubs[gvk.GroupKind()] || hub
+		spokes[gvk.GroupKind()] = spokes[gvk.GroupKind()] || spoke
 	}
 	for kind := range spokes {
 		spokes[kind] = spokes[kind] && hubs[kind]

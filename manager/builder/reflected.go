@@ -20,8 +20,8 @@ func defaulterOf(given any, example runtime.Object) (admission.Defaulter[runtime
 	if d, ok := given.(admission.Defaulter[runtime.Object]); ok {
 		return d, nil
 	}
-	m, err := methodOf(given, "Default", example, 1, reflect.TypeFor[error]())
-	return defaulter{m}, err
+	m := reflect.ValueOf(given).MethodByName("Default")
+	return defaulter{m}, checkMethod(m, "Default", example, 1, reflect.TypeFor[error]())
 }
 
 // Default implements admission.Defaulter.
@@ -41,10 +41,14 @@ func validatorOf(given any, example runtime.Object) (admission.Validator[runtime
 		return v, nil
 	}
 	out := []reflect.Type{reflect.TypeFor[admission.Warnings](), reflect.TypeFor[error]()}
-	create, err1 := methodOf(given, "ValidateCreate", example, 1, out...)
-	update, err2 := methodOf(given, "ValidateUpdate", example, 2, out...)
-	remove, err3 := methodOf(given, "ValidateDelete", example, 1, out...)
-	return validator{create, update, remove}, errors.Join(err1, err2, err3)
+	of := reflect.ValueOf(given)
+	v := validator{
+		of.MethodByName("ValidateCreate"), of.MethodByName("ValidateUpdate"), of.MethodByName("ValidateDelete"),
+	}
+	return v, errors.Join(
+		checkMethod(v.create, "ValidateCreate", example, 1, out...),
+		checkMethod(v.update, "ValidateUpdate", example, 2, out...),
+		checkMethod(v.remove, "ValidateDelete", example, 1, out...))
 }
 
 func (v validator) ValidateCreate(ctx context.Context, obj runtime.Object) (admission.Warnings, error) {

@@ -253,14 +253,17 @@ func (b *WebhookBuilder) convert(server *webhook.Server) (bool, error) {
 	return true, all.RegisterHub(b.object)
 }
 
-// methodOf returns the method of given with that name, and checks its signature. The parameters must be a context and
-// in objects of the example's type, and the results must have the types out.
-func methodOf(given any, name string, example runtime.Object, in int, out ...reflect.Type) (reflect.Value, error) {
+// checkMethod returns an error if the method f, which is not valid if there is none with that name, has another
+// signature. The parameters must be a context and in objects of the example's type, and the results must have the types
+// out.
+//
+// Its callers look f up, by a constant name. With a variable, the linker would keep every exported method of every type
+// of the program.
+func checkMethod(f reflect.Value, name string, example runtime.Object, in int, out ...reflect.Type) error {
 	of, contextType := reflect.TypeOf(example), reflect.TypeFor[context.Context]()
-	f := reflect.ValueOf(given).MethodByName(name)
 	params := "(context.Context" + strings.Repeat(", "+of.String(), in) + ")"
 	if !f.IsValid() {
-		return f, fmt.Errorf("it has no method %s%s", name, params)
+		return fmt.Errorf("it has no method %s%s", name, params)
 	}
 	t := f.Type()
 	fits := t.NumIn() == 1+in && t.NumOut() == len(out) && t.In(0) == contextType
@@ -272,9 +275,9 @@ func methodOf(given any, name string, example runtime.Object, in int, out ...ref
 		fits = t.Out(i) == out[i] || isList && t.Out(i).ConvertibleTo(out[i])
 	}
 	if !fits {
-		return f, fmt.Errorf("its method %s is %v, want %s%s", name, t, params, results(out))
+		return fmt.Errorf("its method %s is %v, want %s%s", name, t, params, results(out))
 	}
-	return f, nil
+	return nil
 }
 
 // results returns the types as a Go result list.
