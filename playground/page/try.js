@@ -6,7 +6,8 @@ import {ask, process, script, start} from './server.js';
 
 const scenarios = [
   ['create', 'Create'], ['rollout', 'Roll out'], ['stuck', 'Stuck rollout'],
-  ['rollback', 'Roll back'], ['scale', 'Scale'], ['delete', 'Delete'], ['lease', 'Lost lease'], ['', 'Your own'],
+  ['rollback', 'Roll back'], ['scale', 'Scale'], ['delete', 'Delete'], ['lost', 'Lost answer'], ['away', 'Bad hour'],
+  ['lease', 'Lost lease'], ['', 'Your own'],
 ];
 
 const manifest = `apiVersion: apps/v1

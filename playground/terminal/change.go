@@ -140,7 +140,7 @@ func (c *command) patch(ctx context.Context, t target, kind types.PatchType, pat
 
 func (c *command) scale(ctx context.Context) error {
 	if c.replicas < 0 {
-		return errors.New("the --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0")
+		return errors.New(`required flag(s) "replicas" not set`)
 	}
 	t, err := c.one(c.args)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,8 +32,15 @@ func (c *command) rollout(ctx context.Context) error {
 	if t.kind() != "deployment.apps" {
 		return fmt.Errorf("the playground has rollouts of Deployments only, not of %s", t.kind())
 	}
+	d, err := c.deployment(ctx, t)
+	if err != nil {
+		return err
+	}
 	pause := func(paused any) error {
 		return c.patch(ctx, t, types.MergePatchType, map[string]any{"spec": map[string]any{"paused": paused}})
+	}
+	refuse := func(why string) error {
+		return fmt.Errorf("%s %q %s", t.Resource.GroupResource(), t.name, why)
 	}
 	switch c.args[0] {
 	case "status":
@@ -42,14 +50,23 @@ func (c *command) rollout(ctx context.Context) error {
 	case "undo":
 		return c.undo(ctx, t)
 	case "restart":
+		if d.Spec.Paused {
+			return refuse("can't restart paused deployment (run rollout resume first)")
+		}
 		return c.did(t, "restarted", c.patch(ctx, t, types.StrategicMergePatchType, template(map[string]any{
 			"metadata": map[string]any{"annotations": map[string]any{
 				"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339),
 			}},
 		})))
 	case "pause":
+		if d.Spec.Paused {
+			return refuse("is already paused")
+		}
 		return c.did(t, "paused", pause(true))
 	case "resume":
+		if !d.Spec.Paused {
+			return refuse("is not paused")
+		}
 		return c.did(t, "resumed", pause(nil))
 	}
 	return fmt.Errorf("unknown command \"rollout %s\"", c.args[0])
@@ -171,8 +188,8 @@ func (c *command) undo(ctx context.Context, t target) error {
 		return err
 	}
 	if d.Spec.Paused {
-		return fmt.Errorf("you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume "+
-			"deployment/%s' and try again", d.Name)
+		return errors.New("you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume' " +
+			"and try again")
 	}
 	sets = slices.DeleteFunc(sets, func(s appsv1.ReplicaSet) bool {
 		if c.revision != 0 {
@@ -188,6 +205,10 @@ func (c *command) undo(ctx context.Context, t target) error {
 	}
 	earlier := sets[len(sets)-1].Spec.Template
 	delete(earlier.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	if apiequality.Semantic.DeepEqual(earlier, d.Spec.Template) {
+		why := fmt.Sprintf("skipped rollback (current template already matches revision %d)", c.revision)
+		return c.did(t, why, nil)
+	}
 	patch := []map[string]any{{"op": "replace", "path": "/spec/template", "value": earlier}}
 	return c.did(t, "rolled back", c.patch(ctx, t, types.JSONPatchType, patch))
 }
