@@ -244,7 +244,7 @@ generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCS
 		{
 			"demo --step --scenario x",
 			"--scenario x: it must be one of create, endpoints, rollout, stuck, rollback, scale, delete, leader, " +
-				"lease, takeover",
+				"lease, takeover, start, lost, away, forgotten",
 		},
 		{"learn --address 0.0.0.0:80", "--address 0.0.0.0:80: it must be a loopback address"},
 		{"learn --address x", "--address: address x: missing port in address"},

@@ -162,6 +162,7 @@ func newDemo() *cobra.Command {
 fake kubelet and the real controllers. The demo needs nothing and leaves nothing behind.
 
 With --scenario lease, another story is played: two processes compete for a lease, and the leader is cut off from it.
+With --scenario lost, it is one of troubles: a lost answer, an API that is away, and one that has forgotten its history.
 
 With --kubeconfig, the same story is played on a cluster, in a new namespace that is deleted at the end. The controllers
 and kubelets of that cluster do the work; the demo only watches.

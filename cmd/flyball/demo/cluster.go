@@ -46,7 +46,8 @@ type cluster struct {
 	inspector *inspect.Inspector
 	tap       *tap.Tap
 
-	client client.Client // of the user in the story
+	client  client.Client // of the user in the story
+	network *network
 
 	// elects means that the programs compete for a lease, and that ahead, which is not shown, gets it first.
 	elects bool
@@ -151,7 +152,7 @@ func (c *cluster) newProgram(id, agent, page string) (*program, error) {
 	p := &program{}
 	p.life, p.stop = context.WithCancel(context.Background())
 	config := rest.AddUserAgent(c.config(), agent)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return mortal{p, next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return mortal{p, c.network, next} })
 	o := manager.Options{}
 	if c.elects {
 		o.LeaderElection = manager.LeaderElection{
@@ -197,7 +198,8 @@ func (c *cluster) newProgram(id, agent, page string) (*program, error) {
 // mortal sends the requests of a program until it has crashed, or is cut off.
 type mortal struct {
 	*program
-	next http.RoundTripper
+	network *network
+	next    http.RoundTripper
 }
 
 var (
@@ -212,7 +214,7 @@ func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	if m.cut.Load() && strings.Contains(r.URL.Path, "/leases/") {
 		return nil, errCut
 	}
-	return m.next.RoundTrip(r)
+	return m.network.send(r, m.next)
 }
 
 // controllersAgent is in the user agent of the controllers' manager.

@@ -32,9 +32,9 @@ type Options struct {
 	Page string
 	// Step holds the controllers up at each step, until the reader of the page lets it through. It needs Page.
 	Step bool
-	// Scenario is the name of a step. It chooses the story: the life of a Deployment, or that of a lease. With Step,
-	// the controllers are held up from this step on. The steps before it run by themselves. Empty means the first step
-	// of the first story.
+	// Scenario is the name of a step. It chooses the story: the life of a Deployment, that of a lease, or troubles.
+	// With Step, the controllers are held up from this step on. The steps before it run by themselves. Empty means the
+	// first step of the first story.
 	Scenario string
 	// Book is served beside the page, for its links to chapters. Nil means that they lead to the repository.
 	Book http.Handler
@@ -72,7 +72,7 @@ type Here struct {
 // Scenarios returns the names of the steps of all stories, in order.
 func Scenarios() (names []string) {
 	s := newStory("", nginx, 0)
-	return append(namesOf(s.steps()), namesOf(s.leaseSteps())...)
+	return slices.Concat(namesOf(s.steps()), namesOf(s.leaseSteps()), namesOf(s.troubleSteps()))
 }
 
 func namesOf(steps []step) (names []string) {
@@ -130,11 +130,16 @@ func Run(ctx context.Context, o Options) error {
 	}
 	delay := time.Duration(float64(startDelay) / o.Speed)
 	c := &cluster{o: o}
+	c.network = newNetwork(func(ctx context.Context) error { return c.server.Compact(ctx) })
 	tale := newStory(metav1.NamespaceDefault, images, quietFor(delay))
-	tale.cut = c.cut
+	tale.cut, tale.network = c.cut, c.network
 	steps := tale.steps()
-	if o.Scenario != "" && !slices.Contains(namesOf(steps), o.Scenario) {
-		steps, c.elects = tale.leaseSteps(), true
+	has := func(steps []step) bool { return slices.Contains(namesOf(steps), o.Scenario) }
+	switch leases, troubles := tale.leaseSteps(), tale.troubleSteps(); {
+	case has(leases):
+		steps, c.elects = leases, true
+	case has(troubles):
+		steps = troubles
 	}
 	told := newBoard(steps)
 	story := told.read

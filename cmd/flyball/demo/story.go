@@ -32,6 +32,8 @@ type story struct {
 	quiet time.Duration
 	// cut cuts the leader off from its lease.
 	cut func()
+	// network is between the controllers and the API.
+	network *network
 }
 
 // newStory returns a story with two images. The third one is a tag of the second that does not exist.
@@ -160,6 +162,56 @@ func (s story) leaseSteps() []step {
 			title: fmt.Sprintf("scale to %d, which waits until b leads", larger),
 			do:    s.scale(larger),
 			until: led("b", larger),
+		},
+	}
+}
+
+// awayFor is how long the API is away.
+const awayFor = 5 * time.Second
+
+// troubleSteps are the troubles of chapters 3 and 9, one after the other.
+func (s story) troubleSteps() []step {
+	return []step{
+		{
+			name: "start", chapter: "09-read-your-writes",
+			title: fmt.Sprintf("create Service and Deployment %s: %d × %s", name, size, s.first),
+			do:    s.create,
+			until: func(now state) progress { return now.rolledOut(size, s.first) },
+		},
+		{
+			name: "lost", chapter: "09-read-your-writes",
+			title: fmt.Sprintf("scale to %d; one create is done, its answer lost", larger),
+			do: func(ctx context.Context, c client.Client) error {
+				s.network.loses.Store(true)
+				return s.scale(larger)(ctx, c)
+			},
+			until: func(now state) progress {
+				p := now.rolledOut(larger, s.first)
+				if s.network.loses.Load() {
+					p.missing = "an answer that gets lost"
+				}
+				return p
+			},
+		},
+		{
+			name: "away", chapter: "03-reflector",
+			title: fmt.Sprintf("the API is away for %s; scale to %d", awayFor, size),
+			do: func(ctx context.Context, c client.Client) error {
+				s.network.leave()
+				time.AfterFunc(awayFor, s.network.comeBack)
+				return s.scale(size)(ctx, c)
+			},
+			until: func(now state) progress { return now.rolledOut(size, s.first) },
+		},
+		{
+			name: "forgotten", chapter: "03-reflector",
+			title: "the API ends all watches and forgets; update",
+			do: func(ctx context.Context, c client.Client) error {
+				s.network.leave()
+				defer s.network.comeBack()
+				return errors.Join(s.setImage(s.second)(ctx, c), s.network.forget(ctx))
+			},
+			until: func(now state) progress { return now.rolledOut(size, s.second) },
 		},
 	}
 }

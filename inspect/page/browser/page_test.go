@@ -130,7 +130,7 @@ func TestSteps(t *testing.T) {
 	p.do(`document.querySelector("#tap .modes ~ select").value = "3s"`)
 	p.click("#tap .modes button", "Slow motion")
 	p.shows("#tap .words", "Each step waits 3.0 s")
-	p.do(`location.reload()`)
+	p.run(chromedp.Reload())
 	p.until(`document.querySelector("#tap .modes ~ select")?.value === "3s"`)
 	p.click("#tap .modes button", "Full speed")
 	p.do(`location.hash = "#/object/deployments.apps/default/web"`)

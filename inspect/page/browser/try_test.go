@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -103,7 +104,7 @@ func TestTryTerminal(t *testing.T) {
 	}
 
 	// A reload begins anew.
-	p.do(`location.reload()`)
+	p.run(chromedp.Reload())
 	p.shows("#connection", "Live")
 	p.command("get configmaps hostile", `configmaps "hostile" not found`)
 
@@ -149,15 +150,8 @@ func TestTryController(t *testing.T) {
 func TestTryLarge(t *testing.T) {
 	p := open(t, 1280, 900)
 	try(t, p, "")
+	p.measureFrames()
 	p.do(`
-		window.slowest = 0;
-		let last = performance.now();
-		const frame = (now) => {
-			window.slowest = Math.max(window.slowest, now - last);
-			last = now;
-			requestAnimationFrame(frame);
-		};
-		requestAnimationFrame(frame);
 		document.querySelector("#manifest").value = Array.from({length: 5000}, (_, n) =>
 			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: many-" + n).join("\n---\n")`)
 	start := time.Now()
@@ -171,9 +165,63 @@ func TestTryLarge(t *testing.T) {
 		}
 		time.Sleep(time.Second) // The browser is another process, with a clock of its own.
 	}
-	t.Logf("5,000 objects in %s, slowest frame %.0f ms", time.Since(start).Round(time.Millisecond),
-		ask[float64](p, "window.slowest"))
+	t.Logf("5,000 objects in %s, slowest frame %.0f ms, %d MB", time.Since(start).Round(time.Millisecond),
+		ask[float64](p, "window.slowest"), p.megabytes())
 	p.shows(".out", "created")
+}
+
+// measureFrames has window.slowest be the longest time between two frames in milliseconds, from now on.
+func (p *tab) measureFrames() {
+	p.do(`
+		window.slowest = 0;
+		let last = performance.now();
+		const frame = (now) => {
+			window.slowest = Math.max(window.slowest, now - last);
+			last = now;
+			requestAnimationFrame(frame);
+		};
+		requestAnimationFrame(frame)`)
+}
+
+// megabytes returns the memory of all processes that render pages, without what they share; 0 where that is not known.
+func (p *tab) megabytes() (sum int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		line, _ := os.ReadFile(file)
+		if !strings.Contains(string(line), "--type=renderer") {
+			continue
+		}
+		rollup, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "smaps_rollup"))
+		for line := range strings.Lines(string(rollup)) {
+			var kilobytes int
+			if n, _ := fmt.Sscanf(line, "Pss: %d kB", &kilobytes); n == 1 {
+				sum += kilobytes / 1000
+			}
+		}
+	}
+	return sum
+}
+
+// TestTryNumbers logs the numbers of the table in docs/playground.md. The first visit has nothing in a cache.
+func TestTryNumbers(t *testing.T) {
+	p := open(t, 1280, 900)
+	start := time.Now()
+	url, _ := try(t, p, "")
+	for _, visit := range []string{"first visit", "second visit"} {
+		live := time.Since(start)
+		p.command("create deployment web --image=nginx:1.28", "created")
+		p.command("rollout status deployment/web", "successfully rolled out")
+		t.Logf("%s: live after %.1f s, first Pod ready after %.1f s, %d MB", visit, live.Seconds(),
+			time.Since(start).Seconds(), p.megabytes())
+		start = time.Now()
+		p.visit(url + "try/index.html?scenario=")
+		p.shows("#connection", "Live")
+	}
+	p.command("create deployment web --image=nginx:1.28 --replicas=10", "created")
+	p.measureFrames()
+	p.command("set image deployment/web nginx=nginx:1.29", "updated")
+	p.command("rollout status deployment/web", "successfully rolled out")
+	t.Logf("slowest frame of a rollout: %.0f ms", ask[float64](p, "window.slowest"))
 }
 
 // TestTryOffline: after the first visit, the page works without a network and by the keyboard alone.
@@ -183,7 +231,7 @@ func TestTryOffline(t *testing.T) {
 	p.until(`navigator.serviceWorker.controller`)
 	p.until(`!document.querySelector("#try .words").innerText`)
 	stop()
-	p.do(`location.reload()`)
+	p.run(chromedp.Reload())
 	p.shows("#connection", "Live")
 	p.do(`document.querySelector("#command").focus()`)
 	for _, key := range "get nodes" {
