@@ -32,16 +32,6 @@ func (c *command) rollout(ctx context.Context) error {
 	if t.kind() != "deployment.apps" {
 		return fmt.Errorf("the playground has rollouts of Deployments only, not of %s", t.kind())
 	}
-	d, err := c.deployment(ctx, t)
-	if err != nil {
-		return err
-	}
-	pause := func(paused any) error {
-		return c.patch(ctx, t, types.MergePatchType, map[string]any{"spec": map[string]any{"paused": paused}})
-	}
-	refuse := func(why string) error {
-		return fmt.Errorf("%s %q %s", t.Resource.GroupResource(), t.name, why)
-	}
 	switch c.args[0] {
 	case "status":
 		return c.status(ctx, t)
@@ -49,27 +39,41 @@ func (c *command) rollout(ctx context.Context) error {
 		return c.history(ctx, t)
 	case "undo":
 		return c.undo(ctx, t)
-	case "restart":
-		if d.Spec.Paused {
-			return refuse("can't restart paused deployment (run rollout resume first)")
-		}
-		return c.did(t, "restarted", c.patch(ctx, t, types.StrategicMergePatchType, template(map[string]any{
-			"metadata": map[string]any{"annotations": map[string]any{
-				"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339),
-			}},
-		})))
-	case "pause":
-		if d.Spec.Paused {
-			return refuse("is already paused")
-		}
-		return c.did(t, "paused", pause(true))
-	case "resume":
-		if !d.Spec.Paused {
-			return refuse("is not paused")
-		}
-		return c.did(t, "resumed", pause(nil))
+	case "restart", "pause", "resume":
+		return c.change(ctx, t, c.args[0])
 	}
 	return fmt.Errorf("unknown command \"rollout %s\"", c.args[0])
+}
+
+// change restarts, pauses or resumes a rollout.
+func (c *command) change(ctx context.Context, t target, how string) error {
+	d, err := c.deployment(ctx, t)
+	if err != nil {
+		return err
+	}
+	refuse := func(why string) error {
+		return fmt.Errorf("%s %q %s", t.Resource.GroupResource(), t.name, why)
+	}
+	pause := func(paused any) error {
+		return c.patch(ctx, t, types.MergePatchType, map[string]any{"spec": map[string]any{"paused": paused}})
+	}
+	switch {
+	case how == "resume" && d.Spec.Paused:
+		return c.did(t, "resumed", pause(nil))
+	case how == "resume":
+		return refuse("is not paused")
+	case how == "pause" && d.Spec.Paused:
+		return refuse("is already paused")
+	case how == "pause":
+		return c.did(t, "paused", pause(true))
+	case d.Spec.Paused:
+		return refuse("can't restart paused deployment (run rollout resume first)")
+	}
+	return c.did(t, "restarted", c.patch(ctx, t, types.StrategicMergePatchType, template(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{
+			"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339),
+		}},
+	})))
 }
 
 // deployment reads the Deployment.

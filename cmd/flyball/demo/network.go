@@ -16,16 +16,15 @@ type network struct {
 	forget func(context.Context) error // makes the API forget its history
 	loses  atomic.Bool                 // the answer to the next create of a Pod
 
-	mu   sync.Mutex
-	away bool
-	// up is done when the open watches break off, which cut does.
-	up  context.Context
-	cut context.CancelFunc
+	mu sync.Mutex
+	// up is done while the API is away, which ends the watches that were open. down ends it.
+	up   context.Context
+	down context.CancelFunc
 }
 
 func newNetwork(forget func(context.Context) error) *network {
 	n := &network{forget: forget}
-	n.up, n.cut = context.WithCancel(context.Background())
+	n.up, n.down = context.WithCancel(context.Background())
 	return n
 }
 
@@ -38,23 +37,23 @@ var (
 func (n *network) leave() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.cut()
-	n.away = true
-	n.up, n.cut = context.WithCancel(context.Background())
+	n.down()
 }
 
 func (n *network) comeBack() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.away = false
+	if n.up.Err() != nil {
+		n.up, n.down = context.WithCancel(context.Background())
+	}
 }
 
 // send sends a request to next.
 func (n *network) send(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	n.mu.Lock()
-	away, up := n.away, n.up
+	up := n.up
 	n.mu.Unlock()
-	if away {
+	if up.Err() != nil {
 		return nil, errAway
 	}
 	if r.URL.Query().Has("watch") {

@@ -76,12 +76,7 @@ type progress struct {
 
 func (s story) steps() []step {
 	return []step{
-		{
-			name: "create", chapter: "11-deployment",
-			title: fmt.Sprintf("create Service and Deployment %s: %d × %s", name, size, s.first),
-			do:    s.create,
-			until: func(now state) progress { return now.rolledOut(size, s.first) },
-		},
+		s.creation("create", "11-deployment"),
 		{
 			name: "endpoints", chapter: "10-endpoints",
 			title: "Endpoints and EndpointSlices are filled",
@@ -166,18 +161,23 @@ func (s story) leaseSteps() []step {
 	}
 }
 
+// creation is the first step of a story: the Deployment with its Service.
+func (s story) creation(called, chapter string) step {
+	return step{
+		name: called, chapter: chapter,
+		title: fmt.Sprintf("create Service and Deployment %s: %d × %s", name, size, s.first),
+		do:    s.create,
+		until: func(now state) progress { return now.rolledOut(size, s.first) },
+	}
+}
+
 // awayFor is how long the API is away.
 const awayFor = 5 * time.Second
 
 // troubleSteps are the troubles of chapters 3 and 9, one after the other.
 func (s story) troubleSteps() []step {
 	return []step{
-		{
-			name: "start", chapter: "09-read-your-writes",
-			title: fmt.Sprintf("create Service and Deployment %s: %d × %s", name, size, s.first),
-			do:    s.create,
-			until: func(now state) progress { return now.rolledOut(size, s.first) },
-		},
+		s.creation("start", "09-read-your-writes"),
 		{
 			name: "lost", chapter: "09-read-your-writes",
 			title: fmt.Sprintf("scale to %d; one create is done, its answer lost", larger),

@@ -3,13 +3,13 @@ package demo
 import (
 	"bytes"
 	"regexp"
-	"sync"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/textlogger"
+	"k8s.io/klog/v2/ktesting"
 )
 
 // TestTroubles plays the story of an answer that gets lost, an API that is away, and a history that is forgotten. The
@@ -18,9 +18,9 @@ import (
 func TestTroubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		log := &record{}
-		config := textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(2))
-		ctx := klog.NewContext(t.Context(), textlogger.NewLogger(config))
+		config := ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2))
+		logger := ktesting.NewLogger(ktesting.NopTL{}, config)
+		ctx := klog.NewContext(t.Context(), logger)
 		o := Options{Speed: 5, Timeout: time.Minute, Scenario: "away", Out: &out}
 		if err := Run(ctx, o); err != nil {
 			t.Fatal(err)
@@ -35,23 +35,11 @@ func TestTroubles(t *testing.T) {
 				t.Errorf("step %d took %s, %v", i+1, took, err)
 			}
 		}
+		log := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
 		for _, want := range []string{`the answer has been lost`, `API server is unavailable`, `Watch expired`} {
-			if !bytes.Contains(log.text, []byte(want)) {
-				t.Errorf("the log does not say %q:\n%s", want, log.text)
+			if !strings.Contains(log, want) {
+				t.Errorf("the log does not say %q:\n%s", want, log)
 			}
 		}
 	})
-}
-
-// record is a log of several goroutines.
-type record struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (r *record) Write(line []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.text = append(r.text, line...)
-	return len(line), nil
 }
