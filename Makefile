@@ -138,7 +138,7 @@ bench-loop: ## controllers on Flyball and on controller-runtime, in processes an
 	cd peers && go run ./bench/loop/cmd/loop -page ../docs/performance.md
 
 .PHONY: bench-cluster
-bench-cluster: ## kube-controller-manager's controllers, and operators on controller-runtime, beside ours: on a kube-apiserver, in processes and TURNS (5) turns, as tables in docs/performance.md (an hour; SHORT=1: try all, write nothing)
+bench-cluster: ## kube-controller-manager's controllers, and operators on controller-runtime, beside ours: on a kube-apiserver, in processes and TURNS (5) turns, as tables in docs/performance.md (90 minutes; SHORT=1: try all, write nothing)
 	cd peers && go run ./bench/cluster/cmd/cluster $(if $(SHORT),-scale 0.02 -turns 1,-turns $(TURNS) -page ../docs/performance.md)
 
 .PHONY: controlplane
