@@ -14,7 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/objects"
@@ -113,6 +115,49 @@ func TestUnreadableIsNamed(t *testing.T) {
 
 func framed(event []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
+}
+
+// TestDeeplyNestedObject: an object that is nested as deep as encoding/json allows, and so an API server, is decoded in
+// a list and in a watch: one user's object must not stop the cache of all.
+func TestDeeplyNestedObject(t *testing.T) {
+	const levels = 10_000 - 2 // the object and its spec are two
+	item := `{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"deep","resourceVersion":"5"},"spec":{"a":` +
+		strings.Repeat("[", levels) + strings.Repeat("]", levels) + `}}`
+	for body, ask := range map[string]func(listwatch.ListerWatcher[*unstructured.Unstructured]) (string, error){
+		`{"kind":"ThingList","metadata":{"resourceVersion":"7"},"items":[` + item + `]}`: func(
+			lw listwatch.ListerWatcher[*unstructured.Unstructured],
+		) (name string, err error) {
+			_, err = lw.List(t.Context(), listwatch.ListOptions{}, func(u *unstructured.Unstructured) error {
+				name = u.GetName()
+				return nil
+			})
+			return name, err
+		},
+		`{"type":"ADDED","object":` + item + `}`: func(
+			lw listwatch.ListerWatcher[*unstructured.Unstructured],
+		) (string, error) {
+			w := must(lw.Watch(t.Context(), listwatch.WatchOptions{}))
+			event, err := w.Next(t.Context())
+			if err != nil {
+				return "", err
+			}
+			return event.Object.GetName(), nil
+		},
+	} {
+		for _, standard := range []bool{false, true} {
+			o := listwatch.RESTOptions{
+				Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"},
+				Kind:     "Thing", StandardDecoding: standard,
+			}
+			client := restClient(t, answer(func(*http.Request) (int, string, []byte) {
+				return 200, "application/json", []byte(body)
+			}))
+			name, err := ask(listwatch.NewRESTListerWatcher[*unstructured.Unstructured](client, o))
+			if name != "deep" || err != nil {
+				t.Errorf("%.30s, standard decoding %v: %q, %v", body, standard, name, err)
+			}
+		}
+	}
 }
 
 // TestJSONLists: a list is decoded whatever the order of its members, and with unknown members. A list that was cut off

@@ -103,6 +103,10 @@ func (r *reader) value(at level) (any, error) {
 	}
 }
 
+// deepestShared is the depth below which parts of an object are not shared. The text of a part is hashed on each level
+// above it, too, so a bound on the levels bounds what an object that is nested very deep costs.
+const deepestShared = 64
+
 // shared returns the object or array at the position, from the table if the same text was decoded before.
 func (r *reader) shared(at level) (any, error) {
 	if !r.indexed() {
@@ -111,7 +115,7 @@ func (r *reader) shared(at level) (any, error) {
 	text := r.text[r.at:r.spans[r.span].end]
 	// An object's own metadata is not shared, because its managed fields are left out. The same text elsewhere keeps
 	// them.
-	if !r.share || (at.depth == 1 && at.key == metadataKey) {
+	if !r.share || at.depth > deepestShared || (at.depth == 1 && at.key == metadataKey) {
 		return r.fresh(at)
 	}
 	site := r.subtrees.of(at.number)
