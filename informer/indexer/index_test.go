@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,9 +77,16 @@ func TestIndexOfManyValuesIsLinear(t *testing.T) {
 	for v := range 20_000 {
 		values = append(values, fmt.Sprint("value-", v))
 	}
-	fastest := time.Hour // The fastest of several: the machine has other things to do.
+	processor := func() time.Duration { // Other processes take time, too, so the time of the wall clock says little.
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano())
+	}
+	least := time.Hour // The least of several, because other goroutines take some of it.
 	for version := range 10 {
-		begin := time.Now()
+		begin := processor()
 		must(
 			x.Apply(
 				[]deltafifo.Delta[*corev1.ConfigMap]{
@@ -86,9 +94,9 @@ func TestIndexOfManyValuesIsLinear(t *testing.T) {
 				},
 			),
 		)
-		fastest = min(fastest, time.Since(begin))
+		least = min(least, processor()-begin)
 	}
-	if fastest > time.Second {
-		t.Errorf("an update took %v", fastest)
+	if least > time.Second {
+		t.Errorf("an update took %v of processor time", least)
 	}
 }
