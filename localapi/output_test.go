@@ -181,6 +181,7 @@ func TestEncodings(t *testing.T) {
 		"text/html,application/yaml": "application/yaml",
 		"application/vnd.kubernetes.protobuf,application/json":          "application/vnd.kubernetes.protobuf",
 		"application/json;q=0.1,application/vnd.kubernetes.protobuf":    "application/vnd.kubernetes.protobuf",
+		"application/json;Q=0.1,application/vnd.kubernetes.protobuf":    "application/vnd.kubernetes.protobuf",
 		"application/json;as=Nonsense;v=v1;g=meta.k8s.io,*/*":           "application/json",
 		"application/json;as=Table;v=v9;g=meta.k8s.io,application/json": "application/json",
 	} {

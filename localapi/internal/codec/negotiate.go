@@ -3,6 +3,7 @@ package codec
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"mime"
 	"net/http"
 	"slices"
@@ -50,7 +51,7 @@ func NegotiateCustom(r *http.Request, stream bool, convertible func(schema.Group
 }
 
 func negotiate(r *http.Request, stream, marshals bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
-	for _, c := range parseAccept(r.Header.Get("Accept")) {
+	for c := range alternatives(r.Header.Get("Accept")) {
 		format, ok := formatOf(c.mediaType)
 		if !ok || stream && format == YAML || !marshals && format == Protobuf && c.params["as"] == "" {
 			continue
@@ -101,8 +102,7 @@ func UnsupportedMediaType(accepted ...string) error {
 // Representable reports whether a client accepts any of the server's media types, whatever conversion it asks for. If
 // it does not, types lists the media types.
 func Representable(r *http.Request, collection bool) (types string, ok bool) {
-	clauses := parseAccept(r.Header.Get("Accept"))
-	for _, c := range clauses {
+	for c := range alternatives(r.Header.Get("Accept")) {
 		if _, ok := formatOf(c.mediaType); ok && c.mediaType != "application/*" {
 			return "", true
 		}
@@ -120,7 +120,7 @@ func Representable(r *http.Request, collection bool) (types string, ok bool) {
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/writers.go ErrorNegotiated.
 func ErrorFormat(r *http.Request) Format {
-	for _, c := range parseAccept(r.Header.Get("Accept")) {
+	for c := range alternatives(r.Header.Get("Accept")) {
 		if f, ok := formatOf(c.mediaType); ok && c.params["as"] == "" {
 			return f
 		}
@@ -187,27 +187,35 @@ func wantsPretty(r *http.Request, c clause) bool {
 		strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
-func parseAccept(header string) []clause {
+// alternatives yields the alternatives of an Accept header, the best first. It parses no more of them than are asked
+// for, unless the header ranks them.
+func alternatives(header string) iter.Seq[clause] {
 	header = cmp.Or(header, runtime.ContentTypeJSON)
-	clauses := make([]clause, 0, 1+strings.Count(header, ","))
-	for part := range strings.SplitSeq(header, ",") {
-		part = strings.TrimSpace(part)
-		if _, plain := formatOf(part); plain && part != "" { // what most clients send needs no parser
-			clauses = append(clauses, clause{mediaType: part, quality: 1})
-			continue
+	inOrder := func(yield func(clause) bool) {
+		for part := range strings.SplitSeq(header, ",") {
+			if c, ok := parseClause(strings.TrimSpace(part)); ok && !yield(c) {
+				return
+			}
 		}
-		mediaType, params, err := mime.ParseMediaType(part)
-		if err != nil {
-			continue
-		}
-		c := clause{mediaType: mediaType, params: params, quality: 1}
-		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
-			c.quality = q
-		}
-		clauses = append(clauses, c)
 	}
-	if len(clauses) > 1 {
-		slices.SortStableFunc(clauses, func(a, b clause) int { return cmp.Compare(b.quality, a.quality) })
+	if !strings.Contains(header, "q=") && !strings.Contains(header, "Q=") {
+		return inOrder
 	}
-	return clauses
+	best := func(a, b clause) int { return cmp.Compare(b.quality, a.quality) }
+	return slices.Values(slices.SortedStableFunc(inOrder, best))
+}
+
+func parseClause(text string) (c clause, ok bool) {
+	if _, plain := formatOf(text); plain && text != "" { // what most clients send needs no parser
+		return clause{mediaType: text, quality: 1}, true
+	}
+	mediaType, params, err := mime.ParseMediaType(text)
+	if err != nil {
+		return c, false
+	}
+	c = clause{mediaType: mediaType, params: params, quality: 1}
+	if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
+		c.quality = q
+	}
+	return c, true
 }
