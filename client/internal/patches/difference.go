@@ -50,7 +50,7 @@ func throughJSON(from, into any) error {
 func Difference(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name, old := range from {
-		if to[name] == nil && old != nil {
+		if value, stays := to[name]; value == nil && (old != nil || !stays) {
 			patch[name] = nil
 		}
 	}

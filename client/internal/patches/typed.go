@@ -73,7 +73,7 @@ func textDifference(from, to map[string]string) (patch map[string]any) {
 // mapDifference compares two maps key by key.
 func mapDifference(from, to reflect.Value) (patch map[string]any, ok bool) {
 	for keys := from.MapRange(); keys.Next(); {
-		if key := keys.Key(); !to.MapIndex(key).IsValid() && !encodesAsNull(keys.Value()) {
+		if key := keys.Key(); !to.MapIndex(key).IsValid() {
 			patch = put(patch, key.String(), nil)
 		}
 	}
@@ -105,11 +105,12 @@ func put(patch map[string]any, name string, change any) map[string]any {
 // difference compares two values of one type. noFrom and noTo report whether the JSON leaves out the value. differs
 // reports whether change belongs in the patch.
 func difference(from, to reflect.Value, noFrom, noTo bool) (change any, differs, ok bool) {
-	noFrom, noTo = noFrom || encodesAsNull(from), noTo || encodesAsNull(to)
 	switch {
 	case noTo:
 		return nil, !noFrom, true
-	case noFrom:
+	case encodesAsNull(to):
+		return nil, !noFrom && !encodesAsNull(from), true
+	case noFrom || encodesAsNull(from):
 		return encodable(to), true, true
 	}
 	for from.Kind() == reflect.Pointer {

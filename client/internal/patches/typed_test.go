@@ -233,6 +233,26 @@ func TestPatches(t *testing.T) {
 	}
 }
 
+// TestNulls: a field that is null, as a custom resource may have it, is removed when it is gone, and a patch cannot set
+// null.
+func TestNulls(t *testing.T) {
+	null := map[string]any{"kept": "a", "gone": nil}
+	gone := map[string]any{"kept": "a"}
+	for _, c := range []struct {
+		from, to map[string]any
+		want     string
+	}{
+		{null, gone, `{"gone":null}`},
+		{gone, null, `{}`},
+		{null, null, `{}`},
+		{map[string]any{"gone": 1}, null, `{"gone":null,"kept":"a"}`},
+	} {
+		if got := encoded(t, Difference(c.from, c.to)); got != c.want {
+			t.Errorf("from %v to %v: %s, want %s", c.from, c.to, got, c.want)
+		}
+	}
+}
+
 // spec is embedded below, with a name in JSON.
 type spec struct {
 	N int `json:"n"`
