@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -203,8 +204,34 @@ func newDeletions(o *client.DeleteOptions) deletions {
 // patch makes a patch of controller-runtime one of Flyball.
 type patch struct{ client.Patch }
 
-func (p patch) Type() types.PatchType               { return p.Patch.Type() }
-func (p patch) Data(obj own.Object) ([]byte, error) { return p.Patch.Data(obj) }
+func (p patch) Type() types.PatchType { return p.Patch.Type() }
+
+// Data returns the patch to send. If it starts from a base, we compute it: controller-runtime encodes both objects as
+// JSON and decodes them into maps, which takes a sixth of the processor time of a patch.
+func (p patch) Data(obj own.Object) ([]byte, error) {
+	if base := baseOf(p.Patch); base != nil {
+		return own.MergeFrom(base).Data(obj)
+	}
+	return p.Patch.Data(obj)
+}
+
+var mergeFrom = reflect.TypeOf(client.MergeFrom(nil))
+
+// baseOf returns the object that a merge patch of [client.MergeFrom] starts from. It returns nil for other patches, for
+// one with an optimistic lock, and if the type of the patch is no longer the one that we know. The base is not
+// exported, so it is read by reflection (docs/decisions/0024-write-path.md).
+func baseOf(p client.Patch) client.Object {
+	if reflect.TypeOf(p) != mergeFrom || p.Type() != types.MergePatchType {
+		return nil
+	}
+	known := reflect.ValueOf(p).Elem()
+	from, o := known.FieldByName("from"), known.FieldByName("opts")
+	if !from.IsValid() || from.Type() != reflect.TypeFor[client.Object]() ||
+		!o.IsValid() || o.Type() != reflect.TypeFor[client.MergeFromOptions]() || !o.IsZero() {
+		return nil
+	}
+	return *reflect.NewAt(from.Type(), from.Addr().UnsafePointer()).Interface().(*client.Object)
+}
 
 // Create creates obj.
 func (c *consistent) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
