@@ -62,13 +62,15 @@ func (p mergePatch) Data(obj Object) ([]byte, error) {
 	if misuse.IsNil(p.base) {
 		return nil, errNoBase
 	}
-	changes, err := patches.Between(p.base, obj)
+	patch, err := patches.Between(p.base, obj)
+	if err != nil || !p.optimistic {
+		return patch, err
+	}
+	changes, err := patches.Content(json.RawMessage(patch))
 	if err != nil {
 		return nil, err
 	}
-	if p.optimistic {
-		patches.OnlyAt(p.base, changes)
-	}
+	patches.OnlyAt(p.base, changes)
 	return json.Marshal(changes)
 }
 

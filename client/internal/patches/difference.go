@@ -11,9 +11,9 @@ import (
 )
 
 // Between returns the JSON merge patch from base to obj.
-func Between(base, obj any) (map[string]any, error) {
-	if changes, ok := typedDifference(base, obj); ok {
-		return changes, nil
+func Between(base, obj any) ([]byte, error) {
+	if patch, ok := typedDifference(base, obj); ok {
+		return patch, nil
 	}
 	before, err := Content(base)
 	if err != nil {
@@ -23,7 +23,7 @@ func Between(base, obj any) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the object of a patch: %w", err)
 	}
-	return Difference(before, after), nil
+	return json.Marshal(Difference(before, after))
 }
 
 // Content returns the JSON of obj as a map. Numbers stay text, so that they are compared exactly.

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// typedDifference returns the patch between two values of one Go type. The result is that of [Difference] between their
+// typedDifference returns the patch between two values of one Go type. It says the same as [Difference] between their
 // [Content], but only what differs is encoded. ok is false if the types differ, or if the JSON of the type does not
 // follow from its fields alone.
-func typedDifference(from, to any) (patch map[string]any, ok bool) {
+func typedDifference(from, to any) (patch []byte, ok bool) {
 	before, after := reflect.ValueOf(from), reflect.ValueOf(to)
 	t := before.Type()
 	if t != after.Type() || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
@@ -25,17 +25,66 @@ func typedDifference(from, to any) (patch map[string]any, ok bool) {
 	if before.IsNil() || after.IsNil() || encodesItself(t.Elem()) {
 		return nil, false
 	}
-	if patch, ok = structDifference(before.Elem(), after.Elem()); patch == nil {
-		patch = map[string]any{}
-	}
-	return patch, ok
+	w := writer{text: append(make([]byte, 0, 128), '{')}
+	ok = w.structs(before.Elem(), after.Elem())
+	return append(w.text, '}'), ok
 }
 
-// structDifference compares two structs field by field.
-func structDifference(from, to reflect.Value) (patch map[string]any, ok bool) {
+// writer writes a JSON merge patch. Its methods return false if the difference cannot be told from the Go values.
+type writer struct {
+	text []byte
+	// around has the names of the fields around the next one, the outermost first. The objects of the first begun of
+	// them are in text: an object is begun when something in it differs.
+	around []string
+	begun  int
+}
+
+// set writes a field. nil removes it.
+func (w *writer) set(name string, value any) (ok bool) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return false
+	}
+	for ; w.begun < len(w.around); w.begun++ {
+		w.name(w.around[w.begun])
+		w.text = append(w.text, '{')
+	}
+	w.name(name)
+	w.text = append(w.text, encoded...)
+	return true
+}
+
+// name writes the name of a field.
+func (w *writer) name(name string) {
+	if last := len(w.text) - 1; w.text[last] != '{' {
+		w.text = append(w.text, ',')
+	}
+	if strings.ContainsFunc(name, unusual) {
+		encoded, _ := json.Marshal(name) // A string can always be encoded.
+		w.text = append(w.text, encoded...)
+	} else {
+		w.text = append(append(append(w.text, '"'), name...), '"')
+	}
+	w.text = append(w.text, ':')
+}
+
+// within writes a field that is an object. f writes its fields.
+func (w *writer) within(name string, f func(from, to reflect.Value) bool, from, to reflect.Value) (ok bool) {
+	w.around = append(w.around, name)
+	ok = f(from, to)
+	w.around = w.around[:len(w.around)-1]
+	if w.begun > len(w.around) {
+		w.begun--
+		w.text = append(w.text, '}')
+	}
+	return ok
+}
+
+// structs compares two structs field by field.
+func (w *writer) structs(from, to reflect.Value) (ok bool) {
 	s := structOf(from.Type())
 	if !s.plain {
-		return nil, false
+		return false
 	}
 	for i := range s.fields {
 		f := &s.fields[i]
@@ -44,123 +93,105 @@ func structDifference(from, to reflect.Value) (patch map[string]any, ok bool) {
 		if noWas && noIs {
 			continue
 		}
-		change, differs, ok := difference(was, is, noWas, noIs)
-		if !ok {
-			return nil, false
-		}
-		if differs {
-			patch = put(patch, f.name, change)
+		if !w.values(f.name, was, is, noWas, noIs) {
+			return false
 		}
 	}
-	return patch, true
+	return true
 }
 
-// textDifference is mapDifference for map[string]string, the type of labels, annotations and most data.
-func textDifference(from, to map[string]string) (patch map[string]any) {
+// texts is maps for map[string]string, the type of labels, annotations and most data.
+func (w *writer) texts(from, to map[string]string) (ok bool) {
+	var changed []string
 	for key := range from {
 		if _, stays := to[key]; !stays {
-			patch = put(patch, key, nil)
+			changed = append(changed, key)
 		}
 	}
 	for key, is := range to {
 		if was, had := from[key]; !had || was != is {
-			patch = put(patch, key, is)
+			changed = append(changed, key)
 		}
 	}
-	return patch
+	slices.Sort(changed)
+	for _, key := range changed {
+		var value any
+		if is, stays := to[key]; stays {
+			value = is
+		}
+		if !w.set(key, value) {
+			return false
+		}
+	}
+	return true
 }
 
-// mapDifference compares two maps key by key.
-func mapDifference(from, to reflect.Value) (patch map[string]any, ok bool) {
-	for keys := from.MapRange(); keys.Next(); {
-		if key := keys.Key(); !to.MapIndex(key).IsValid() {
-			patch = put(patch, key.String(), nil)
+// maps compares two maps key by key.
+func (w *writer) maps(from, to reflect.Value) (ok bool) {
+	if before, is := from.Interface().(map[string]string); is {
+		return w.texts(before, to.Interface().(map[string]string))
+	}
+	if from.Type().Key().Kind() != reflect.String || encodesItself(from.Type().Key()) {
+		return false
+	}
+	keys := slices.Concat(from.MapKeys(), to.MapKeys())
+	order := func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }
+	slices.SortFunc(keys, order)
+	for _, key := range slices.CompactFunc(keys, reflect.Value.Equal) {
+		was, is := from.MapIndex(key), to.MapIndex(key)
+		if !w.values(key.String(), was, is, !was.IsValid(), !is.IsValid()) {
+			return false
 		}
 	}
-	for keys := to.MapRange(); keys.Next(); {
-		was, is := from.MapIndex(keys.Key()), keys.Value()
-		change, differs, ok := is.Interface(), !encodesAsNull(is), true
-		if was.IsValid() {
-			change, differs, ok = difference(was, is, false, false)
-		}
-		if !ok {
-			return nil, false
-		}
-		if differs {
-			patch = put(patch, keys.Key().String(), change)
-		}
-	}
-	return patch, true
+	return true
 }
 
-// put sets a field of a patch, which may be nil.
-func put(patch map[string]any, name string, change any) map[string]any {
-	if patch == nil {
-		patch = map[string]any{}
-	}
-	patch[name] = change
-	return patch
-}
-
-// difference compares two values of one type. noFrom and noTo report whether the JSON leaves out the value. differs
-// reports whether change belongs in the patch.
-func difference(from, to reflect.Value, noFrom, noTo bool) (change any, differs, ok bool) {
+// values compares two values of one type. noFrom and noTo report whether the JSON leaves out the value.
+func (w *writer) values(name string, from, to reflect.Value, noFrom, noTo bool) (ok bool) {
 	switch {
 	case noTo:
-		return nil, !noFrom, true
+		return noFrom || w.set(name, nil)
 	case encodesAsNull(to):
-		return nil, !noFrom && !encodesAsNull(from), true
+		return noFrom || encodesAsNull(from) || w.set(name, nil)
 	case noFrom || encodesAsNull(from):
-		return encodable(to), true, true
+		return w.set(name, encodable(to))
 	}
 	for from.Kind() == reflect.Pointer {
 		if from, to = from.Elem(), to.Elem(); isNull(from) || isNull(to) {
-			return nil, false, false // Pointers to pointers.
+			return false // Pointers to pointers.
 		}
 	}
 	if encodesItself(from.Type()) {
-		return encodedDifference(from, to)
+		return w.encoded(name, from, to)
 	}
-	var patch map[string]any
 	switch from.Kind() {
 	case reflect.Struct:
-		patch, ok = structDifference(from, to)
-		return patch, len(patch) > 0, ok
+		return w.within(name, w.structs, from, to)
 	case reflect.Map:
-		if before, is := from.Interface().(map[string]string); is {
-			patch = textDifference(before, to.Interface().(map[string]string))
-			return patch, len(patch) > 0, true
-		}
-		if from.Type().Key().Kind() != reflect.String || encodesItself(from.Type().Key()) {
-			return nil, false, false
-		}
-		patch, ok = mapDifference(from, to)
-		return patch, len(patch) > 0, ok
-	case reflect.String:
-		return to.String(), from.String() != to.String(), true
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint,
-		reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return encodable(to), !from.Equal(to), true
+		return w.within(name, w.maps, from, to)
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return from.Equal(to) || w.set(name, encodable(to))
 	}
-	return encodedDifference(from, to)
+	return w.encoded(name, from, to)
 }
 
-// encodedDifference compares two values by their JSON.
-func encodedDifference(from, to reflect.Value) (change any, differs, ok bool) {
+// encoded compares two values by their JSON.
+func (w *writer) encoded(name string, from, to reflect.Value) (ok bool) {
 	if reflect.DeepEqual(encodable(from), encodable(to)) {
-		return nil, false, true
+		return true
 	}
 	var was, is any
 	if throughJSON(encodable(from), &was) != nil || throughJSON(encodable(to), &is) != nil {
-		return nil, false, false
+		return false
 	}
 	oldMap, wasMap := was.(map[string]any)
 	newMap, isMap := is.(map[string]any)
 	if wasMap && isMap {
 		patch := Difference(oldMap, newMap)
-		return patch, len(patch) > 0, true
+		return len(patch) == 0 || w.set(name, patch)
 	}
-	return is, !reflect.DeepEqual(was, is), true
+	return reflect.DeepEqual(was, is) || w.set(name, is)
 }
 
 // encodable returns v for package json: as a pointer if possible, because a method may have a pointer receiver.
