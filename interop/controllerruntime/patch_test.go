@@ -40,7 +40,8 @@ func TestMergePatchesAreComputedHere(t *testing.T) {
 			t.Errorf("the base of %T was not found: has the type changed?", p)
 		}
 		for _, obj := range []client.Object{
-			changed, base, pod("one", nil), things, tree(nil), tree(map[string]any{"n": 1.0, "x": nil, "list": []any{}}),
+			changed, base, pod("one", nil),
+			things, tree(nil), tree(map[string]any{"n": 1.0, "x": nil, "list": []any{}}),
 		} {
 			if reflect.TypeOf(obj) != reflect.TypeOf(from) {
 				continue

@@ -68,7 +68,8 @@ func TestTypedPatches(t *testing.T) {
 					continue
 				}
 				typed++
-				if got, want := encoded(t, json.RawMessage(patch)), generically(t, from.Interface(), to.Interface()); got != want {
+				got, want := encoded(t, json.RawMessage(patch)), generically(t, from.Interface(), to.Interface())
+				if got != want {
 					t.Fatalf("%v, seed %d:\n got %s\nwant %s", kind, seed, got, want)
 				}
 			}

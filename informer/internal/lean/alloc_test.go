@@ -1,6 +1,7 @@
 package lean
 
 import (
+	"math"
 	"fmt"
 	"testing"
 
@@ -63,18 +64,22 @@ func TestAllocationsOfAPod(t *testing.T) {
 		all = append(all, data)
 	}
 	for share, want := range map[bool]float64{true: 1 + 5 + 1 + 5, false: 31} {
-		d, n := NewDecoder(), 0
-		decode := func() {
-			if err := d.Unmarshal(all[n], &corev1.Pod{}, share); err != nil {
-				t.Fatal(err)
+		least := math.Inf(1) // Hashes are random. With one decoder in a hundred, a part loses its place to another.
+		for range 4 {
+			d, n := NewDecoder(), 0
+			decode := func() {
+				if err := d.Unmarshal(all[n], &corev1.Pod{}, share); err != nil {
+					t.Fatal(err)
+				}
+				n++
 			}
-			n++
+			for range siblings / 2 {
+				decode()
+			}
+			least = min(least, testing.AllocsPerRun(siblings/2-1, decode))
 		}
-		for range siblings / 2 {
-			decode()
-		}
-		if got := testing.AllocsPerRun(siblings/2-1, decode); got > want {
-			t.Errorf("sharing %v: %v allocations, want %v", share, got, want)
+		if least > want {
+			t.Errorf("sharing %v: %v allocations, want %v", share, least, want)
 		}
 	}
 }

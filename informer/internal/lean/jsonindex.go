@@ -8,8 +8,9 @@ import (
 // errSyntax reports that brackets do not match, that text ends too early, or that values are nested too deep.
 var errSyntax = errors.New("not JSON")
 
-// deepest is how deep objects and arrays may be nested. Scan rejects a value that is nested deeper. An API server stores
-// objects that are nested as deep as encoding/json allows, which is 10,000 levels. The event of a watch is one more.
+// deepest is how deep objects and arrays may be nested. Scan rejects a value that is nested deeper. An API server
+// stores objects that are nested as deep as encoding/json allows, which is 10,000 levels. The event of a watch is one
+// more.
 const deepest = 10_001
 
 // span is an object or an array in the text of a value.
