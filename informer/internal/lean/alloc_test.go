@@ -1,8 +1,8 @@
 package lean
 
 import (
-	"math"
 	"fmt"
+	"math"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
