@@ -46,12 +46,16 @@ func TestDeployed(t *testing.T) {
 	program.Works(t)
 }
 
+// manifestNames is what a program prints beside an unknown flag.
+const manifestNames = "In a Pod, the flags come from config/manager/manager.yaml and its patches, such as those in " +
+	"config/default."
+
 // checkCommandLine: a command line that is wrong is refused before anything starts.
 func checkCommandLine(t *testing.T, binary string) {
 	t.Helper()
 	for args, want := range map[string]string{
 		"--port=0 extra":        `unexpected argument "extra"`,
-		"--no-such-flag":        "unknown flag: --no-such-flag",
+		"--no-such-flag":        manifestNames + "\nunknown flag: --no-such-flag",
 		"--port=65536":          "--port 65536: it must be between 0 and 65535",
 		"--webhook-port=65536":  "Options.Webhook.Port is 65536",
 		"--config=no-such-file": "--config: open no-such-file",

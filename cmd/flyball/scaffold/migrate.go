@@ -83,6 +83,10 @@ func checkCommitted(ctx context.Context, dir string) error {
 
 // rewriteAll rewrites the files of a project.
 func rewriteAll(c *change) error {
+	_, deployed, err := c.read(deploymentPath)
+	if err != nil {
+		return err
+	}
 	return c.walk(func(path string) error {
 		switch {
 		case strings.HasSuffix(path, ".go"):
@@ -91,7 +95,11 @@ func rewriteAll(c *change) error {
 				if moved := scheme.apply(text); moved != text {
 					text = addImports(dropImports(moved))
 				}
-				return rewriteGo(text)
+				text = rewriteGo(text)
+				if path == "cmd/main.go" && deployed && !strings.Contains(text, "flag.Usage = ") {
+					text = addImports(usageRewrites.apply(text))
+				}
+				return text
 			})
 		case path == "Makefile":
 			return c.rewrite(path, func(text string) string { return makefileRewrites.apply(text) })
@@ -391,6 +399,17 @@ func rewriteGo(text string) string {
 	return addImports(dropImports(text))
 }
 
+// usageRewrites make a program print which manifests its flags come from, above the flags that it has. It prints them
+// for an unknown flag, too.
+var usageRewrites = newRewrites(`(?m)^\t(p?flag)\.Parse\(\)\n`,
+	`	$1.Usage = func() { // for --help, and for an unknown flag
+		fmt.Fprintln(os.Stderr, "In a Pod, the flags come from config/manager/manager.yaml and its patches, "+
+			"such as those in config/default.")
+		$1.PrintDefaults()
+	}
+	$1.Parse()
+`)
+
 // moveOptions moves fields of the options of a manager. Other types may have fields of these names.
 func moveOptions(text string) string {
 	p, err := parseGo("", text)
@@ -471,6 +490,7 @@ func addImports(text string) string {
 		{`manager.LeaderElection{`, `"github.com/flyball-dev/flyball/manager"`},
 		{`os.Getenv("POD_NAMESPACE")`, `"os"`},
 		{`cmp.Or(`, `"cmp"`},
+		{`fmt.Fprintln(os.Stderr, "In a Pod`, `"fmt"`},
 		{`filepath.Join(metrics`, `"path/filepath"`},
 		{`runtime.Scheme) error {`, `"k8s.io/apimachinery/pkg/runtime"`},
 		{`metav1.AddToGroupVersion(`, `metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"`},

@@ -311,6 +311,14 @@ spec:
 	if n := strings.Count(report, "the program has no flag"); n != 3 {
 		t.Errorf("%d flags are listed, want 3:\n%s", n, report)
 	}
+	const names = "the flags come from config/manager/manager.yaml"
+	if main := after["cmd/main.go"]; strings.Count(main, names) != 1 || !strings.Contains(main, "\t\"fmt\"\n") {
+		t.Errorf("main.go does not name the manifest:\n%s", main)
+	}
+	_, after, _ = moved(t, edits{"cmd/main.go": {"\tflag.Parse()\n", "\tflag.Usage = mine\n\tflag.Parse()\n"}})
+	if main := after["cmd/main.go"]; strings.Contains(main, names) {
+		t.Errorf("the usage is not the project's own:\n%s", main)
+	}
 }
 
 // TestMigrateForms: statements of projects that differ from those of kubebuilder's templates. What uses a package that
@@ -329,7 +337,7 @@ func TestMigrateForms(t *testing.T) {
 		"a logger of its own": {
 			[]string{options, "\topts := zap.Options{}\n", setLogger, logger},
 			[]string{
-				"\topts := zap.Options{}\n\topts.BindFlags(flag.CommandLine)\n\tflag.Parse()\n", logger, "log/zap\"",
+				"\topts := zap.Options{}\n\topts.BindFlags(flag.CommandLine)\n", logger, "log/zap\"",
 			},
 			[]string{"klog"},
 		},

@@ -57,7 +57,7 @@ func TestMigrate(t *testing.T) {
 	if err := Migrate(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if want := `cmd/main.go:18: what takes the place of "sigs.k8s.io/controller-runtime/pkg/certwatcher" is yours to ` +
+	if want := `cmd/main.go:19: what takes the place of "sigs.k8s.io/controller-runtime/pkg/certwatcher" is yours to ` +
 		"decide"; strings.Count(out.String(), "yours to decide") != 1 || !strings.Contains(out.String(), want) {
 		t.Errorf("report:\n%s", &out)
 	}
@@ -78,6 +78,12 @@ func TestMigrate(t *testing.T) {
 	createGroupAPI(t, dir, "shop", "v1/Basket")
 	kit.Guard(t)
 	testProject(t, dir)
+	wrong := exec.CommandContext(t.Context(), "go", "run", "./cmd", "--zap-devel")
+	wrong.Dir = dir
+	said, err := wrong.CombinedOutput()
+	if want := "not defined: -zap-devel\n" + manifestNames + "\n"; err == nil || !strings.Contains(string(said), want) {
+		t.Errorf("an unknown flag: %v\n%s", err, said)
+	}
 	got := filesOf(t, dir)
 	for path, want := range map[string]string{
 		"Makefile":                    "test: manifests generate fmt vet ## Run tests.\n\tgo test ./...\n",

@@ -59,6 +59,11 @@ func main() {
 		"the folder of tls.crt and tls.key, with which webhooks are served; empty means that the manager makes them")
 	pflag.IntVar(&hooks.Port, "webhook-port", webhook.DefaultPort,
 		"the port of the webhooks; negative means not to serve them")
+	pflag.Usage = func() { // for --help, and for an unknown flag
+		pflag.PrintDefaults()
+		fmt.Fprintln(os.Stderr, "In a Pod, the flags come from config/manager/manager.yaml and its patches, "+
+			"such as those in config/default.")
+	}
 	pflag.Parse()
 	err := f.Validate()
 	if pflag.NArg() > 0 {
