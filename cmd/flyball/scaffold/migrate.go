@@ -350,8 +350,7 @@ var optionRewrites = newRewrites(
 
 // zapRewrites are for the logger. They are made together or not at all, so that a logger of the project's own stays.
 var zapRewrites = newRewrites(
-	`(?m)^(\s*)(?:ctrl|logf?)\.SetLogger\(zap\.New\(.*GinkgoWriter.*\n`,
-	"${1}klog.LogToStderr(false)\n${1}klog.SetOutput(GinkgoWriter)\n",
+	`(?m)^(\s*(?:ctrl|logf?)\.SetLogger\()zap\.New\(.*\(((?:ginkgo\.)?)GinkgoWriter.*\n`, "${1}${2}GinkgoLogr)\n",
 	`(?m)^\topts := zap\.Options\{(?:\n(?:\t\t.*\n)*\t)?\}\n`, "",
 	`\bopts\.BindFlags\(flag\.CommandLine\)`, `klog.InitFlags(nil)`,
 	`(?m)^[ \t]*(?:ctrl|logf?)\.SetLogger\(zap\.New\(.*\)\)\n\n?`, "",

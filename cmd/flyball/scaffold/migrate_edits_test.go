@@ -443,7 +443,11 @@ func begin() {
 `
 	_, after, _ := moved(t, edits{path: {suite}})
 	if text := after[path]; strings.Contains(text, "controller-runtime") || strings.Contains(text, "server.Options") ||
-		!strings.Contains(text, "\tklog.SetOutput(GinkgoWriter)\n") {
+		!strings.Contains(text, "\tlogf.SetLogger(GinkgoLogr)\n") {
+		t.Errorf("%s:\n%s", path, text)
+	}
+	_, after, _ = moved(t, edits{path: {strings.Replace(suite, "(GinkgoWriter", "(ginkgo.GinkgoWriter", 1)}})
+	if text := after[path]; !strings.Contains(text, "\tlogf.SetLogger(ginkgo.GinkgoLogr)\n") {
 		t.Errorf("%s:\n%s", path, text)
 	}
 }
