@@ -65,7 +65,7 @@ func TestAllocationsOfAPod(t *testing.T) {
 	}
 	for share, want := range map[bool]float64{true: 1 + 5 + 1 + 5, false: 31} {
 		least := math.Inf(1) // Hashes are random. With one decoder in a hundred, a part loses its place to another.
-		for range 4 {
+		for attempt := 0; attempt < 4 && least > want; attempt++ {
 			d, n := NewDecoder(), 0
 			decode := func() {
 				if err := d.Unmarshal(all[n], &corev1.Pod{}, share); err != nil {
