@@ -29,7 +29,7 @@ import (
 // decide what it may do.
 func (s *Server) RESTConfigFor(u auth.User) *rest.Config {
 	u = u.Known()
-	return &rest.Config{Host: memoryHost, Transport: transport{server: s, user: &u}, QPS: -1}
+	return s.config(&u)
 }
 
 // coreObject returns an object of the core group, or NotFound if the server does not serve its type.

@@ -11,9 +11,12 @@ import (
 	"sync"
 	"syscall"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
 )
 
 // memoryHost is the host in the URLs of requests that never leave the process.
@@ -21,8 +24,14 @@ const memoryHost = "http://localapi"
 
 // RESTConfig returns a client configuration that reaches the server without a socket, and without the client-side rate
 // limit that client-go has by default.
-func (s *Server) RESTConfig() *rest.Config {
-	return &rest.Config{Host: memoryHost, Transport: transport{server: s, user: &s.admin}, QPS: -1}
+func (s *Server) RESTConfig() *rest.Config { return s.config(&s.admin) }
+
+func (s *Server) config(user *auth.User) *rest.Config {
+	config := &rest.Config{Host: memoryHost, Transport: transport{server: s, user: user}, QPS: -1}
+	if !codec.HasProtobuf(&corev1.Pod{}) {
+		config.ContentType = runtime.ContentTypeJSON // The clients' default is protobuf.
+	}
+	return config
 }
 
 // transport is an [http.RoundTripper] that calls the server's handler.

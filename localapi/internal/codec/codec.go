@@ -89,9 +89,16 @@ func (c *Codec) Encode(obj runtime.Object, f Format, pretty bool) ([]byte, error
 	return b.Bytes(), nil
 }
 
-// Stored returns obj as it is stored: protobuf, or JSON for kinds without a Go type.
+// HasProtobuf reports whether a kind has an encoding in protobuf. Kinds without a Go type have none. In the playground,
+// which is built without that code, no kind has one.
+func HasProtobuf(obj runtime.Object) bool {
+	_, ok := obj.(interface{ Marshal() ([]byte, error) })
+	return ok
+}
+
+// Stored returns obj as it is stored: protobuf, or JSON for kinds without it.
 func (c *Codec) Stored(obj runtime.Object) ([]byte, error) {
-	if _, ok := obj.(runtime.Unstructured); ok {
+	if !HasProtobuf(obj) {
 		return c.Encode(obj, JSON, false)
 	}
 	return c.Encode(obj, Protobuf, false)
@@ -100,7 +107,7 @@ func (c *Codec) Stored(obj runtime.Object) ([]byte, error) {
 // Restore is the inverse of [Codec.Stored].
 func (c *Codec) Restore(value []byte, into runtime.Object) (runtime.Object, error) {
 	serializer := c.proto
-	if _, ok := into.(runtime.Unstructured); ok {
+	if !HasProtobuf(into) {
 		serializer = c.json
 	}
 	obj, gvk, err := serializer.Decode(value, nil, into)

@@ -45,7 +45,7 @@ func Negotiate(r *http.Request, stream bool, convertible func(schema.GroupVersio
 	return negotiate(r, stream, true, convertible)
 }
 
-// NegotiateCustom is [Negotiate] for a kind without a Go type, which has no protobuf encoding unless it is converted.
+// NegotiateCustom is [Negotiate] for a kind that has no protobuf encoding unless it is converted; see [HasProtobuf].
 func NegotiateCustom(r *http.Request, stream bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
 	return negotiate(r, stream, false, convertible)
 }

@@ -208,7 +208,7 @@ func (x *exchange) open() error {
 		return serviceError(http.StatusNotAcceptable, "\n\nAvailable representations: "+representations)
 	}
 	negotiate := codec.Negotiate
-	if x.res.Unstructured {
+	if !x.res.Protobuf {
 		negotiate = codec.NegotiateCustom
 	}
 	out, err := negotiate(x.r, i.Verb == "watch", x.convertible)

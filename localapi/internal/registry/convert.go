@@ -36,7 +36,7 @@ func (r *Resource) AsStored() *Resource {
 	}
 	return &Resource{
 		Definition: r.Definition, Objects: r.Objects, Changed: r.Changed, Unstructured: r.Unstructured,
-		env: r.env, retired: r.retired, asStored: true,
+		Protobuf: r.Protobuf, env: r.env, retired: r.retired, asStored: true,
 	}
 }
 

@@ -54,6 +54,7 @@ type Resource struct {
 
 	// Unstructured means that the kind has no Go type.
 	Unstructured bool
+	Protobuf     bool // see [codec.HasProtobuf]
 
 	env       *Env
 	allocated onceSuccessful
@@ -66,7 +67,10 @@ type Resource struct {
 
 // NewResource returns the operations on the type d.
 func NewResource(env *Env, d *resource.Definition) *Resource {
-	r := &Resource{Definition: d, Unstructured: codec.IsUnstructured(d.New()), env: env, retired: make(chan struct{})}
+	r := &Resource{
+		Definition: d, Unstructured: codec.IsUnstructured(d.New()), Protobuf: codec.HasProtobuf(d.New()),
+		env: env, retired: make(chan struct{}),
+	}
 	r.Objects = watchcache.New(env.Store, r.key("", "").Prefix(), r.decode)
 	return r
 }
