@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,37 @@ func TestProcess(t *testing.T) {
 	unknown := `watches = "v1/Nothing"` + "\ndef reconcile(a, b):\n  pass"
 	if got := post(t, address+"/controller", unknown); !strings.Contains(got, "Nothing") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestPage runs the commands of docs/playground.md, and compares what they print. On the page, … stands for any text.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/playground.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	manifest, text, _ := strings.Cut(text, "```\n")
+	_, text, _ = strings.Cut(text, "```console\n")
+	text, _, _ = strings.Cut(text, "\n```\n")
+	steps := strings.Split("\n"+text, "\n$ ")[1:]
+	if len(steps) != 12 {
+		t.Errorf("the page has %d commands", len(steps))
+	}
+	address := begin(t)
+	early := regexp.MustCompile("^(get|describe|rollout (history|undo)|logs)") // These may come too early.
+	for _, step := range steps {
+		line, want, _ := strings.Cut(step, "\n")
+		pattern := regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*") + "$")
+		for end := time.Now().Add(time.Minute); ; {
+			got := command(t, address, line, manifest)
+			if pattern.MatchString(strings.TrimSpace(strings.ReplaceAll(got, " \n", "\n"))) {
+				break
+			}
+			if !early.MatchString(line) || time.Now().After(end) {
+				t.Fatalf("%s: got\n%s\nand the page says\n%s", line, got, want)
+			}
+		}
 	}
 }
 
