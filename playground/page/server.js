@@ -25,16 +25,20 @@ export function script(name) {
 
 let module; // the compiled program, which all workers share
 let worker = null;
-let ready = null; // resolved when the worker answers
+let ready = Promise.withResolvers(); // resolved when the worker answers; what is asked before the first start waits
 let number = 0; // of the last request
 const answers = new Map(); // of the requests of the worker, by their numbers
 
 /** start ends the process, and starts another one that plays a scenario; '' is for none. */
 export function start(scenario) {
   worker?.terminate();
-  fail('the process has been stopped');
   worker = null;
-  const run = ready = Promise.withResolvers();
+  if (ready.begun) {
+    fail('the process has been stopped');
+    ready = Promise.withResolvers();
+  }
+  const run = ready;
+  run.begun = true;
   run.promise.catch(() => {}); // Each request has its own.
   module ??= load();
   module.then((compiled) => {
@@ -58,7 +62,7 @@ function tell(type, detail) {
 
 /** fail ends all requests. */
 function fail(reason) {
-  ready?.reject(new TypeError(reason));
+  ready.reject(new TypeError(reason));
   for (const answer of answers.values()) {
     answer.fail(new TypeError(reason)); // as when a server goes away
   }
