@@ -38,8 +38,8 @@ func begin(t *testing.T) (address string) {
 	}
 }
 
-// post sends a request, and returns the answer.
-func post(t *testing.T, address, body string) string {
+// ask sends a request, and returns the answer.
+func ask(t *testing.T, address, body string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -62,7 +62,7 @@ func post(t *testing.T, address, body string) string {
 // command runs a command of the terminal.
 func command(t *testing.T, address, line, manifest string) string {
 	t.Helper()
-	return post(t, address+"/command?line="+url.QueryEscape(line), manifest)
+	return ask(t, address+"/command?line="+url.QueryEscape(line), manifest)
 }
 
 // TestProcess uses the program as the page does: the terminal, a controller of one's own, and its log.
@@ -107,7 +107,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := post(t, address+"/controller", string(source)); got != "" {
+	if got := ask(t, address+"/controller", string(source)); got != "" {
 		t.Fatal(got)
 	}
 	for end := time.Now().Add(time.Minute); ; {
@@ -122,11 +122,11 @@ func TestProcess(t *testing.T) {
 	if got := command(t, address, "logs controller", ""); strings.Count(got, "\n") == 0 {
 		t.Error("nothing is in the log")
 	}
-	if got := post(t, address+"/controller", "def reconcile(a, b):\n  x"); got != "line 2: undefined: x\n" {
+	if got := ask(t, address+"/controller", "def reconcile(a, b):\n  x"); got != "line 2: undefined: x\n" {
 		t.Errorf("got %q", got)
 	}
 	unknown := `watches = "v1/Nothing"` + "\ndef reconcile(a, b):\n  pass"
-	if got := post(t, address+"/controller", unknown); !strings.Contains(got, "Nothing") {
+	if got := ask(t, address+"/controller", unknown); !strings.Contains(got, "Nothing") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -166,7 +166,7 @@ func TestPage(t *testing.T) {
 func TestLoop(t *testing.T) {
 	address := begin(t)
 	source := "watches = \"v1/ConfigMap\"\ndef reconcile(a, b):\n  for i in range(1000000000):\n    pass\n"
-	if got := post(t, address+"/controller", source); got != "" {
+	if got := ask(t, address+"/controller", source); got != "" {
 		t.Fatal(got)
 	}
 	command(t, address, "apply -f -", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
