@@ -92,6 +92,9 @@ func build(dir string) error {
 		return err
 	}
 	fmt.Printf("%s: the program has %.1f MB, compressed %.1f MB\n", dir, float64(raw)/1e6, float64(len(packed))/1e6)
+	if len(packed) > most {
+		return fmt.Errorf("compressed, the program has more than %.1f MB: %w", most/1e6, errUpgraded)
+	}
 	return nil
 }
 
@@ -138,6 +141,9 @@ func nameFiles(files map[string][]byte) error {
 	return err
 }
 
+// most bounds the bytes of the compressed program, for which a reader waits at the first visit.
+const most = 12_000_000
+
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6])
@@ -151,12 +157,16 @@ func program() (size int, packed []byte, err error) {
 		return 0, nil, err
 	}
 	defer os.RemoveAll(dir)
+	flags, err := smaller(dir)
+	if err != nil {
+		return 0, nil, err
+	}
 	file := filepath.Join(dir, "program")
-	c := exec.Command("go", "build", "-ldflags=-s -w", "-o", file, ".")
-	c.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	c := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-s -w", "-o", file}, flags, []string{"."})...)
+	c.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOWORK=off")
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {
-		return 0, nil, fmt.Errorf("go build: %w", err)
+		return 0, nil, fmt.Errorf("go build: %w; %w", err, errUpgraded)
 	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
