@@ -54,6 +54,7 @@ type cluster struct {
 	ahead  *program // nil if nothing elects
 
 	changed chan struct{} // see director
+	filled  chan struct{} // closed when the caches of a program are filled, which may crash before
 
 	mu sync.Mutex // guards what follows
 	// program is the one whose caches are filled. After a crash it is the one that has ended, until those of the next
@@ -102,7 +103,7 @@ type view struct {
 
 // open builds the cluster without starting it. Its manager shows itself, and the story, if there is to be a page.
 func (c *cluster) open(delay time.Duration, story func() any) (err error) {
-	c.changed = make(chan struct{}, 1)
+	c.changed, c.filled = make(chan struct{}, 1), make(chan struct{})
 	o := c.o.API
 	if c.o.Step {
 		c.tap = tap.New(tap.Options{Match: ofControllers, Crash: c.crash})
@@ -355,7 +356,6 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 			}
 		})
 	}
-	first := c.program
 	part(0, "kubelet", c.nodes.Run)
 	if c.tap != nil {
 		nodes.Settle(ctx, c.nodes)
@@ -368,13 +368,20 @@ func (c *cluster) run(ctx context.Context, play func(context.Context) error) err
 		}
 	}
 	part(1, "manager", func(ctx context.Context) error { return loopback.InUse(c.runPrograms(ctx)) })
-	err := first.manager.Informers().WaitForSync(ctx)
-	synced := err == nil
-	if synced {
+	synced := false
+	var err error
+	select {
+	case <-c.filled:
+		synced = true
 		if c.tap != nil {
-			nodes.Settle(ctx, first.manager)
+			c.mu.Lock()
+			m := c.program.manager
+			c.mu.Unlock()
+			nodes.Settle(ctx, m)
 		}
 		err = play(ctx)
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
 	if c.tap != nil {
 		c.tap.Open(0)
@@ -454,6 +461,11 @@ func (c *cluster) cut() { c.ahead.cut.Store(true) }
 func (c *cluster) takeOver(p *program) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	select {
+	case <-c.filled:
+	default:
+		close(c.filled)
+	}
 	if c.program != p {
 		c.ended = c.ended.plus(c.program.counts())
 		c.program = p
