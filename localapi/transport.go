@@ -97,7 +97,10 @@ func (s *Server) roundTrip(r *http.Request, h http.Handler, user *auth.User, atO
 		return rw.result(r)
 	}
 	rw.started, rw.cancelled = make(chan struct{}), ctx.Done()
-	go serve()
+	go func() {
+		deepen(0)
+		serve()
+	}()
 	select {
 	case <-rw.started:
 		return rw.result(r)
@@ -106,6 +109,15 @@ func (s *Server) roundTrip(r *http.Request, h http.Handler, user *auth.User, atO
 		rw.abandon()
 		return nil, r.Context().Err()
 	}
+}
+
+// deepen grows the stack of a new goroutine in one step, while there is nothing on it to copy. Growing it step by step
+// below the handler took a twelfth of the processor time of simulations, which hold all requests up by a gate.
+//
+//go:noinline
+func deepen(at int) byte {
+	var room [12 << 10]byte
+	return room[at]
 }
 
 func closeBody(r *http.Request) {
