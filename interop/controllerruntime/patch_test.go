@@ -60,8 +60,7 @@ func TestMergePatchesAreComputedHere(t *testing.T) {
 	for name, p := range map[string]client.Patch{
 		"optimistic lock": client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}),
 		"strategic":       client.StrategicMergeFrom(base), "raw": client.RawPatch(types.MergePatchType, []byte("{}")),
-		"whole": client.Merge, //nolint:staticcheck // It is still in use.
-		"apply": client.Apply, //nolint:staticcheck // It is still in use.
+		"whole": client.Merge,
 	} {
 		if baseOf(p) != nil {
 			t.Errorf("%s: it has a base", name)
