@@ -85,6 +85,7 @@ race: ## the same tests with the race detector
 test-kit: ## the tests that build programs and projects, and use them as a person does
 	@FLYBALL_KIT=1 go test -vet=off -timeout 30m $$(git grep -l -e '/internal/kit"' -e '/deploy/deploytest"' -- '*_test.go' ':!peers' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 	@cd exercises && FLYBALL_KIT=1 go test -vet=off -run 'TestWrong$$' ./internal/tasks
+	@$(MAKE) -s playground
 
 .PHONY: quick
 quick: ## format, vet and test the packages that differ from BASE (HEAD, or its parent on a clean tree), and the rules of the tree
