@@ -112,7 +112,7 @@ func (s *Server) roundTrip(r *http.Request, h http.Handler, user *auth.User, atO
 }
 
 // deepen grows the stack of a new goroutine in one step, while there is nothing on it to copy. Growing it step by step
-// below the handler took a twelfth of the processor time of simulations, which hold all requests up by a gate.
+// below the handler took a tenth of the processor time of simulations, which hold all requests up by a gate.
 //
 //go:noinline
 func deepen(at int) byte {

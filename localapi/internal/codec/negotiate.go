@@ -35,25 +35,16 @@ type clause struct {
 
 // Negotiate picks the first acceptable one of the client's alternatives, best quality first. convertible reports
 // whether the resource at hand can be converted to a kind; nil means that it cannot be converted. A stream cannot be
-// YAML.
+// YAML. Without protobuf, the kind has no such encoding unless it is converted; see [HasProtobuf].
 //
 // Errors: NotAcceptable.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/negotiation/negotiate.go acceptMediaTypeOptions, and
 // handlers/get.go ListResource, which negotiates twice for a watch.
-func Negotiate(r *http.Request, stream bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
-	return negotiate(r, stream, true, convertible)
-}
-
-// NegotiateCustom is [Negotiate] for a kind that has no protobuf encoding unless it is converted; see [HasProtobuf].
-func NegotiateCustom(r *http.Request, stream bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
-	return negotiate(r, stream, false, convertible)
-}
-
-func negotiate(r *http.Request, stream, marshals bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
+func Negotiate(r *http.Request, stream, protobuf bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
 	for c := range alternatives(r.Header.Get("Accept")) {
 		format, ok := formatOf(c.mediaType)
-		if !ok || stream && format == YAML || !marshals && format == Protobuf && c.params["as"] == "" {
+		if !ok || stream && format == YAML || !protobuf && format == Protobuf && c.params["as"] == "" {
 			continue
 		}
 		out := Output{Format: format, Pretty: wantsPretty(r, c)}
@@ -65,7 +56,7 @@ func negotiate(r *http.Request, stream, marshals bool, convertible func(schema.G
 		return out, nil
 	}
 	if stream { // The answer to a list comes first: it names the types for streams only if a list could be answered.
-		_, err := negotiate(r, false, marshals, convertible)
+		_, err := Negotiate(r, false, protobuf, convertible)
 		stream = err == nil
 	}
 	return Output{}, notAcceptable(stream)

@@ -116,7 +116,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, obj runtime.Ob
 }
 
 func (h *Handler) respondCode(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) {
-	out, err := codec.Negotiate(r, false, nil)
+	out, err := codec.Negotiate(r, false, true, nil)
 	if err != nil {
 		out = codec.Output{}
 	}

@@ -207,11 +207,7 @@ func (x *exchange) open() error {
 	if representations, ok := codec.Representable(x.r, collection); !ok {
 		return serviceError(http.StatusNotAcceptable, "\n\nAvailable representations: "+representations)
 	}
-	negotiate := codec.Negotiate
-	if !x.res.Protobuf {
-		negotiate = codec.NegotiateCustom
-	}
-	out, err := negotiate(x.r, i.Verb == "watch", x.convertible)
+	out, err := codec.Negotiate(x.r, i.Verb == "watch", x.res.Protobuf, x.convertible)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func statusError(s *metav1.Status) error {
 
 // fail answers with an error that a gate asked for.
 func (x *exchange) fail(err error) {
-	x.out, _ = codec.Negotiate(x.r, false, nil)
+	x.out, _ = codec.Negotiate(x.r, false, true, nil)
 	a := x.answerError(err)
 	x.record(a)
 	x.write(a, false)
