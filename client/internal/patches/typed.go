@@ -340,5 +340,5 @@ func (s *structure) add(t reflect.Type, index []int) {
 	}
 }
 
-// unusual reports whether package json may reject a name with r.
+// unusual reports whether package json may reject a name with r, or write r in another way.
 func unusual(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' }

@@ -218,8 +218,14 @@ func TestPatches(t *testing.T) {
 			t.Errorf("%s: %s, %t, want %s", c.name, got, ok, c.want)
 		}
 	}
-	if patch, err := Between(deployment, deployment.DeepCopy()); err != nil || string(patch) != "{}" {
+	patch, err := Between(deployment, deployment.DeepCopy())
+	if err != nil || string(patch) != "{}" {
 		t.Errorf("nothing has changed: %s, %v", patch, err)
+	}
+	changes, err := Content(json.RawMessage(patch))
+	OnlyAt(deployment, changes)
+	if got := encoded(t, changes); err != nil || got != `{"metadata":{}}` {
+		t.Errorf("nothing has changed, optimistic: %s, %v", got, err)
 	}
 	for _, other := range []any{&corev1.Pod{}, nobody, *deployment, map[string]any{}} {
 		if _, ok := typedDifference(deployment, other); ok {

@@ -337,7 +337,8 @@ func TestMigrateForms(t *testing.T) {
 		"a logger of its own": {
 			[]string{options, "\topts := zap.Options{}\n", setLogger, logger},
 			[]string{
-				"\topts := zap.Options{}\n\topts.BindFlags(flag.CommandLine)\n", logger, "log/zap\"",
+				"\topts := zap.Options{}\n\topts.BindFlags(flag.CommandLine)\n\tflag.Usage = func() {",
+				"\n\tflag.Parse()\n", logger, "log/zap\"",
 			},
 			[]string{"klog"},
 		},

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,6 +103,28 @@ func TestRandomCustomResources(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: %v, got\n%#v\nwant\n%#v", text, err, got, want)
 		}
+	}
+}
+
+// TestDeepPartsAreNotShared: of an object that is nested very deep, only parts in the upper levels are looked up. Each
+// look hashes the whole text of a part.
+func TestDeepPartsAreNotShared(t *testing.T) {
+	const levels = 1000 // three times that is less than a field is judged after
+	text := []byte(`{"spec":` + strings.Repeat(`{"a":`, levels) + `1` + strings.Repeat("}", levels+1))
+	d := NewDecoder()
+	for range 3 {
+		got, err := d.Tree(inPieces(t, text, len(text)), true)
+		want, wantErr := standardTree(text)
+		if err != nil || wantErr != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v, %v", err, wantErr)
+		}
+	}
+	looked := 0
+	for _, s := range d.subtrees {
+		looked += int(s.asked)
+	}
+	if most := 3 * deepestShared; looked == 0 || looked > most {
+		t.Errorf("%d parts were looked up, want some and at most %d", looked, most)
 	}
 }
 
