@@ -56,6 +56,39 @@ func TestRuntimeClass(t *testing.T) {
 	}
 }
 
+// TestTwoLimitRanges: each of two LimitRanges fills in what is still missing, in the order of their names, and the last
+// one leaves its note. kube-apiserver takes them in random order, so peers/localapi cannot compare this case.
+func TestTwoLimitRanges(t *testing.T) {
+	limits := func(name string, defaults ...string) *corev1.LimitRange {
+		requests := corev1.ResourceList{}
+		for i := 0; i < len(defaults); i += 2 {
+			requests[corev1.ResourceName(defaults[i])] = resource.MustParse(defaults[i+1])
+		}
+		return &corev1.LimitRange{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type: corev1.LimitTypeContainer, DefaultRequest: requests,
+			}}},
+		}
+	}
+	s := localapi.NewTest(t, limits("b", "cpu", "200m", "memory", "1Gi"), limits("a", "cpu", "100m"))
+	got, err := core(s).Pods("default").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "x"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := got.Spec.Containers[0].Resources.Requests
+	if requests.Cpu().String() != "100m" || requests.Memory().String() != "1Gi" {
+		t.Errorf("requests: %v", requests)
+	}
+	const want = "LimitRanger plugin set: memory request for container c"
+	if note := got.Annotations["kubernetes.io/limit-ranger"]; note != want {
+		t.Errorf("got %q, want %q", note, want)
+	}
+}
+
 // TestPriorityClass: a pod gets the priority of its class, or else of the default class, of which there is one at most.
 // peers/localapi compares the other cases with kube-apiserver.
 func TestPriorityClass(t *testing.T) {
