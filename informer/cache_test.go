@@ -40,7 +40,10 @@ func TestObserve(t *testing.T) {
 			break // An observer need not look at all of them.
 		}
 	})
-	apply := func(deltas ...delta) { inf.notifyObservers(inf.process(quiet(t), deltas, nil)) }
+	apply := func(deltas ...delta) {
+		changes, _ := inf.process(quiet(t), deltas, nil) // There are no handlers.
+		inf.notifyObservers(changes)
+	}
 	want := func(what string, states ...string) {
 		t.Helper()
 		if fmt.Sprint(told) != fmt.Sprint(states) {

@@ -22,7 +22,7 @@
 // This folder joins the stages. Read it in this order:
 //
 //   - informer.go: what users can do with a cache.
-//   - sharedinformer.go: the stages joined, and the loop that applies batches.
+//   - sharedinformer.go: the stages joined; consume.go: the loop that applies batches.
 //   - sync.go: waiting for the first list; health.go: the state of an informer, and its counters.
 //   - factory.go and start.go: one informer for all callers that ask for the same objects.
 //   - identity.go: which informers hold the same objects.
@@ -42,7 +42,7 @@
 //  3. informer/internal/wire/decode.go: the object in a frame is decoded (by internal/lean, unless that is turned off)
 //  4. informer/reflector/watch.go: the event becomes a delta
 //  5. informer/deltafifo/deltafifo.go: the delta waits in the log
-//  6. informer/sharedinformer.go: the consumer takes the batch
+//  6. informer/consume.go: the consumer takes the batch
 //  7. informer/indexer/apply.go: the batch becomes changes of the cache
 //  8. informer/indexer/index.go: the object is put into its buckets
 //  9. informer/view.go: index functions and handlers of a Go type are called

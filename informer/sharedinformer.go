@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/handler"
@@ -70,15 +69,14 @@ type SharedInformer[T objects.Object] struct {
 	mutations *mutation.Detector[T]
 	// server is shared by all informers of the server.
 	server *connection.Server
+	// consumers are the goroutines of consume. One of them applies batches, the others call handlers.
+	consumers sync.WaitGroup
 	// sources is sorted by namespace. The index of a source is its scope in the indexer. Immutable.
 	sources []source[T]
 
 	// joining is held while a batch is applied and published, and while a new handler reads the cache. So the handler
 	// gets each change once: as part of the cache, or in a batch.
 	joining sync.Mutex
-	// rescheduled gets a token from AddHandler, for the consumer, if a resync may be due earlier. Capacity 1, never
-	// closed.
-	rescheduled chan struct{}
 	// synced is closed by the consumer when it has published the batch that completes the first list of every source.
 	synced chan struct{}
 	// stopped is closed by Run before it returns.
@@ -127,16 +125,15 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.Li
 		server = o.Server.server
 	}
 	s := &SharedInformer[T]{
-		o:           o,
-		indexer:     indexer.New[T](nil, indexer.Options{Scopes: len(lws)}),
-		fifo:        deltafifo.New[T](),
-		fan:         fanout.New[T](o.Panics),
-		mutations:   mutation.FromEnv[T](o.Resource),
-		rescheduled: make(chan struct{}, 1),
-		synced:      make(chan struct{}),
-		stopped:     make(chan struct{}),
-		server:      server,
-		processing:  latency.New(latencies),
+		o:          o,
+		indexer:    indexer.New[T](nil, indexer.Options{Scopes: len(lws)}),
+		fifo:       deltafifo.New[T](),
+		fan:        fanout.New[T](o.Panics),
+		mutations:  mutation.FromEnv[T](o.Resource),
+		synced:     make(chan struct{}),
+		stopped:    make(chan struct{}),
+		server:     server,
+		processing: latency.New(latencies),
 	}
 	for scope, namespace := range slices.Sorted(maps.Keys(lws)) {
 		lw, status := lws[namespace], connection.NewStatus(connection.StatusOptions{
@@ -169,88 +166,12 @@ func (s *SharedInformer[T]) Run(ctx context.Context) error {
 	for _, src := range s.sources {
 		reflectors.Go(func() { _ = src.reflector.Run(ctx) }) // It always returns nil.
 	}
-	s.consume(ctx)
+	s.consumers.Go(func() { s.consume(ctx) })
 	reflectors.Wait()
 	s.fan.Stop()
+	s.consumers.Wait()
 	close(s.stopped)
 	return nil
-}
-
-// consume applies batches from the log, and resyncs when they are due, until ctx is done.
-func (s *SharedInformer[T]) consume(ctx context.Context) {
-	var batch []deltafifo.Delta[T]
-	resync := time.NewTimer(time.Hour)
-	defer resync.Stop()
-	for {
-		due, next := s.dueResync()
-		if next.IsZero() {
-			resync.Stop()
-		} else {
-			resync.Reset(time.Until(next))
-		}
-		if batch = s.fifo.Take(batch); batch != nil || due != nil {
-			if due != nil {
-				batch = append(batch, deltafifo.Delta[T]{Type: deltafifo.Resync})
-			}
-			s.notifyObservers(s.process(ctx, batch, due))
-			continue
-		}
-		select {
-		case <-s.fifo.Ready():
-		case <-resync.C:
-		case <-s.rescheduled:
-		case <-ctx.Done():
-			return
-		}
-		if ctx.Err() != nil {
-			return // Even if something else was ready, too.
-		}
-	}
-}
-
-// dueResync returns the listeners whose resync is due, and when the next is; none before the cache has synced.
-func (s *SharedInformer[T]) dueResync() (due []*fanout.Listener[T], next time.Time) {
-	if !s.HasSynced() {
-		return nil, time.Time{}
-	}
-	return s.fan.DueResync(time.Now())
-}
-
-// process applies a batch, publishes the changes to the handlers, and returns them. The log counts the batch as pending
-// until process has raised batches. So at every moment Stats counts the batch, either as queued or in Batches.
-func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T],
-	due []*fanout.Listener[T],
-) []indexer.Change[T] {
-	s.joining.Lock()
-	defer s.joining.Unlock()
-	began := time.Now()
-	defer func() {
-		s.batches.Add(1)
-		s.processing.Note(time.Since(began))
-	}()
-	applied, err := s.indexer.Apply(deltas)
-	if err != nil {
-		// Cannot happen: objects of this type always have a key.
-		klog.FromContext(ctx).Error(err, "Failed to apply batch", "resource", s.o.Resource)
-		return nil
-	}
-	s.duplicates.Add(int64(applied.Duplicates))
-	s.outdated.Add(int64(applied.Outdated))
-	if applied.IndexErr != nil {
-		klog.FromContext(ctx).Info("Index function failed; object left out of the index",
-			"resource", s.o.Resource, "reason", applied.IndexErr.Error())
-	}
-	s.mutations.Keep(applied.Changes)
-	if len(applied.Changes) > 0 || applied.FirstSync {
-		s.fan.Publish(fanout.Batch[T]{Changes: applied.Changes, Synced: applied.FirstSync})
-	}
-	if applied.FirstSync {
-		close(s.synced)
-	}
-	if applied.Resync {
-		s.fan.Publish(fanout.Batch[T]{Changes: s.indexer.Everything(indexer.ChangeResync), Only: due})
-	}
-	return applied.Changes
 }
 
 // Indexer returns the cache itself. Handlers are not called for what is written to it directly.
@@ -270,10 +191,7 @@ func (s *SharedInformer[T]) AddHandler(h handler.Handler[T], o handler.Options) 
 		return nil, fmt.Errorf("add handler to informer of %s: %w", s.o.Resource, err)
 	}
 	if o.Resync > 0 {
-		select {
-		case s.rescheduled <- struct{}{}:
-		default:
-		}
+		s.fifo.Wake() // A resync may be due earlier.
 	}
 	return r, nil
 }

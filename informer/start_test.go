@@ -35,6 +35,7 @@ func TestFactoryStartAndShutdown(t *testing.T) {
 		if err := f.WaitForSync(t.Context()); err != nil || !pods.HasSynced() || !nodes.HasSynced() {
 			t.Errorf("not synced: %v", err)
 		}
+		synctest.Wait() // The call has begun.
 		f.Shutdown()
 		if _, err := For[*corev1.Pod](f); err != nil || !returned || a.watching != 0 {
 			t.Errorf("after the end: call returned %v, %d watches, %v", returned, a.watching, err)

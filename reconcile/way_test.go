@@ -75,7 +75,7 @@ func TestWayOfAnObject(t *testing.T) {
 		})
 	group := func(key reconcile.Request) string {
 		if key.Name == "first" {
-			w.record("queue", "serve")
+			w.record("queue", "Serve")
 		}
 		return ""
 	}

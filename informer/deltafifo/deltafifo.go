@@ -20,7 +20,7 @@ const Limit = 4096
 //
 // Batches form by themselves: while one is applied, the next one fills. The busier the server, the larger they get.
 //
-// Concurrency: any number of producers, one consumer.
+// Concurrency: any number of producers, one consumer at a time.
 //
 // Source: DeltaFIFO and RealFIFO in k8s.io/client-go/tools/cache v0.37.2.
 type DeltaFIFO[T any] struct {
@@ -34,6 +34,8 @@ type DeltaFIFO[T any] struct {
 	// ready has a token if something was queued since the consumer last received one. Producers send under mu, the
 	// consumer receives, it is never closed. Capacity 1.
 	ready chan struct{}
+	// next starts another consumer. It is nil unless the consumer has left.
+	next func()
 	// room is nil unless a producer waits. The first producer to wait makes it, and the consumer's Take closes it.
 	// Nothing is sent.
 	room chan struct{}
@@ -72,11 +74,49 @@ func (f *DeltaFIFO[T]) tryPush(d Delta[T]) (room <-chan struct{}) {
 		return f.room
 	}
 	f.queued = append(f.queued, d)
+	f.wakeLocked()
+	return nil
+}
+
+// Wake makes the consumer look at the log, and at whatever else it looks after, although nothing was queued.
+func (f *DeltaFIFO[T]) Wake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wakeLocked()
+}
+
+func (f *DeltaFIFO[T]) wakeLocked() {
+	if next := f.next; next != nil {
+		f.next = nil
+		next()
+		return
+	}
 	select {
 	case f.ready <- struct{}{}:
 	default:
 	}
-	return nil
+}
+
+// Leave is called by a consumer that has something else to do, which may take long. If something is queued, it returns
+// false. Otherwise the next [DeltaFIFO.Push] or [DeltaFIFO.Wake] calls next, which starts another consumer, unless this
+// one has returned by then. next must not call methods of the log.
+func (f *DeltaFIFO[T]) Leave(next func()) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.queued) > 0 {
+		return false
+	}
+	f.next = next
+	return true
+}
+
+// Return is called by a consumer that has left. It returns false if there is another one.
+func (f *DeltaFIFO[T]) Return() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	returned := f.next != nil
+	f.next = nil
+	return returned
 }
 
 // Ready returns a channel that has a token when something may be queued. Receive from it, then call [DeltaFIFO.Take].

@@ -65,8 +65,8 @@ type Fanout[T any] struct {
 	trace    *trace.Recorder
 	resource string
 
-	// serving counts the goroutines, one for each listener that has something to deliver. A goroutine is added only
-	// under mu, and only before stopped is set. Stop waits for all of them.
+	// serving counts the listeners that are served. One is added only under mu, and only before stopped is set. Stop
+	// waits for all of them.
 	serving sync.WaitGroup
 }
 
@@ -83,15 +83,16 @@ func (f *Fanout[T]) Begin(ctx context.Context, resource string) {
 	f.trace, f.resource = trace.From(ctx), resource
 }
 
-// Publish appends b to the log and wakes the listeners that it is for.
-func (f *Fanout[T]) Publish(b Batch[T]) {
+// Publish appends b to the log and wakes the listeners that it is for. It leaves one of them, which it returns, to the
+// caller, who must call Serve or Wake with it. It returns nil if all of them have goroutines already.
+func (f *Fanout[T]) Publish(b Batch[T]) (left *Listener[T]) {
 	if f.trace != nil {
 		f.record(b.Changes)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stopped {
-		return
+		return nil
 	}
 	*f.end = Batch[T]{Changes: b.Changes, Synced: b.Synced, Only: b.Only, next: &Batch[T]{}}
 	f.end = f.end.next
@@ -104,24 +105,38 @@ func (f *Fanout[T]) Publish(b Batch[T]) {
 		if l.lags() {
 			l.mergeLocked()
 		}
-		if b.isFor(l) {
-			f.wakeLocked(l)
+		switch {
+		case !b.isFor(l) || !f.claimLocked(l):
+		case left == nil:
+			left = l
+		default:
+			f.Wake(l)
 		}
 	}
+	return left
 }
 
-// wakeLocked starts a goroutine for l if it has none.
-func (f *Fanout[T]) wakeLocked(l *Listener[T]) {
+// claimLocked reports whether l needs a goroutine. If so, the caller must call Serve or Wake.
+func (f *Fanout[T]) claimLocked(l *Listener[T]) bool {
 	if l.served || f.stopped {
-		return
+		return false
 	}
-	l.served = true
-	log := f.log
-	f.serving.Go(func() { f.serve(l, log) })
+	l.served, l.log = true, f.log
+	f.serving.Add(1)
+	return true
 }
 
-// serve delivers to l until nothing is left.
-func (f *Fanout[T]) serve(l *Listener[T], log klog.Logger) {
+// Wake serves l on a new goroutine.
+func (f *Fanout[T]) Wake(l *Listener[T]) { go f.Serve(l) }
+
+// Serve delivers to l until nothing is left.
+func (f *Fanout[T]) Serve(l *Listener[T]) {
+	defer func() {
+		if r := recover(); r != nil {
+			panic(r) // Stop must not return before the process has ended.
+		}
+		f.serving.Done()
+	}()
 	for {
 		d, more := f.take(l)
 		if !more {
@@ -129,7 +144,7 @@ func (f *Fanout[T]) serve(l *Listener[T], log klog.Logger) {
 		}
 		l.began.Store(time.Now().UnixNano())
 		for i := range d.changes {
-			if !l.deliver(&d.changes[i], f.policy, log) {
+			if !l.deliver(&d.changes[i], f.policy) {
 				l.addBusy()
 				f.finish(l)
 				return
@@ -181,24 +196,24 @@ func (f *Fanout[T]) finish(l *Listener[T]) {
 
 // deliver calls the handler, unless calls were stopped. It returns false if they were stopped before or during this
 // call.
-func (l *Listener[T]) deliver(c *indexer.Change[T], policy handler.PanicPolicy, log klog.Logger) bool {
+func (l *Listener[T]) deliver(c *indexer.Change[T], policy handler.PanicPolicy) bool {
 	if !l.call.CompareAndSwap(0, calling) {
 		return false
 	}
 	l.taken.Add(1)
-	l.callHandler(c, policy, log)
+	l.callHandler(c, policy)
 	return l.call.CompareAndSwap(calling, 0)
 }
 
 // callHandler calls the function for c under the panic policy.
-func (l *Listener[T]) callHandler(c *indexer.Change[T], policy handler.PanicPolicy, log klog.Logger) {
+func (l *Listener[T]) callHandler(c *indexer.Change[T], policy handler.PanicPolicy) {
 	defer func() {
 		r := recover()
 		if r == nil {
 			return
 		}
 		l.panics.Add(1)
-		log.Error(fmt.Errorf("panic: %v", r), "Event handler panicked", "handler", l.name, "object", c.Key,
+		l.log.Error(fmt.Errorf("panic: %v", r), "Event handler panicked", "handler", l.name, "object", c.Key,
 			"stack", string(debug.Stack()))
 		if policy == handler.CrashOnPanic {
 			panic(r)

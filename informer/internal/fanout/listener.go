@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/flyball-dev/flyball/informer/handler"
 )
 
@@ -29,7 +31,8 @@ type Listener[T any] struct {
 	// maxLag is how many batches the listener may be behind; negative means any number.
 	maxLag int
 	resync time.Duration
-	// synced is closed by the listener's own goroutine, after the last call for the initial list. Never sent on.
+	// synced is closed by the goroutine that serves the listener, after the last call for the initial list. Never sent
+	// on.
 	synced chan struct{}
 	// done is closed by finishLocked. Never sent on.
 	done chan struct{}
@@ -48,8 +51,9 @@ type Listener[T any] struct {
 	// lag is the number of filled batches from cursor on. behind counts the changes in those of them that are for this
 	// listener.
 	lag, behind int
-	// served is true while a goroutine delivers to the listener.
+	// served is true while a goroutine delivers to the listener, with log.
 	served bool
+	log    klog.Logger
 	// finished is true when done is closed.
 	finished bool
 	resyncAt time.Time
@@ -105,7 +109,9 @@ func (f *Fanout[T]) Join(h handler.Handler[T], o handler.Options, first Batch[T]
 	l.pending = int64(len(first.Changes))
 	f.listeners = append(f.listeners, l)
 	if first.Synced || len(first.Changes) > 0 {
-		f.wakeLocked(l)
+		if f.claimLocked(l) {
+			f.Wake(l)
+		}
 	}
 	return l, nil
 }
