@@ -72,18 +72,19 @@ func Identify(contentType string, body []byte) (a Answer) {
 		a = identifyProtobuf(body)
 	} else {
 		var object struct {
-			APIVersion string   `json:"apiVersion"`
-			Kind       string   `json:"kind"`
-			Metadata   jsonMeta `json:"metadata"`
-			Details    jsonMeta `json:"details"`
+			APIVersion string          `json:"apiVersion"`
+			Kind       string          `json:"kind"`
+			Metadata   jsonMeta        `json:"metadata"`
+			Details    json.RawMessage `json:"details"` // A custom resource may have anything there.
 		}
 		if err := json.Unmarshal(body, &object); err != nil {
 			return Answer{}
 		}
-		a = object.Metadata.answer()
 		if object.Kind == "Status" {
-			a = object.Details.answer()
+			object.Metadata = jsonMeta{}
+			_ = json.Unmarshal(object.Details, &object.Metadata) // Without details, it names no object.
 		}
+		a = object.Metadata.answer()
 		a.APIVersion, a.Kind = object.APIVersion, object.Kind
 	}
 	a.ContentType = contentType

@@ -36,3 +36,27 @@ func TestPreconditioned(t *testing.T) {
 		t.Error("no options are a precondition")
 	}
 }
+
+// TestIdentify: the details of a Status name an object. A field of that name in a custom resource may be anything.
+func TestIdentify(t *testing.T) {
+	const head = `{"apiVersion":"a/v1","kind":"Ticket","metadata":{"name":"n","uid":"u","resourceVersion":"7"}`
+	ticket := Answer{
+		APIVersion: "a/v1", Kind: "Ticket", Name: "n", UID: "u", ResourceVersion: "7",
+		ContentType: runtime.ContentTypeJSON,
+	}
+	status := Answer{APIVersion: "v1", Kind: "Status", Name: "n", UID: "u", ContentType: runtime.ContentTypeJSON}
+	for body, want := range map[string]Answer{
+		head + `}`:                              ticket,
+		head + `,"details":"a text"}`:           ticket,
+		head + `,"details":{"uid":{"of":"x"}}}`: ticket,
+		`{"apiVersion":"v1","kind":"Status","details":{"name":"n","uid":"u"}}`: status,
+		`{"apiVersion":"v1","kind":"Status"}`: {
+			APIVersion: "v1", Kind: "Status", ContentType: runtime.ContentTypeJSON,
+		},
+		`<html>`: {},
+	} {
+		if got := Identify(runtime.ContentTypeJSON, []byte(body)); got != want {
+			t.Errorf("%s: %+v, want %+v", body, got, want)
+		}
+	}
+}
