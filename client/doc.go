@@ -60,6 +60,7 @@
 //
 //   - A subresource answered with another kind, such as a Scale, or the Status of an eviction.
 //   - Many objects were deleted at once.
+//   - The server reported success, but the body was not an object. The write then returned an error.
 //   - The object was written in another version of its API than it is read in.
 //   - In a reconcile: the answer was lost, or is a server error that leaves open whether the write took effect. Then
 //     the client asks the server once about the object, and the cache must reach its answer.
@@ -102,7 +103,7 @@
 //
 // # Cost
 //
-// The record sends no requests of its own, with three exceptions: a lost answer, DeleteAllOf, and a subresource that
-// answers with a Status. Each costs one list of one object when the next read needs to know. docs/read-your-writes.md
-// has measurements, and the same scenarios for other frameworks.
+// The record sends no requests of its own, with three exceptions: an answer that is lost or unreadable, DeleteAllOf,
+// and a subresource that answers with a Status. Each costs one list of one object when the next read needs to know.
+// docs/read-your-writes.md has measurements, and the same scenarios for other frameworks.
 package client

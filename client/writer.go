@@ -169,11 +169,14 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 	if o.Preconditions != nil && o.Preconditions.UID != nil {
 		intent.Precondition = *o.Preconditions.UID
 	}
-	_, _, err = c.server.Send(writes.WithIntent(ctx, intent), live.Request{
+	_, answer, err := c.server.Send(writes.WithIntent(ctx, intent), live.Request{
 		Verb: http.MethodDelete, GVK: k.GVK, Key: ObjectKeyFromObject(obj), Params: o.params(), ContentType: kinds.JSON,
 		Body: o.body(),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return kinds.DecodeJSON(answer, &metav1.TypeMeta{}) // A proxy that answers with a page has deleted nothing.
 }
 
 // DeleteAllOf implements [Client].

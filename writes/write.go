@@ -183,6 +183,8 @@ func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, shown bool) {
 		deleted := wire.Items(a.ContentType, body)
 		w.addDeleted(deleted)
 		return nil, deleted != nil && len(deleted) == 0 // An empty list: no event would come that ends a doubt.
+	case a.Kind == "": // Not an object, such as a page of a proxy.
+		return nil, false
 	case a.Kind == "Status" && w.Deletes() && a.UID != "":
 		return w.gone(a.UID, w.known), true
 	case a.Kind == "Status":

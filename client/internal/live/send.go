@@ -30,6 +30,8 @@ import (
 
 // Exchange sends r and replaces obj, which is of kind k, by the object in the answer. It leaves obj as it is if the
 // answer is of another kind, such as the Status that answers an eviction.
+//
+// Errors: those of [Server.Send]; an answer that is not an object, although the server reports success.
 func (s *Server) Exchange(ctx context.Context, r Request, k kinds.Kind, obj informer.Object) error {
 	r.Accept = kinds.Accept(obj, s.Protobuf)
 	// The record of own writes sees the answer first, in the transport. It calls Decode, which keeps the object here
@@ -46,14 +48,15 @@ func (s *Server) Exchange(ctx context.Context, r Request, k kinds.Kind, obj info
 	if err != nil {
 		return err
 	}
-	if decoded == nil && wire.Identify(contentType, data).Kind == k.GVK.Kind {
+	if decoded == nil {
+		if kind := wire.Identify(contentType, data).Kind; kind != "" && kind != k.GVK.Kind {
+			return nil
+		}
 		if decoded, err = k.Decode(s.Scheme, contentType, data); err != nil {
 			return err
 		}
 	}
-	if decoded != nil {
-		kinds.Set(obj, decoded)
-	}
+	kinds.Set(obj, decoded)
 	return nil
 }
 

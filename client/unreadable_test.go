@@ -1,0 +1,84 @@
+package client_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/flyball-dev/flyball/client"
+)
+
+// unreadable is a transport that replaces the answers to writes by a body, as a proxy may do.
+type unreadable struct {
+	http.RoundTripper
+	contentType, body string
+}
+
+func (u *unreadable) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := u.RoundTripper.RoundTrip(r)
+	if err == nil && r.Method != http.MethodGet && u.contentType != "" {
+		_ = response.Body.Close()
+		response.Header.Set("Content-Type", u.contentType)
+		response.ContentLength, response.Body = -1, io.NopCloser(strings.NewReader(u.body))
+	}
+	return response, err
+}
+
+// TestUnreadableAnswer: a success whose body is no object is an error. The server may have stored the write, so the
+// next read of a reconcile shows it.
+func TestUnreadableAnswer(t *testing.T) {
+	writes := map[string]func(w *world) error{
+		"create": func(w *world) error { return w.Create(w.ctx, configMap("new", "is", "there")) },
+		"update": func(w *world) error { return w.Update(w.ctx, configMap("old", "is", "there")) },
+		"patch": func(w *world) error {
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"is":"there"}}}`))
+			return w.Patch(w.ctx, configMap("old"), patch)
+		},
+		"apply": func(w *world) error {
+			u := anyMap()
+			u.SetNamespace("default")
+			u.SetName("old")
+			u.SetLabels(map[string]string{"is": "there"})
+			return w.Apply(w.ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("me"))
+		},
+		"delete": func(w *world) error { return w.Delete(w.ctx, configMap("gone")) },
+	}
+	for name, write := range writes {
+		for contentType, body := range map[string]string{
+			"text/html": "<html>log in</html>", "application/json": `{"kind":"ConfigMap","metadata":{"na`,
+			"application/yaml": "kind: ConfigMap", "application/vnd.kubernetes.protobuf": "k8s\x00", "text/plain": "",
+		} {
+			t.Run(fmt.Sprint(name, " ", contentType), func(t *testing.T) {
+				answers := &unreadable{}
+				setup{wrap: func(next http.RoundTripper) http.RoundTripper {
+					answers.RoundTripper = next
+					return answers
+				}}.run(t, func(w *world) {
+					w.warm(&corev1.ConfigMapList{})
+					w.set(func() { w.lag = time.Second })
+					answers.contentType, answers.body = contentType, body
+					if err := write(w); err == nil || !strings.Contains(err.Error(), "decode response: ") {
+						t.Errorf("%v", err)
+					}
+					synctest.Wait()
+					if name == "delete" {
+						err := w.Get(w.ctx, keyOf(configMap("gone")), &corev1.ConfigMap{})
+						if !apierrors.IsNotFound(err) {
+							t.Errorf("get: %v", err)
+						}
+						return
+					}
+					want := map[bool]string{true: "new", false: "old"}[name == "create"]
+					w.wantNames(want, client.MatchingLabels{"is": "there"})
+				}, configMap("old"), configMap("gone"))
+			})
+		}
+	}
+}
