@@ -251,7 +251,7 @@ func (c *Cache) kindOf(obj runtime.Object) (kind, error) {
 		return kind{}, err
 	}
 	k := kind{gvk: gvk}
-	if _, list := obj.(client.ObjectList); list {
+	if _, object := obj.(client.Object); !object {
 		k.gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	}
 	switch obj.(type) {

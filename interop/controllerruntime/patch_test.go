@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -69,6 +71,20 @@ func TestMergePatchesAreComputedHere(t *testing.T) {
 		theirs, err2 := p.Data(changed)
 		if err := errors.Join(err1, err2); err != nil || !bytes.Equal(ours, theirs) {
 			t.Errorf("%s: %s, %v, want %s", name, ours, err, theirs)
+		}
+	}
+}
+
+// TestKindsNamedLikeLists: an object may have a kind like AllowList. Only the kind of a list is shortened.
+func TestKindsNamedLikeLists(t *testing.T) {
+	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "AllowList"}
+	obj, list := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
+	obj.SetGroupVersionKind(gvk)
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind("AllowListList"))
+	for _, o := range []runtime.Object{obj, list} {
+		k, err := (&Cache{settings: &settings{}}).kindOf(o)
+		if err != nil || k.gvk != gvk {
+			t.Errorf("%T: %v, %v", o, k.gvk, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,12 +52,18 @@ func Of(scheme *runtime.Scheme, obj runtime.Object) (Kind, error) {
 			)
 		}
 		kinds, _, err := scheme.ObjectKinds(obj)
-		if err != nil {
+		switch {
+		case err != nil:
 			return k, err
+		case slices.Contains(kinds, k.GVK):
+		case len(kinds) > 1:
+			return k, fmt.Errorf("%T is registered for %d kinds (%v): set apiVersion and kind to those of one of them",
+				obj, len(kinds), kinds)
+		default:
+			k.GVK = kinds[0]
 		}
-		k.GVK = kinds[0]
 	}
-	if _, list := obj.(metav1.ListInterface); list {
+	if _, object := obj.(metav1.Object); !object {
 		k.GVK.Kind = strings.TrimSuffix(k.GVK.Kind, "List")
 	}
 	if k.GVK.Kind == "" || k.GVK.Version == "" {
