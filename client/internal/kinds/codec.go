@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -95,7 +94,7 @@ func searchRawExtension(t reflect.Type, seen map[reflect.Type]bool) bool {
 }
 
 // Encode returns obj in JSON or, if the caller wants it and the type allows it, in protobuf. The result has the kind
-// gvk even if obj has none.
+// gvk, whatever kind obj has.
 func Encode(obj runtime.Object, gvk schema.GroupVersionKind, protobuf bool) (data []byte, media string, err error) {
 	if protobuf && encodesAsProtobuf(obj, gvk) {
 		data, err = encodeProtobuf(obj.(message), gvk)
@@ -127,23 +126,13 @@ func encodeProtobuf(obj message, gvk schema.GroupVersionKind) ([]byte, error) {
 	return data, err
 }
 
-// encodeJSON returns the JSON of obj, with the kind gvk if obj has none.
+// encodeJSON returns the JSON of obj with the kind gvk. It does not change obj, which others may read.
 func encodeJSON(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
-	data, err := json.Marshal(obj)
-	if err != nil {
-		return nil, err
+	if obj.GetObjectKind().GroupVersionKind() != gvk {
+		obj = obj.DeepCopyObject()
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
-	if !obj.GetObjectKind().GroupVersionKind().Empty() || len(data) < 2 || data[0] != '{' {
-		return data, nil
-	}
-	head, err := json.Marshal(metav1.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind})
-	if err != nil {
-		return nil, err
-	}
-	if string(data) == "{}" {
-		return head, nil
-	}
-	return append(append(head[:len(head)-1], ','), data[1:]...), nil
+	return json.Marshal(obj)
 }
 
 // DecodeJSON decodes JSON into a new Go value. Integers stay integers.
