@@ -66,6 +66,10 @@ func TestMisuse(t *testing.T) {
 			"the apply configuration is nil"),
 		misusetest.Of("MergeFrom", func() error { _, err := client.MergeFrom(nobody).Data(owner); return err },
 			"give MergeFrom a copy of the object"),
+		misusetest.Of("MergeFromWithOptions without a version", func() error {
+			_, err := client.MergeFromWithOptions(owner, client.MergeFromWithOptimisticLock{}).Data(owner)
+			return err
+		}, "the base of the patch has no resource version"),
 		misusetest.Of("SubResource",
 			misusetest.Constructs(func() client.SubResourceClient { return c.SubResource("") }),
 			`give one like "status"`),

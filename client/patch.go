@@ -62,6 +62,9 @@ func (p mergePatch) Data(obj Object) ([]byte, error) {
 	if misuse.IsNil(p.base) {
 		return nil, errNoBase
 	}
+	if p.optimistic && p.base.GetResourceVersion() == "" {
+		return nil, errNoVersion
+	}
 	patch, err := patches.Between(p.base, obj)
 	if err != nil || !p.optimistic {
 		return patch, err
@@ -76,6 +79,10 @@ func (p mergePatch) Data(obj Object) ([]byte, error) {
 
 var errNoBase = errors.New(
 	"the base of the patch is nil: give MergeFrom a copy of the object, taken before it was changed",
+)
+
+var errNoVersion = errors.New(
+	"the base of the patch has no resource version, which an optimistic lock needs: read the object first",
 )
 
 // StrategicMergeFrom returns the strategic merge patch from base to the object given to Patch. The server merges lists
