@@ -176,3 +176,31 @@ func TestSeen(t *testing.T) {
 		}
 	})
 }
+
+// TestDryDeletionsOfClientsets: a clientset asks for the dry run of a deletion in the body alone. Reads go on finding
+// the object.
+func TestDryDeletionsOfClientsets(t *testing.T) {
+	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
+		inWorld(t, client.Options{}, func(w *world) {
+			config, err := client.ObserveWrites(w.api.RESTConfig())
+			w.must(err)
+			config.ContentType = contentType
+			clientset, err := kubernetes.NewForConfig(config)
+			w.must(err)
+			c, err := client.New(config, client.Options{Informers: w.factory})
+			w.must(err)
+			w.Cluster = c
+			w.warm(&corev1.ConfigMapList{})
+			maps, dry := clientset.CoreV1().ConfigMaps("default"), []string{metav1.DryRunAll}
+			w.must(maps.Delete(w.ctx, "a", metav1.DeleteOptions{DryRun: dry}))
+			w.wantNames("a b")
+			w.must(maps.DeleteCollection(w.ctx, metav1.DeleteOptions{DryRun: dry}, metav1.ListOptions{}))
+			w.wantNames("a b")
+			if n := w.calls("list"); n != 0 {
+				t.Errorf("%s: the server was asked %d times", contentType, n)
+			}
+			w.must(maps.Delete(w.ctx, "a", metav1.DeleteOptions{}))
+			w.wantNames("b")
+		}, configMap("a"), configMap("b"))
+	}
+}

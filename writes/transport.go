@@ -42,7 +42,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ours {
 		return t.next.RoundTrip(r)
 	}
-	if reads(r.Method) || strings.Contains(r.URL.RawQuery, "dryRun") && r.URL.Query().Has("dryRun") {
+	if reads(r.Method) || dryRun(r) {
 		response, err := t.next.RoundTrip(r)
 		if err == nil {
 			t.record.compare(r.Context(), to, response)
@@ -60,6 +60,12 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func reads(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+// dryRun reports whether the server stores nothing of r. Clientsets ask for the dry run of a deletion in the body.
+func dryRun(r *http.Request) bool {
+	return strings.Contains(r.URL.RawQuery, "dryRun") && r.URL.Query().Has("dryRun") ||
+		r.Method == http.MethodDelete && wire.DryRun(r.Header.Get("Content-Type"), contentOf(r.GetBody))
 }
 
 // errPanicked is why the effect of a write is unknown if its goroutine panicked.

@@ -160,18 +160,24 @@ func (w *Write) Key() types.NamespacedName {
 
 // Sent returns the object, the patch or the options that the request sent; nil if they are not known.
 func (w *Write) Sent() (contentType string, body []byte) {
-	if w.body == nil {
-		return "", nil
+	return w.contentType, contentOf(w.body)
+}
+
+// contentOf returns the body of a request; nil if it cannot be read a second time.
+func contentOf(body func() (io.ReadCloser, error)) []byte {
+	if body == nil {
+		return nil
 	}
-	reader, err := w.body()
+	reader, err := body()
 	if err != nil {
-		return "", nil
+		return nil
 	}
 	defer reader.Close()
-	if body, err = io.ReadAll(reader); err != nil {
-		return "", nil
+	content, err := io.ReadAll(reader)
+	if err != nil {
+		return nil
 	}
-	return w.contentType, body
+	return content
 }
 
 // effect returns the effect that the answer shows; nil means none. shown is false if the answer does not show the

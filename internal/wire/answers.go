@@ -138,6 +138,16 @@ func Preconditioned(contentType string, options []byte) bool {
 	return json.Unmarshal(options, &o) == nil && o.Preconditions != (metav1.Preconditions{})
 }
 
+// DryRun reports whether the options of a deletion ask for a dry run.
+func DryRun(contentType string, options []byte) bool {
+	if IsProtobuf(contentType) {
+		raw, _, _ := OpenProtobuf(options)
+		return len(field(raw, optionsDryRun)) > 0
+	}
+	var o struct{ DryRun []string }
+	return json.Unmarshal(options, &o) == nil && len(o.DryRun) > 0
+}
+
 // Items reads a list. It decodes no more of each object than it must. It returns nil for anything but a list; an empty
 // list is not nil.
 func Items(contentType string, body []byte) (items []Answer) {

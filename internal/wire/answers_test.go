@@ -10,30 +10,34 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestPreconditioned encodes the options of a deletion as clientsets do.
-func TestPreconditioned(t *testing.T) {
+// TestOptionsOfDeletions encodes the options of a deletion as clientsets do.
+func TestOptionsOfDeletions(t *testing.T) {
 	uid, seconds := types.UID("1"), int64(0x2a2a2a)
 	for _, media := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), media)
 		encoder := scheme.Codecs.EncoderForVersion(info.Serializer, schema.GroupVersion{Version: "v1"})
 		for _, c := range []struct {
-			options metav1.DeleteOptions
-			want    bool
+			options               metav1.DeleteOptions
+			preconditioned, isDry bool
 		}{
-			{metav1.DeleteOptions{GracePeriodSeconds: &seconds}, false},
-			{metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}, true},
+			{metav1.DeleteOptions{GracePeriodSeconds: &seconds}, false, false},
+			{metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}, true, false},
+			{metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, false, true},
 		} {
 			body, err := runtime.Encode(encoder, &c.options)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := Preconditioned(media, body); got != c.want {
-				t.Errorf("%s, %+v: %v", media, c.options, got)
+			if got := Preconditioned(media, body); got != c.preconditioned {
+				t.Errorf("%s, %+v: preconditioned: %v", media, c.options, got)
+			}
+			if got := DryRun(media, body); got != c.isDry {
+				t.Errorf("%s, %+v: a dry run: %v", media, c.options, got)
 			}
 		}
 	}
-	if Preconditioned("", nil) {
-		t.Error("no options are a precondition")
+	if Preconditioned("", nil) || DryRun("", nil) {
+		t.Error("no options are a precondition, or a dry run")
 	}
 }
 

@@ -21,7 +21,7 @@ const ProtobufPrefix = "k8s\x00"
 // The field numbers in Kubernetes' protobuf messages.
 //
 // Source: apimachinery v0.37.2 pkg/runtime/generated.proto Unknown, TypeMeta; pkg/apis/meta/v1/generated.proto
-// ObjectMeta, Status, StatusDetails.
+// ObjectMeta, Status, StatusDetails, DeleteOptions.
 const (
 	unknownTypeMeta      = 1
 	unknownRaw           = 2
@@ -37,6 +37,7 @@ const (
 	metaFinalizers       = 14
 	statusReason         = 4
 	optionsPreconditions = 2
+	optionsDryRun        = 5
 	statusDetails        = 5
 	statusDetailsUID     = 6
 	statusDetailsName    = 1
