@@ -279,7 +279,10 @@ func (c *consistent) DeleteAllOf(ctx context.Context, obj client.Object, opts ..
 		}
 	}
 	d := newDeletions(&o.DeleteOptions)
-	d.Namespace, d.LabelSelector, d.FieldSelector = o.Namespace, o.LabelSelector, o.FieldSelector
+	d.ListOptions = own.ListOptions{
+		Namespace: o.Namespace, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector,
+		Limit: o.Limit, Continue: o.Continue,
+	}
 	return c.cluster.DeleteAllOf(ctx, obj, d)
 }
 
