@@ -82,3 +82,32 @@ func TestUnreadableAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestNotFoundOfAnotherServer: a deletion is answered 404 by something in front of the server, or because the server
+// does not serve the API version any more. The object is still there, and reads go on finding it.
+func TestNotFoundOfAnotherServer(t *testing.T) {
+	for contentType, body := range map[string]string{
+		"text/html": "<html>default backend - 404</html>",
+		"application/json": `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
+			`"message":"the server could not find the requested resource","reason":"NotFound","details":{},"code":404}`,
+	} {
+		setup{wrap: func(next http.RoundTripper) http.RoundTripper {
+			return tripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method != http.MethodDelete {
+					return next.RoundTrip(r)
+				}
+				return &http.Response{
+					StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {contentType}}, Request: r,
+					Body: io.NopCloser(strings.NewReader(body)), ContentLength: -1,
+				}, nil
+			})
+		}}.run(t, func(w *world) {
+			w.warm(&corev1.ConfigMapList{})
+			if err := w.Delete(w.ctx, configMap("a")); !apierrors.IsNotFound(err) {
+				t.Errorf("delete: %v", err)
+			}
+			w.must(w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}))
+			w.wantNames("a")
+		}, configMap("a"))
+	}
+}

@@ -108,7 +108,7 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	if refused := response.StatusCode >= http.StatusMultipleChoices; refused {
 		r.compare(request.Context(), to, response)
 		if lost, answered = w.failed(response, body); lost == nil {
-			w.resource.end(w, w.refused(response.StatusCode, body))
+			w.resource.end(w, w.refused(response, body))
 		}
 		return response, nil
 	}

@@ -210,12 +210,15 @@ func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, shown bool) {
 }
 
 // refused returns what the refusal of a write shows about the object: a refused deletion can show that an object is
-// gone.
-func (w *Write) refused(code int, body []byte) *Entry {
-	switch {
+// gone. A 404 that does not name the object is about the path: a proxy does not know it, or the server does not serve
+// that version of the API.
+func (w *Write) refused(response *http.Response, body []byte) *Entry {
+	switch code := response.StatusCode; {
 	case !w.Deletes() || w.all:
 	case code == http.StatusNotFound:
-		return w.lastGone(w.known)
+		if a := wire.Identify(response.Header.Get("Content-Type"), body); a.Kind == "Status" && a.Name == w.key.Name {
+			return w.lastGone(w.known)
+		}
 	case code == http.StatusConflict && w.intent.Precondition != "" && bytes.Contains(body, []byte(preconditionUID)):
 		return w.gone(w.intent.Precondition, w.known)
 	}
