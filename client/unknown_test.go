@@ -42,6 +42,12 @@ var lostWrites = map[string]struct {
 		a.Labels["v"] = "2"
 		return w.Update(w.ctx, &a)
 	}, want: "2"},
+	"update of one object": {write: func(w *world) error { // Of any version of it.
+		var a corev1.ConfigMap
+		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))
+		a.ResourceVersion, a.Labels["v"] = "", "2"
+		return w.Update(w.ctx, &a)
+	}, want: "2", harmsLate: true},
 	"delete of one object": {write: func(w *world) error {
 		var a corev1.ConfigMap
 		w.must(w.Get(w.ctx, keyOf(configMap("a")), &a))

@@ -298,7 +298,9 @@ func (w *Write) harmsLate(contentType string, body []byte) bool {
 	switch {
 	case w.Deletes():
 		return w.all || !wire.Preconditioned(contentType, body)
-	case w.Patches(), w.method == http.MethodPut && body != nil:
+	case w.method == http.MethodPut && body != nil: // A UID does not bind it to a version.
+		return wire.Identify(contentType, body).ResourceVersion == ""
+	case w.Patches():
 		return !wire.Conditional(contentType, body)
 	}
 	return w.Key().Name == ""

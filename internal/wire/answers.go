@@ -110,9 +110,9 @@ func ReasonOf(contentType string, body []byte) metav1.StatusReason {
 	return status.Reason
 }
 
-// Conditional reports whether the server refuses a write with that body after the object has changed, or after another
-// one has taken its place. body is an object or a patch. An apply counts as well: it only sets the same fields to the
-// same values again. A JSON patch has to test the version: without that, it may add or remove an element a second time.
+// Conditional reports whether the server refuses a patch after the object has changed, or after another one has taken
+// its place. An apply counts as well: it only sets the same fields to the same values again. A JSON patch has to test
+// the version: without that, it may add or remove an element a second time.
 func Conditional(contentType string, body []byte) bool {
 	switch contentType {
 	case string(types.ApplyYAMLPatchType), string(types.ApplyCBORPatchType):
