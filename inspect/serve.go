@@ -136,6 +136,11 @@ func (s *server) resource(text string) (string, error) {
 		}
 	}
 	if err == nil {
+		for _, c := range s.manager.Informers().Caches() {
+			if c.IsOf(found.GroupResource()) { // It may have guessed another name.
+				return c.Resource(), nil
+			}
+		}
 		return found.GroupResource().String(), nil
 	}
 	slices.Sort(known)
