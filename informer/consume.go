@@ -25,6 +25,7 @@ func (s *SharedInformer[T]) consume(ctx context.Context) {
 		} else {
 			resync.Reset(time.Until(next))
 		}
+		s.logIndexErr(ctx)
 		batch = s.fifo.Take(batch)
 		busy := batch != nil || due != nil
 		if left != nil && !s.deliver(ctx, left, busy) {
@@ -91,10 +92,6 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 	}
 	s.duplicates.Add(int64(applied.Duplicates))
 	s.outdated.Add(int64(applied.Outdated))
-	if applied.IndexErr != nil {
-		klog.FromContext(ctx).Info("Index function failed; object left out of the index",
-			"resource", s.o.Resource, "reason", applied.IndexErr.Error())
-	}
 	s.mutations.Keep(applied.Changes)
 	if len(applied.Changes) > 0 || applied.FirstSync {
 		left = s.fan.Publish(fanout.Batch[T]{Changes: applied.Changes, Synced: applied.FirstSync})

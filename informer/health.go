@@ -1,8 +1,11 @@
 package informer
 
 import (
+	"context"
 	"fmt"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
@@ -125,4 +128,14 @@ func (s *Stats) add(o connection.Counts) {
 	if o.LastEvent.After(s.LastEvent) {
 		s.LastEvent = o.LastEvent
 	}
+}
+
+// logIndexErr logs that an index function failed, once until all objects are in all indexes again.
+func (s *SharedInformer[T]) logIndexErr(ctx context.Context) {
+	_, err := s.indexer.Unindexed()
+	if err != nil && !s.unindexed {
+		klog.FromContext(ctx).Info("Index function failed; object left out of the index",
+			"resource", s.o.Resource, "reason", err.Error())
+	}
+	s.unindexed = err != nil
 }

@@ -77,6 +77,8 @@ type SharedInformer[T objects.Object] struct {
 	// joining is held while a batch is applied and published, and while a new handler reads the cache. So the handler
 	// gets each change once: as part of the cache, or in a batch.
 	joining sync.Mutex
+	// unindexed reports whether logIndexErr found objects left out of an index. Only the consumer uses it.
+	unindexed bool
 	// synced is closed by the consumer when it has published the batch that completes the first list of every source.
 	synced chan struct{}
 	// stopped is closed by Run before it returns.
@@ -207,7 +209,9 @@ func (s *SharedInformer[T]) RemoveHandler(ctx context.Context, r handler.Registr
 
 // AddIndex is described at [Informer].
 func (s *SharedInformer[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
-	return s.indexer.AddIndex(name, f)
+	err := s.indexer.AddIndex(name, f)
+	s.fifo.Wake() // The index may lack objects.
+	return err
 }
 
 // Get is described at [Informer].

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/reflector"
@@ -226,7 +227,12 @@ func TestIndexErrors(t *testing.T) {
 		s.put("bad")
 		s.put("ugly")
 		inf := NewSharedInformer[object](s, Options[object]{})
-		defer start(t, inf.Run)()
+		log := ktesting.NewLogger(ktesting.NopTL{},
+			ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
+		failures := func() int {
+			return strings.Count(log.GetSink().(ktesting.Underlier).GetBuffer().String(), "Index function failed")
+		}
+		defer start(t, func(ctx context.Context) error { return inf.Run(klog.NewContext(ctx, log)) })()
 		if err := inf.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -252,12 +258,20 @@ func TestIndexErrors(t *testing.T) {
 		if len(inf.List("", nil)) != 3 {
 			t.Error("an object is missing from the cache")
 		}
+		if synctest.Wait(); failures() != 1 {
+			t.Errorf("%d lines in the log, want one", failures())
+		}
 		fails = false
 		s.put("bad")
 		s.remove("ugly")
 		synctest.Wait()
 		if objs, _ := inf.ByIndex("name", "all"); len(objs) != 2 || inf.Health().Unindexed != 0 {
 			t.Errorf("%d objects, health %+v", len(objs), inf.Health())
+		}
+		fails = true
+		s.put("bad")
+		if synctest.Wait(); failures() != 2 {
+			t.Errorf("%d lines in the log after the index failed again, want two", failures())
 		}
 		if err := inf.AddIndex("name", nil); !errors.Is(err, ErrIndexExists) {
 			t.Errorf("second index: %v", err)

@@ -260,9 +260,6 @@ func (tx *transaction[T]) drop(e *entry[T], last T, stale bool) {
 // recordIndexErr records that the index functions failed for an object, or do not fail any more.
 func (tx *transaction[T]) recordIndexErr(p preparedObject[T]) {
 	if p.err != nil {
-		if len(tx.unindexed) == 0 {
-			tx.IndexErr = p.err
-		}
 		tx.unindexed[p.key] = p.err
 	} else if len(tx.unindexed) > 0 {
 		delete(tx.unindexed, p.key)

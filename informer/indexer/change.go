@@ -34,8 +34,6 @@ type Applied[T any] struct {
 	FirstSync bool
 	// Resync is true if the batch ended with a [deltafifo.Resync]. Nothing may follow it in a batch.
 	Resync bool
-	// IndexErr is set if index functions failed for an object, and had not failed for any before this batch.
-	IndexErr error
 	// Duplicates counts events that changed nothing; Outdated, objects of which the cache had a later state.
 	Duplicates, Outdated int
 }
