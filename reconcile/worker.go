@@ -187,7 +187,7 @@ func (c *engine[K]) logStale(r *run[K], err error, delay time.Duration) {
 func (c *engine[K]) logRetry(r *run[K], result Result, err error, denied forbidden.Denial) {
 	logger := c.logger(r, err)
 	if result.RequeueAfter > 0 {
-		logger = logger.WithValues("ignored", result.RequeueAfter)
+		logger = logger.WithValues("ignoredRequeueAfter", result.RequeueAfter)
 	}
 	switch {
 	case denied.Permission == "":

@@ -205,7 +205,7 @@ func (b *Builder) kindOf(object runtime.Object) (schema.GroupVersionKind, error)
 		return told,
 			fmt.Errorf(
 				"the manager's scheme does not know the type: call AddToScheme of its package, and give the scheme to "+
-					"the manager in Options.Informers.Scheme (%w)", err,
+					"the manager in Options.Scheme (%w)", err,
 			)
 	case slices.Contains(kinds, told):
 		return told, nil

@@ -239,7 +239,8 @@ func TestWebhookMisuse(t *testing.T) {
 		misusetest.Of("two Fors", func() error { return sites().For(&website.V2{}).Complete() },
 			"build the webhooks of each kind by themselves"),
 		misusetest.Of("strange type", func() error { return builder.WebhookManagedBy(m, &corev1.Pod{}).Complete() },
-			"the manager's scheme does not know the type"),
+			"the manager's scheme does not know the type: call AddToScheme of its package, and give the scheme to "+
+				"the manager in Options.Scheme"),
 		misusetest.Of("nameless", func() error {
 			return builder.WebhookManagedBy(m, &unstructured.Unstructured{}).Complete()
 		}, "the object does not say its kind"),
