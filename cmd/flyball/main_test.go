@@ -240,6 +240,7 @@ generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCS
 		{"demo --speed x", `invalid argument "x" for "--speed"`},
 		{"demo --page=0.0.0.0:1", "--page 0.0.0.0:1: it must be a loopback address"},
 		{"demo --page 127.0.0.1:1", `unexpected argument "127.0.0.1:1"; --page=ADDRESS needs the equals sign`},
+		{"demo --page=127.0.0.1:70000", "--page 127.0.0.1:70000: the port must be between 0 and 65535"},
 		{"demo --page=6060", "--page: address 6060: missing port in address"},
 		{
 			"demo --step --scenario x",
@@ -251,6 +252,8 @@ generic: {controllers: [deployment]}, garbageCollectorController: {concurrentGCS
 		{"learn --dir /none", "--dir /none: it must be a checkout of Flyball"},
 		{"manager --inspect-address :6060", "--inspect-address :6060 is not loopback: give --tls-cert-file"},
 		{"trace deployment", "name one object as KIND/NAME, for example deployment/web"},
+		{"trace a/b --address 127.0.0.1", `--address "127.0.0.1": it must be host:port`},
+		{"top --address 127.0.0.1:70000", `--address "127.0.0.1:70000": it must be host:port`},
 		{"trace a/b/c", "name one object as KIND/NAME"},
 		{"trace a/b -o yaml", `--output "yaml": it must be text or json`},
 		{"trace a/b --token-file x --address http://y", "--token-file: the token would be sent without TLS"},

@@ -9,12 +9,15 @@ import (
 
 // Check validates the address that a flag gives for a page on this machine.
 func Check(flag, addr string) error {
-	host, _, err := net.SplitHostPort(addr)
+	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	if !Host(host) {
 		return fmt.Errorf("%s %s: it must be a loopback address", flag, addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%s %s: the port must be between 0 and 65535", flag, addr)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -199,8 +200,12 @@ func (c *Client) Open() error {
 		address = scheme + address
 	}
 	var err error
-	if c.base, err = url.Parse(address); err != nil || c.base.Host == "" ||
-		c.base.Scheme != "http" && c.base.Scheme != "https" {
+	c.base, err = url.Parse(address)
+	valid := err == nil && c.base.Hostname() != "" && (c.base.Scheme == "http" || c.base.Scheme == "https")
+	if valid && (c.base.Port() != "" || address != c.Address) { // A URL may leave the port out.
+		_, err = strconv.ParseUint(c.base.Port(), 10, 16)
+	}
+	if !valid || err != nil {
 		return fmt.Errorf("--address %q: it must be host:port", c.Address)
 	}
 	if c.base.Scheme == "http" && c.TokenFile != "" {
