@@ -34,6 +34,8 @@ func (e *failedError) Is(target error) bool { return target == ErrFailed }
 func (e *failedError) Error() string {
 	advice := "see to the disk"
 	switch {
+	case errors.Is(e.Err, fs.ErrPermission): // Most likely the store was never open, so nothing was answered.
+		return fmt.Sprintf("this user may not write the store in %s: %v", e.Dir, e.Err)
 	case errors.Is(e.Err, syscall.ENOSPC) || errors.Is(e.Err, syscall.EDQUOT):
 		advice = "make room"
 	case tooManyFiles(e.Err):

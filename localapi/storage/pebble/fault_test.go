@@ -327,3 +327,11 @@ func TestTooManyOpenFiles(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPermission: somebody who may not write a store is told so, and nothing of what it answered before.
+func TestPermission(t *testing.T) {
+	err := &pebble.FailedError{Dir: "store", Err: &fs.PathError{Op: "mkdir", Path: "store", Err: syscall.EACCES}}
+	if want := "this user may not write the store in store: mkdir store: permission denied"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+}
