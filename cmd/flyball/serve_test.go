@@ -238,7 +238,7 @@ func TestServeRefuses(t *testing.T) {
 	}
 	defer busy.Close()
 	if code, _, errs := flyball(t.Context(), "serve", "--addr", busy.Addr().String()); code != 1 ||
-		!strings.Contains(errs, "address already in use") {
+		!strings.Contains(errs, "address already in use; --addr chooses another one") {
 		t.Errorf("a port in use: exit code %d, %q", code, errs)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -271,7 +272,11 @@ func listen(ctx context.Context, addr, port string) (net.Listener, error) {
 			return l, nil
 		}
 	}
-	return localapi.Listen(ctx, addr)
+	l, err := localapi.Listen(ctx, addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w; --addr chooses another one", err)
+	}
+	return l, err
 }
 
 // Addr returns the address on which the socket listens.
