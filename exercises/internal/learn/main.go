@@ -133,7 +133,7 @@ func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.W
 		all = []tasks.Task{one}
 	}
 	if o.report {
-		results, err := runAndRecord(ctx, dir, all, args...)
+		results, _, err := runAndRecord(ctx, dir, all, args...)
 		if err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.W
 	}
 	args = append(args, "-failfast")
 	if o.task != "" {
-		results, err := runAndRecord(ctx, dir, all, args...)
+		results, _, err := runAndRecord(ctx, dir, all, args...)
 		switch {
 		case err != nil:
 			return err
@@ -153,12 +153,17 @@ func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.W
 		return nil
 	}
 	for done := 0; done < len(all); {
-		results, err := runAndRecord(ctx, dir, tasks.UpTo(dir, all, done), args...)
+		results, states, err := runAndRecord(ctx, dir, tasks.UpTo(dir, all, done), args...)
 		if err != nil {
 			return err
 		}
 		for _, r := range results {
 			if !r.Passed {
+				for _, later := range all[done:] { // A reader may choose the order.
+					if states[later.Name] == "solved" {
+						done++
+					}
+				}
 				progress(out, done, len(all))
 				next(out, r, o)
 				return nil
@@ -172,13 +177,16 @@ func show(ctx context.Context, dir string, all []tasks.Task, o options, out io.W
 	return nil
 }
 
-// runAndRecord runs the tests of tasks, and records the results for flyball learn.
-func runAndRecord(ctx context.Context, dir string, these []tasks.Task, args ...string) ([]tasks.Result, error) {
+// runAndRecord runs the tests of tasks, and records the results for flyball learn. It returns the states of all tasks
+// that are recorded, too.
+func runAndRecord(ctx context.Context, dir string, these []tasks.Task, args ...string,
+) ([]tasks.Result, map[string]string, error) {
 	results, err := tasks.Run(ctx, dir, these, args...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return results, record(dir, results)
+	states, err := record(dir, results)
+	return results, states, err
 }
 
 func progress(out io.Writer, done, all int) {

@@ -185,6 +185,16 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestAnyOrder checks that a task counts as solved also if one before it is not.
+func TestAnyOrder(t *testing.T) {
+	dir := module(t, unwritten, solved)
+	shown(t, dir, options{task: "01b"})
+	got := shown(t, dir, options{})
+	if !strings.Contains(got, "1 of 2 tasks") || !strings.Contains(got, "01a-one") {
+		t.Errorf("01b is solved, and 01a is not:\n%s", got)
+	}
+}
+
 // TestReset checks that a task is put back as it was given, and that nothing of the reader is lost.
 func TestReset(t *testing.T) {
 	dir := module(t, unwritten, solved)

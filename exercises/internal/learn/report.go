@@ -58,8 +58,8 @@ func write(out io.Writer, dir string, results []tasks.Result) error {
 	return encoder.Encode(r)
 }
 
-// record adds the states of tasks to bin/learn.json, from which flyball learn shows them.
-func record(dir string, results []tasks.Result) error {
+// record adds the states of tasks to bin/learn.json, from which flyball learn shows them, and returns all of the file.
+func record(dir string, results []tasks.Result) (map[string]string, error) {
 	bin := filepath.Join(dir, "..", "bin")
 	file := filepath.Join(bin, "learn.json")
 	states := map[string]string{}
@@ -76,5 +76,5 @@ func record(dir string, results []tasks.Result) error {
 	if err == nil {
 		err = os.WriteFile(file, text, 0o600)
 	}
-	return err
+	return states, err
 }

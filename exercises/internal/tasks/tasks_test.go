@@ -123,6 +123,10 @@ func TestReadTest(t *testing.T) {
 			"time-out", "panic: test timed out after 20s\n\t/x/07a-queue/queue_test.go:5\n",
 			"The test did not end: something waits forever, or a loop has no end.\nat queue_test.go:5",
 		},
+		{
+			"an endless loop without calls", "panic: test timed out after 20s\n\t/x/07a-queue/queue.go:1 +0x1a0\n",
+			"The test did not end: something waits forever, or a loop has no end.\nat queue.go",
+		},
 		{"deadlock", "panic: deadlock: all goroutines", "A goroutine waits forever, because nothing wakes it.\n"},
 		{
 			"race", "WARNING: DATA RACE\nWrite at 0x1 by goroutine 8:\n  /x/07a-queue/queue.go:32\n\n" +
