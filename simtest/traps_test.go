@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -208,6 +209,12 @@ func TestTraps(t *testing.T) {
 			Script: func(u *User) {
 				u.Create(sources()[0])
 				u.Create(sources()[0])
+			},
+		}},
+		{"a type is not in the scheme", "Definition a, whose type is not in Scenario.Scheme", RuleScript, Scenario{
+			Build: newCopier(1),
+			Script: func(u *User) {
+				u.Create(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 			},
 		}},
 		{"Matches panics", "panic: no such pod", RuleMatches, Scenario{

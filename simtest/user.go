@@ -112,7 +112,7 @@ func (u *User) park(o *op) {
 func describe(u *User, obj client.Object) string {
 	kind, err := u.server.them.GroupVersionKindFor(obj)
 	if err != nil {
-		return fmt.Sprintf("%T %s", obj, obj.GetName())
+		return fmt.Sprintf("%T %s, whose type is not in Scenario.Scheme", obj, obj.GetName())
 	}
 	if obj.GetNamespace() == "" {
 		return kind.Kind + " " + obj.GetName() + in(u.server.cluster)
