@@ -17,7 +17,7 @@ import (
 type ObjectKey = types.NamespacedName
 
 // ErrNoIndex reports that a cached list selects by a field that has no index.
-var ErrNoIndex = errors.New("no index on that field")
+var ErrNoIndex = errors.New("no index on that field; IndexField adds one")
 
 // The fields that need no index.
 const (
