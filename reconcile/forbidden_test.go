@@ -97,6 +97,25 @@ func TestMissingPermissionIsOneThing(t *testing.T) {
 	})
 }
 
+// TestProbeHasOneCause: a probe has both the delay of its backoff and that of the probe, and only one cause.
+func TestProbeHasOneCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		c, _ := startLogged(t, Func[string](func(ctx context.Context, _ string) (Result, error) {
+			runs++
+			if causes := Causes(ctx); len(causes) != 1 {
+				t.Errorf("run %d: causes %v, want one", runs, causes)
+			}
+			return Result{}, refuse("create", "pods", "x")
+		}), Options[string]{})
+		c.Enqueue("a")
+		time.Sleep(time.Hour)
+		if err := c.end(); err != nil || runs < 100 {
+			t.Errorf("%d runs, %v", runs, err)
+		}
+	})
+}
+
 // TestProbesThatNeedItNoMore: one probe after another no longer needs the permission. The other keys do not all retry
 // each time.
 func TestProbesThatNeedItNoMore(t *testing.T) {

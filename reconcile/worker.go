@@ -79,7 +79,6 @@ func (c *engine[K]) processNextWorkItem(work context.Context, item *workqueue.It
 		if denied.Probe { // The probe tries again soon, whatever its backoff is, to see whether it may now.
 			c.queue.AddWith(key, workqueue.AddOptions{
 				After: forbidden.ProbeEvery, Requeue: true, Earliest: true, Priority: priority,
-				Cause: c.cause(WhyRetry),
 			})
 		}
 	case givenUp:
