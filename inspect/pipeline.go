@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -71,6 +72,9 @@ func resourceView(name string, s informer.Stats, health []informer.Health) pipev
 		if h.Running > handlerPatience {
 			v.Problems = append(v.Problems, "handler "+h.Name+" has been busy for "+short(h.Running))
 		}
+		if h.Panics > 0 {
+			v.Problems = append(v.Problems, "handler "+h.Name+" "+panicked(h.Panics))
+		}
 	}
 	for _, h := range health {
 		if h.Resource == name {
@@ -78,6 +82,11 @@ func resourceView(name string, s informer.Stats, health []informer.Health) pipev
 		}
 	}
 	return v
+}
+
+// panicked puts into words that calls of a handler, or of its predicates, have panicked. Each has lost its event.
+func panicked(calls int64) string {
+	return fmt.Sprintf("has panicked %d times: the log has the stacks", calls)
 }
 
 // problems puts into words what is wrong with an informer.

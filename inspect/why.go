@@ -177,19 +177,25 @@ func (w *why) handlers() {
 				"handler maps it to nothing", controller, s.Event, s.Version)
 		}
 	}
-	stats := w.manager.Informers().Stats()
+	stats, handled := w.manager.Informers().Stats(), false
 	for _, name := range slices.Sorted(maps.Keys(stats)) {
 		if resource, _, _ := strings.Cut(name, " "); resource != w.object.Resource {
 			continue
 		}
 		for _, h := range stats[name].Handlers {
+			handled = true
 			if h.Running > handlerPatience {
 				w.say("handler %s of %s has been busy for %s, and %d events wait for it", h.Name, name,
 					short(h.Running), h.Pending)
 			}
+			if h.Panics > 0 {
+				w.say("handler %s of %s %s", h.Name, name, panicked(h.Panics))
+			}
 		}
 	}
-	if changed == nil && len(dropped) == 0 {
+	if !handled {
+		w.say("no controller of this process watches %s; the cache of it serves reads only", w.object.Resource)
+	} else if changed == nil && len(dropped) == 0 {
 		w.say("nothing has happened to it that is still recorded")
 	}
 }

@@ -38,6 +38,7 @@ type sick struct {
 	do      func(ctx context.Context, c client.Client) (reconcile.Result, error)
 	want    []string
 	not     string // what Why does not say; empty: anything
+	unwell  string // what the page and flyball top show; empty: anything
 }
 
 var (
@@ -70,6 +71,16 @@ var patients = []sick{
 			}))
 		},
 		want: []string{"controller configmap made no key of the last event (Update, version 30): a predicate dropped"},
+	},
+	{
+		name: "a predicate that panics",
+		build: func(_ *manager.Manager, b *builder.Builder) {
+			b.WithEventFilter(builder.PredicateFunc(func(predicate.Event[client.Object]) bool {
+				panic("no such label")
+			}))
+		},
+		want:   []string{"handler configmap of configmaps has panicked 2 times: the log has the stacks"},
+		unwell: "handler configmap has panicked 2 times: the log has the stacks",
 	},
 	{
 		name: "no permission to read",
@@ -238,8 +249,29 @@ func (p *sick) examine(t *testing.T) {
 	if text := strings.Join(said, "\n"); p.not != "" && strings.Contains(text, p.not) {
 		t.Errorf("%q is in %q", p.not, text)
 	}
+	if view := serve(i.Handler(mgr), "GET", "/inspect/api/pipeline").Body.String(); !strings.Contains(view, p.unwell) {
+		t.Errorf("%q is not in %s", p.unwell, view)
+	}
 	t.Log(strings.Join(said, "\n"))
 	stop()
 	<-ended
 	time.Sleep(2 * time.Minute) // until the handler that blocks has returned
+}
+
+// TestWhyWithoutHandlers: a kind that is only read has a cache, but its changes lead to no reconcile.
+func TestWhyWithoutHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		named := metav1.ObjectMeta{Namespace: "default", Name: "a"}
+		i := inspect.New(inspect.Options{})
+		mgr := start(t, i, func(c client.Client) reconcile.Func[reconcile.Request] {
+			return func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+				return reconcile.Result{}, client.IgnoreNotFound(c.Get(ctx, req.NamespacedName, &corev1.Secret{}))
+			}
+		}, &corev1.ConfigMap{ObjectMeta: named}, &corev1.Secret{ObjectMeta: named})
+		time.Sleep(time.Minute)
+		said := i.Why(t.Context(), mgr, inspect.Ref{Resource: "secrets", Namespace: "default", Name: "a"})
+		if len(said) != 1 || !strings.HasPrefix(said[0], "no controller of this process watches secrets; the cache") {
+			t.Errorf("%q", said)
+		}
+	})
 }
