@@ -168,11 +168,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		http.Error(w, "pages are read only", http.StatusMethodNotAllowed)
-	case s.options.Try && strings.HasPrefix(r.URL.Path, "/"+path.Dir(site.Try)+"/"):
+	case !strings.HasPrefix(r.URL.Path, "/"+path.Dir(site.Try)+"/"):
+		s.page(w, r)
+	case !s.options.Try:
+		http.Error(w, "the playground is not built: run make playground in a checkout of Flyball, and then flyball "+
+			"learn in the same folder", http.StatusNotFound)
+	default:
 		h.Set("Content-Security-Policy", "frame-ancestors 'none'") // The page has a policy of its own.
 		s.built.ServeHTTP(w, r)
-	default:
-		s.page(w, r)
 	}
 }
 

@@ -85,6 +85,7 @@ func TestServe(t *testing.T) {
 		{path: "/assets/site.css", code: 200, kind: "text/css; charset=utf-8", text: "@media print"},
 		{path: "/docs/api/workqueue.txt", code: 200, kind: "text/plain; charset=utf-8", text: "func New"},
 		{path: "/docs/gone.html", code: 404, text: "there is no page /docs/gone.html"},
+		{path: "/try/", code: 404, text: "the playground is not built: run make playground"},
 		{path: "/../../etc/passwd", code: 404},
 		{method: "PUT", path: "/", code: 405},
 		{path: "/", headers: []string{"Host", "evil.example:80"}, code: 421},
