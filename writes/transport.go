@@ -15,9 +15,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/trace"
 	"github.com/flyball-dev/flyball/internal/trail"
 	"github.com/flyball-dev/flyball/internal/wire"
@@ -77,8 +77,10 @@ func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripp
 	r.begun.Add(1)
 	defer r.ended.Add(1)
 	w := r.begin(request, to)
-	note := r.noteOf(request, to)
-	trace.BeginWrite(request.Context(), &note)
+	note := noteOf(request, to)
+	if trace.BeginWrite(request.Context(), &note) {
+		note.Object.Resource = r.nameInCaches(to.Resource)
+	}
 	defer note.End()
 	lost, answered := errPanicked, false // The reason for a doubt, unless the write ends below.
 	defer func() {
@@ -181,22 +183,28 @@ var verbs = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// noteOf describes a request for the trace. It names the resource as the caches of it do, which may have guessed the
-// name, so that an object has one timeline for its writes and for what caches and handlers did with it.
-func (r *Record) noteOf(request *http.Request, to wire.Place) trace.Write {
-	verb := verbs[request.Method]
+// nameInCaches returns the name that the caches of a resource have for it, which may be guessed. So an object has one
+// timeline for its writes and for what caches and handlers did with it.
+func (r *Record) nameInCaches(resource schema.GroupResource) string {
+	for _, c := range r.caches().All() {
+		if c.IsOf(resource) {
+			return c.Resource()
+		}
+	}
+	return resource.String()
+}
+
+// noteOf describes a request for the trace.
+func noteOf(r *http.Request, to wire.Place) trace.Write {
+	verb := verbs[r.Method]
 	switch {
 	case verb == "delete" && to.Key.Name == "":
 		verb = "deletecollection"
-	case verb == "patch" && strings.Contains(request.Header.Get("Content-Type"), "apply-patch"):
+	case verb == "patch" && strings.Contains(r.Header.Get("Content-Type"), "apply-patch"):
 		verb = "apply"
 	}
-	object := trace.Subject{Resource: to.Resource.String(), Namespace: to.Key.Namespace, Name: to.Key.Name}
-	all := r.caches().All()
-	if n := slices.IndexFunc(all, func(c informer.Cache) bool { return c.IsOf(to.Resource) }); n >= 0 {
-		object.Resource = all[n].Resource()
-	}
-	if intent, ok := request.Context().Value(intentKey).(*Intent); ok && verb == "create" {
+	object := trace.Subject{Namespace: to.Key.Namespace, Name: to.Key.Name}
+	if intent, ok := r.Context().Value(intentKey).(*Intent); ok && verb == "create" {
 		object.Name = cmp.Or(object.Name, intent.Name)
 	}
 	return trace.Write{Object: object, Verb: verb, Subresource: to.Subresource}

@@ -195,8 +195,9 @@ type Write struct {
 	number   uint64 // of its step, from before it was sent
 }
 
-// BeginWrite gives a write that is about to be sent with ctx its place among the steps.
-func BeginWrite(ctx context.Context, w *Write) {
+// BeginWrite gives a write that is about to be sent with ctx its place among the steps. recorded is false if no steps are
+// recorded.
+func BeginWrite(ctx context.Context, w *Write) (recorded bool) {
 	w.Began, w.run, w.recorder = time.Now(), RunFrom(ctx), From(ctx)
 	if w.run != nil {
 		w.recorder = w.run.Recorder
@@ -206,6 +207,7 @@ func BeginWrite(ctx context.Context, w *Write) {
 		defer r.mu.Unlock()
 		w.number = r.nextLocked()
 	}
+	return w.recorder != nil
 }
 
 // End records a write that [BeginWrite] was called for.
