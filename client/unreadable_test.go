@@ -83,6 +83,42 @@ func TestUnreadableAnswer(t *testing.T) {
 	}
 }
 
+// TestUnreadableList: an answer that is no list does not show that the object of a lost write is gone.
+func TestUnreadableList(t *testing.T) {
+	for _, body := range []string{`{}`, `{"kind":"Status","status":"Success"}`, `"ok"`} {
+		behindProxy := true
+		setup{wrap: func(next http.RoundTripper) http.RoundTripper {
+			return tripper(func(r *http.Request) (*http.Response, error) {
+				response, err := next.RoundTrip(r)
+				asks := r.Method == http.MethodPut || r.URL.Query().Has("fieldSelector")
+				if err != nil || !asks || !behindProxy {
+					return response, err
+				}
+				_ = response.Body.Close()
+				response.Header.Set("Content-Type", "application/json")
+				response.ContentLength, response.Body = -1, io.NopCloser(strings.NewReader(body))
+				return response, nil
+			})
+		}}.run(t, func(w *world) {
+			w.warm(&corev1.ConfigMapList{})
+			err := w.Update(w.ctx, configMap("a", "v", "2"))
+			if status := strings.Contains(body, "Status"); status != (err == nil) {
+				t.Errorf("%s: the update returned %v", body, err)
+			}
+			var got corev1.ConfigMap
+			if err := w.Get(w.ctx, keyOf(configMap("a")), &got); apierrors.IsNotFound(err) || err == nil {
+				t.Errorf("%s: while nobody can tell, a read returns %v", body, err)
+			}
+			behindProxy = false
+			time.Sleep(time.Minute)
+			w.must(w.Get(w.ctx, keyOf(configMap("a")), &got))
+			if got.Labels["v"] != "2" {
+				t.Errorf("%s: labels %v after the update", body, got.Labels)
+			}
+		}, configMap("a", "v", "1"))
+	}
+}
+
 // TestNotFoundOfAnotherServer: a deletion is answered 404 by something in front of the server, or because the server
 // does not serve the API version any more. The object is still there, and reads go on finding it.
 func TestNotFoundOfAnotherServer(t *testing.T) {

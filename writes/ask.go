@@ -22,6 +22,7 @@ var (
 	// errSilent means that the server did not answer in time, or forbids the list that would answer.
 	errSilent   = errors.New("the server does not answer in time")
 	errNoServer = errors.New("the record has no client of the server")
+	errNoList   = errors.New("the server answers a list with something else")
 )
 
 // askAgainAfter is the pause before a server that did not answer is asked about the same write again.
@@ -170,5 +171,11 @@ func (r *Record) fetch(ctx context.Context, w *Write) (list listing, err error) 
 	case err != nil:
 		return list, err
 	}
-	return list, json.Unmarshal(body, &list)
+	if err := json.Unmarshal(body, &list); err != nil {
+		return list, err
+	}
+	if !strings.HasSuffix(list.Kind, "List") {
+		return list, errNoList
+	}
+	return list, nil
 }

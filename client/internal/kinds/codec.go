@@ -177,6 +177,7 @@ func (k Kind) Decode(scheme *runtime.Scheme, contentType string, data []byte) (i
 	if err != nil {
 		return nil, err
 	}
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // An answer without a kind is no object.
 	if err := Decode(contentType, data, obj); err != nil {
 		return nil, err
 	}
