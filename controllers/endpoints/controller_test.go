@@ -14,13 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -29,7 +27,7 @@ type cluster struct {
 	t       *testing.T
 	ctx     context.Context
 	client  kubernetes.Interface
-	server  *localapi.Server
+	server  *localapi.Test
 	log     *audit.Log
 	options endpoints.Options
 	loop    *reconcile.Controller[reconcile.Request]
@@ -43,61 +41,46 @@ func inCluster(t *testing.T, o endpoints.Options, f func(c *cluster)) {
 // inClusterBehind is inCluster with a gate g in front of the server.
 func inClusterBehind(t *testing.T, g gate.Gate, o endpoints.Options, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &audit.Log{}
-		server, err := localapi.New(localapi.Options{Audit: log, Gate: g})
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := localapi.NewTestWith(t, localapi.Options{Gate: g})
 		c := &cluster{
 			t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()),
-			server: server, log: log, options: o,
+			server: server, log: server.Audit(), options: o,
 		}
 		c.start()
 		f(c)
 		c.stop()
-		if err := server.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
 	})
 }
 
-// start runs a controller, a new one with each call.
+// start runs a manager with the controller, new ones with each call.
 func (c *cluster) start() {
 	c.t.Helper()
-	factory, err := informer.NewFactory(c.server.RESTConfig(), informer.FactoryOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	config := c.server.RESTConfig()
 	config.UserAgent = endpoints.Name
-	writer, err := client.New(config, client.Options{Informers: factory})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.loop, err = endpoints.New(writer, factory, broadcaster.Recorder(endpoints.Component), c.options)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	m, err := manager.New(config, manager.Options{})
+	c.must(err)
+	c.loop, err = endpoints.New(m.GetClient(), m.Informers(), m.GetEventRecorderFor(endpoints.Component), c.options)
+	c.must(err)
+	c.must(m.Add(c.loop))
 	ctx, cancel := context.WithCancel(c.ctx)
-	done := make(chan error, 3)
-	go func() { done <- factory.Run(ctx) }()
-	go func() { done <- broadcaster.Run(ctx) }()
-	go func() { done <- c.loop.Run(ctx) }()
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
 	c.stop = func() {
 		cancel()
-		for range 3 {
-			if err := <-done; err != nil {
-				c.t.Errorf("run: %v", err)
-			}
+		if err := <-done; err != nil {
+			c.t.Errorf("run: %v", err)
 		}
 	}
 	synctest.Wait()
 	if err := c.loop.Health(); err != nil {
 		c.t.Errorf("health: %v", err)
+	}
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
 	}
 }
 
@@ -165,9 +148,8 @@ func (c *cluster) service(name string, change ...func(*corev1.Service)) {
 	for _, f := range change {
 		f(svc)
 	}
-	if _, err := c.client.CoreV1().Services("default").Create(c.ctx, svc, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := c.client.CoreV1().Services("default").Create(c.ctx, svc, metav1.CreateOptions{})
+	c.must(err)
 	synctest.Wait()
 }
 
@@ -178,9 +160,8 @@ func (c *cluster) pod(name, app, ip string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}},
 		Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
-	if _, err := c.client.CoreV1().Pods("default").Create(c.ctx, pod, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := c.client.CoreV1().Pods("default").Create(c.ctx, pod, metav1.CreateOptions{})
+	c.must(err)
 	c.status(name, fmt.Sprintf(`{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}]}`, ip, ip))
 	c.ready(name, true)
 }
@@ -207,9 +188,7 @@ func (c *cluster) patchPod(name, patch string, subresources ...string) {
 	c.t.Helper()
 	_, err := c.client.CoreV1().Pods("default").Patch(c.ctx, name, types.StrategicMergePatchType, []byte(patch),
 		metav1.PatchOptions{}, subresources...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	c.must(err)
 	synctest.Wait() // Informers are independent: without this the controller might see later events first.
 }
 
@@ -247,9 +226,7 @@ func TestPodEvents(t *testing.T) {
 		c.want("web", "10.0.0.2 :8080")
 		c.wantWrites("update web 200")
 
-		if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "b", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		c.must(c.client.CoreV1().Pods("default").Delete(c.ctx, "b", metav1.DeleteOptions{}))
 		c.want("web", "") // not gone, but being deleted
 		c.wantWrites("update web 200")
 		c.status("b", `{"message":"still there"}`)
@@ -266,10 +243,8 @@ func TestServiceEvents(t *testing.T) {
 		c.wantWrites("create web 201")
 		services := c.client.CoreV1().Services("default")
 		patch := func(p string) {
-			if _, err := services.Patch(c.ctx, "web", types.MergePatchType, []byte(p),
-				metav1.PatchOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := services.Patch(c.ctx, "web", types.MergePatchType, []byte(p), metav1.PatchOptions{})
+			c.must(err)
 			synctest.Wait()
 		}
 		patch(`{"metadata":{"annotations":{"not":"ours"}}}`)
@@ -283,9 +258,7 @@ func TestServiceEvents(t *testing.T) {
 		c.ready("a", false)
 		c.want("web", "10.0.0.1 :9090")
 		c.wantWrites("")
-		if err := services.Delete(c.ctx, "web", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		c.must(services.Delete(c.ctx, "web", metav1.DeleteOptions{}))
 		c.want("web", "none")
 		c.wantWrites("delete web 200") // once
 	})
@@ -299,14 +272,11 @@ func TestEndpointsEvents(t *testing.T) {
 		c.service("web")
 		c.want("web", "10.0.0.1 :8080")
 		eps := c.client.CoreV1().Endpoints("default")
-		if err := eps.Delete(c.ctx, "web", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		c.must(eps.Delete(c.ctx, "web", metav1.DeleteOptions{}))
 		c.want("web", "10.0.0.1 :8080")
-		if _, err := eps.Patch(c.ctx, "web", types.MergePatchType,
-			[]byte(`{"subsets":[{"addresses":[{"ip":"9.9.9.9"}]}]}`), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := eps.Patch(c.ctx, "web", types.MergePatchType,
+			[]byte(`{"subsets":[{"addresses":[{"ip":"9.9.9.9"}]}]}`), metav1.PatchOptions{})
+		c.must(err)
 		c.want("web", "9.9.9.9")
 		c.ready("a", false)
 		c.want("web", "-10.0.0.1 :8080")
@@ -321,9 +291,8 @@ func TestLeftovers(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
 		leave := func(name string, labels, annotations map[string]string) {
 			ep := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: annotations}}
-			if _, err := c.client.CoreV1().Endpoints("default").Create(c.ctx, ep, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.client.CoreV1().Endpoints("default").Create(c.ctx, ep, metav1.CreateOptions{})
+			c.must(err)
 		}
 		leave("lone", nil, nil)
 		leave("lock", nil, map[string]string{"control-plane.alpha.kubernetes.io/leader": "{}"})
@@ -375,9 +344,7 @@ func TestServiceRecreated(t *testing.T) {
 		c.pod("a", "web", "10.0.0.1")
 		for range 20 {
 			c.service("web")
-			if err := c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			c.must(c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}))
 		}
 		c.service("web")
 		time.Sleep(5 * time.Second)

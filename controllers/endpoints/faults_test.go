@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,20 +15,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/controllers/endpoints"
+	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// ours reports whether the controller, not the test, sent a write.
-func ours(r *gate.Request, verb string) bool {
-	return r.Resource == "endpoints" && r.Verb == verb && strings.HasPrefix(r.UserAgent, endpoints.Name)
+// refusing makes the server refuse requests for Endpoints with that verb, until restore is called.
+func (c *cluster) refusing(verb string, with *apierrors.StatusError) (restore func()) {
+	return c.server.Intercept(localapi.Rule{Verb: verb, Resource: "endpoints", Err: with})
 }
 
-// failing makes the controller's writes with that verb fail while the switch is on.
-func failing(verb string, on *atomic.Bool, with *apierrors.StatusError) gate.Gate {
-	return gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
-		if on.Load() && ours(r, verb) {
-			return gate.FailWith(with)
+// lagging delays the watch of a resource; everything else is shown at once.
+func lagging(resource string, by time.Duration) gate.Gate {
+	return gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
+		if r.Resource == resource {
+			select {
+			case <-time.After(by):
+			case <-ctx.Done():
+			}
 		}
 		return gate.Verdict{}
 	}}
@@ -39,9 +42,7 @@ func failing(verb string, on *atomic.Bool, with *apierrors.StatusError) gate.Gat
 func (c *cluster) events(namespace string) []string {
 	c.t.Helper()
 	list, err := c.client.CoreV1().Events(namespace).List(c.ctx, metav1.ListOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	c.must(err)
 	var found []string
 	for _, e := range list.Items {
 		if e.Source.Component != "endpoint-controller" || e.Type != corev1.EventTypeWarning ||
@@ -57,19 +58,16 @@ func (c *cluster) events(namespace string) []string {
 //
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, maxRetries and handleErr
 func TestFailedCreate(t *testing.T) {
-	var broken atomic.Bool
-	broken.Store(true)
-	g := failing("create", &broken, apierrors.NewInternalError(errors.New("broken")))
-	inClusterBehind(t, g, endpoints.Options{}, func(c *cluster) {
+	inCluster(t, endpoints.Options{}, func(c *cluster) {
+		restore := c.refusing("create", apierrors.NewInternalError(errors.New("broken")))
 		svc := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "web"},
 			Spec: corev1.ServiceSpec{
 				Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Port: 80}},
 			},
 		}
-		if _, err := c.client.CoreV1().Services("kube-public").Create(c.ctx, svc, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.client.CoreV1().Services("kube-public").Create(c.ctx, svc, metav1.CreateOptions{})
+		c.must(err)
 		time.Sleep(time.Hour)
 		if creates := c.log.Entries(mine); len(creates) != 16 {
 			t.Errorf("%d creates, want 16", len(creates))
@@ -86,28 +84,25 @@ func TestFailedCreate(t *testing.T) {
 		if s := c.loop.Stats(); s.Dropped != 1 {
 			t.Errorf("stats %+v", s)
 		}
-		broken.Store(false)
+		restore()
 		c.log.Reset()
-		if _, err := c.client.CoreV1().Services("kube-public").Patch(c.ctx, "web", types.MergePatchType,
-			[]byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = c.client.CoreV1().Services("kube-public").Patch(c.ctx, "web", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
+		c.must(err)
 		c.wantWrites("create web 201")
 	})
 }
 
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService
 func TestFailedUpdate(t *testing.T) {
-	var broken atomic.Bool
-	g := failing("update", &broken,
-		apierrors.NewConflict(schema.GroupResource{Resource: "endpoints"}, "web", errors.New("changed")))
-	inClusterBehind(t, g, endpoints.Options{}, func(c *cluster) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "endpoints"}, "web", errors.New("changed"))
+	inCluster(t, endpoints.Options{}, func(c *cluster) {
 		c.service("web")
 		synctest.Wait()
-		broken.Store(true)
+		restore := c.refusing("update", conflict)
 		c.pod("a", "web", "10.0.0.1")
 		synctest.Wait()
-		broken.Store(false)
+		restore()
 		time.Sleep(time.Second)
 		c.want("web", "10.0.0.1 :8080")
 		found := c.events("default")
@@ -130,9 +125,8 @@ func TestForbidden(t *testing.T) {
 			refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes,
 				metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
 		}
-		var broken atomic.Bool
-		broken.Store(true)
-		inClusterBehind(t, failing("create", &broken, refusal), endpoints.Options{}, func(c *cluster) {
+		inCluster(t, endpoints.Options{}, func(c *cluster) {
+			c.refusing("create", refusal)
 			c.service("web")
 			time.Sleep(time.Hour)
 			creates, found := len(c.log.Entries(mine)), c.events("default")
@@ -151,16 +145,7 @@ func TestForbidden(t *testing.T) {
 //
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_tracker.go; creates are not tracked there
 func TestLaggingCache(t *testing.T) {
-	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
-		if r.Resource == "endpoints" {
-			select {
-			case <-time.After(300 * time.Millisecond):
-			case <-ctx.Done():
-			}
-		}
-		return gate.Verdict{}
-	}}
-	inClusterBehind(t, lag, endpoints.Options{}, func(c *cluster) {
+	inClusterBehind(t, lagging("endpoints", 300*time.Millisecond), endpoints.Options{}, func(c *cluster) {
 		c.service("web")
 		synctest.Wait()
 		c.pod("a", "web", "10.0.0.1")
@@ -187,24 +172,13 @@ func TestLaggingCache(t *testing.T) {
 
 // If Endpoints are deleted and created again while the cache lags, they are not updated in vain, and not forgotten.
 func TestLaggingCacheAndServiceRecreated(t *testing.T) {
-	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
-		if r.Resource == "endpoints" {
-			select {
-			case <-time.After(300 * time.Millisecond):
-			case <-ctx.Done():
-			}
-		}
-		return gate.Verdict{}
-	}}
-	inClusterBehind(t, lag, endpoints.Options{}, func(c *cluster) {
+	inClusterBehind(t, lagging("endpoints", 300*time.Millisecond), endpoints.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
 		synctest.Wait() // so that the first write has the pod: the caches of pods and Services follow independently
 		c.service("web")
 		time.Sleep(time.Second)
 		c.want("web", "10.0.0.1 :8080")
-		if err := c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		c.must(c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}))
 		synctest.Wait()
 		c.want("web", "none")
 		c.service("web")
@@ -223,16 +197,7 @@ func TestLaggingCacheAndServiceRecreated(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService; there they are
 // deleted, and created again when the Service is seen
 func TestEndpointsSeenBeforeTheirService(t *testing.T) {
-	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
-		if r.Resource == "services" {
-			select {
-			case <-time.After(time.Minute):
-			case <-ctx.Done():
-			}
-		}
-		return gate.Verdict{}
-	}}
-	inClusterBehind(t, lag, endpoints.Options{}, func(c *cluster) {
+	inClusterBehind(t, lagging("services", time.Minute), endpoints.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
 		c.service("web")
 		_, err := c.client.CoreV1().Endpoints("default").Create(c.ctx, &corev1.Endpoints{
@@ -243,9 +208,7 @@ func TestEndpointsSeenBeforeTheirService(t *testing.T) {
 				Addresses: []corev1.EndpointAddress{{IP: "10.0.0.1"}}, Ports: []corev1.EndpointPort{{Port: 8080}},
 			}},
 		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c.must(err)
 		time.Sleep(30 * time.Second)
 		c.want("web", "10.0.0.1 :8080")
 		c.wantWrites("")
@@ -261,31 +224,28 @@ func TestEndpointsSeenBeforeTheirService(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpoint/endpoints_controller.go, syncService; there they are
 // deleted
 func TestDeletesOnlyWhatItKnows(t *testing.T) {
-	var c *cluster
-	g := gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
-		if !ours(r, "delete") {
+	inCluster(t, endpoints.Options{}, func(c *cluster) {
+		replace := func(_ context.Context, r *gate.Request) gate.Verdict {
+			if !strings.HasPrefix(r.UserAgent, endpoints.Name) {
+				return gate.Verdict{}
+			}
+			ep := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			err1 := c.client.CoreV1().Endpoints("default").Delete(c.ctx, "web", metav1.DeleteOptions{})
+			_, err2 := c.client.CoreV1().Endpoints("default").Create(c.ctx, ep, metav1.CreateOptions{})
+			_, err3 := c.client.CoreV1().Services("default").Create(c.ctx, &corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Name: "web"},
+				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+			}, metav1.CreateOptions{})
+			if err := errors.Join(err1, err2, err3); err != nil {
+				t.Error(err)
+			}
 			return gate.Verdict{}
 		}
-		ep := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-		err1 := c.client.CoreV1().Endpoints("default").Delete(c.ctx, "web", metav1.DeleteOptions{})
-		_, err2 := c.client.CoreV1().Endpoints("default").Create(c.ctx, ep, metav1.CreateOptions{})
-		_, err3 := c.client.CoreV1().Services("default").Create(c.ctx, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Name: "web"},
-			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
-		}, metav1.CreateOptions{})
-		if err := errors.Join(err1, err2, err3); err != nil {
-			t.Error(err)
-		}
-		return gate.Verdict{}
-	}}
-	inClusterBehind(t, g, endpoints.Options{}, func(created *cluster) {
-		c = created
+		c.server.Intercept(localapi.Rule{Verb: "delete", Resource: "endpoints", Do: replace})
 		c.service("web")
 		synctest.Wait()
 		c.writes()
-		if err := c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		c.must(c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}))
 		time.Sleep(time.Minute)
 		c.wantWrites("delete web 409")
 	})
@@ -299,9 +259,7 @@ func TestTriggerTimeAnnotation(t *testing.T) {
 		annotation := func() string {
 			synctest.Wait()
 			ep, err := c.client.CoreV1().Endpoints("default").Get(c.ctx, "web", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c.must(err)
 			return ep.Annotations["endpoints.kubernetes.io/last-change-trigger-time"]
 		}
 		if got := annotation(); got != "2000-01-01T00:00:00Z" {

@@ -16,13 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -31,7 +29,7 @@ type cluster struct {
 	t       *testing.T
 	ctx     context.Context
 	client  kubernetes.Interface
-	server  *localapi.Server
+	server  *localapi.Test
 	log     *audit.Log
 	options endpointslice.Options
 	loop    *reconcile.Controller[reconcile.Request]
@@ -47,62 +45,48 @@ func inCluster(t *testing.T, o endpointslice.Options, f func(c *cluster)) {
 func inClusterBehind(t *testing.T, g gate.Gate, o endpointslice.Options, f func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		log := &audit.Log{}
-		server, err := localapi.New(localapi.Options{Audit: log, Gate: g})
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := localapi.NewTestWith(t, localapi.Options{Gate: g})
 		c := &cluster{
 			t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()),
-			server: server, log: log, options: o,
+			server: server, log: server.Audit(), options: o,
 		}
 		c.node("n", "a")
 		c.start()
 		f(c)
 		c.stop()
-		if err := server.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
 	})
 }
 
-// start runs a controller, a new one with each call.
+// start runs a manager with the controller, new ones with each call.
 func (c *cluster) start() {
 	c.t.Helper()
-	factory, err := informer.NewFactory(c.server.RESTConfig(), informer.FactoryOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	config := c.server.RESTConfig()
 	config.UserAgent = endpointslice.Name
-	writer, err := client.New(config, client.Options{Informers: factory})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.loop, err = endpointslice.New(writer, factory, broadcaster.Recorder(endpointslice.Component), c.options)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	m, err := manager.New(config, manager.Options{})
+	c.must(err)
+	recorder := m.GetEventRecorderFor(endpointslice.Component)
+	c.loop, err = endpointslice.New(m.GetClient(), m.Informers(), recorder, c.options)
+	c.must(err)
+	c.must(m.Add(c.loop))
 	ctx, cancel := context.WithCancel(c.ctx)
-	done := make(chan error, 3)
-	go func() { done <- factory.Run(ctx) }()
-	go func() { done <- broadcaster.Run(ctx) }()
-	go func() { done <- c.loop.Run(ctx) }()
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
 	c.stop = func() {
 		cancel()
-		for range 3 {
-			if err := <-done; err != nil {
-				c.t.Errorf("run: %v", err)
-			}
+		if err := <-done; err != nil {
+			c.t.Errorf("run: %v", err)
 		}
 	}
 	synctest.Wait()
 	if err := c.loop.Health(); err != nil {
 		c.t.Errorf("health: %v", err)
+	}
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
 	}
 }
 
@@ -135,9 +119,7 @@ func (c *cluster) slices(service string) []discoveryv1.EndpointSlice {
 	synctest.Wait()
 	list, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.ctx,
 		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	c.must(err)
 	return list.Items
 }
 
@@ -185,9 +167,7 @@ func (c *cluster) events() []string {
 	c.t.Helper()
 	synctest.Wait()
 	list, err := c.client.CoreV1().Events("default").List(c.ctx, metav1.ListOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	c.must(err)
 	var found []string
 	for _, e := range list.Items {
 		if e.Source.Component != "endpoint-slice-controller" || e.InvolvedObject.Kind != "Service" {
@@ -207,41 +187,34 @@ func (c *cluster) service(name string, change ...func(*corev1.Service)) {
 	for _, f := range change {
 		f(svc)
 	}
-	if _, err := c.client.CoreV1().Services("default").Create(c.ctx, svc, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := c.client.CoreV1().Services("default").Create(c.ctx, svc, metav1.CreateOptions{})
+	c.must(err)
 	synctest.Wait()
 }
 
 func (c *cluster) patchService(patch string) {
 	c.t.Helper()
-	if _, err := c.client.CoreV1().Services("default").Patch(c.ctx, "web", types.MergePatchType, []byte(patch),
-		metav1.PatchOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := c.client.CoreV1().Services("default").Patch(c.ctx, "web", types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{})
+	c.must(err)
 	synctest.Wait()
 }
 
 func (c *cluster) deleteService() {
 	c.t.Helper()
-	if err := c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	c.must(c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}))
 }
 
 func (c *cluster) patchSlice(name, patch string) {
 	c.t.Helper()
-	if _, err := c.client.DiscoveryV1().EndpointSlices("default").Patch(c.ctx, name, types.MergePatchType,
-		[]byte(patch), metav1.PatchOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := c.client.DiscoveryV1().EndpointSlices("default").Patch(c.ctx, name, types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{})
+	c.must(err)
 }
 
 func (c *cluster) deleteSlice(name string) {
 	c.t.Helper()
-	if err := c.client.DiscoveryV1().EndpointSlices("default").Delete(c.ctx, name, metav1.DeleteOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	c.must(c.client.DiscoveryV1().EndpointSlices("default").Delete(c.ctx, name, metav1.DeleteOptions{}))
 }
 
 func (c *cluster) node(name, zone string) {
@@ -249,14 +222,12 @@ func (c *cluster) node(name, zone string) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}},
 	}
-	if _, err := c.client.CoreV1().Nodes().Create(c.ctx, n, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := c.client.CoreV1().Nodes().Create(c.ctx, n, metav1.CreateOptions{})
+	c.must(err)
 	status := `{"status":{"allocatable":{"cpu":"1"},"conditions":[{"type":"Ready","status":"True"}]}}`
-	if _, err := c.client.CoreV1().Nodes().Patch(c.ctx, name, types.MergePatchType, []byte(status),
-		metav1.PatchOptions{}, "status"); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err = c.client.CoreV1().Nodes().Patch(c.ctx, name, types.MergePatchType, []byte(status),
+		metav1.PatchOptions{}, "status")
+	c.must(err)
 }
 
 // pod creates a ready pod at that address, on node n by default. It returns when the controller's cache has the pod:
@@ -270,9 +241,8 @@ func (c *cluster) pod(name, app, ip string, node ...string) {
 			Containers: []corev1.Container{{Name: "c", Image: "i"}},
 		},
 	}
-	if _, err := c.client.CoreV1().Pods("default").Create(c.ctx, pod, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := c.client.CoreV1().Pods("default").Create(c.ctx, pod, metav1.CreateOptions{})
+	c.must(err)
 	c.status(name, fmt.Sprintf(`{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}]}`, ip, ip))
 	c.ready(name, true)
 	synctest.Wait()
@@ -295,27 +265,6 @@ func (c *cluster) patchPod(name, patch string, subresources ...string) {
 	c.t.Helper()
 	_, err := c.client.CoreV1().Pods("default").Patch(c.ctx, name, types.StrategicMergePatchType, []byte(patch),
 		metav1.PatchOptions{}, subresources...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	c.must(err)
 	synctest.Wait() // Informers are independent: without this the controller might see later events first.
-}
-
-// refused returns the error of New with these options.
-func (c *cluster) refused(o endpointslice.Options) error {
-	c.t.Helper()
-	factory, err := informer.NewFactory(c.server.RESTConfig(), informer.FactoryOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	writer, err := client.New(c.server.RESTConfig(), client.Options{Informers: factory})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	_, err = endpointslice.New(writer, factory, broadcaster.Recorder(endpointslice.Component), o)
-	return err
 }

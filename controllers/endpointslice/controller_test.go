@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
+	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go, its event handlers, and
@@ -43,9 +45,7 @@ func TestPodEvents(t *testing.T) {
 		c.want("other", "")
 		c.wantWrites("update 200")
 
-		if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "b", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		c.must(c.client.CoreV1().Pods("default").Delete(c.ctx, "b", metav1.DeleteOptions{}))
 		c.want("web", "-10.0.0.2S :8080") // being deleted, and still serving
 		if e := c.only().Endpoints[0]; !*e.Conditions.Terminating || *e.Zone != "a" || *e.NodeName != "n" ||
 			e.TargetRef.Name != "b" {
@@ -54,9 +54,7 @@ func TestPodEvents(t *testing.T) {
 		c.wantWrites("update 200")
 		c.status("b", `{"message":"still there"}`)
 		c.wantWrites("")
-		if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "b", *metav1.NewDeleteOptions(0)); err != nil {
-			t.Fatal(err)
-		}
+		c.must(c.client.CoreV1().Pods("default").Delete(c.ctx, "b", *metav1.NewDeleteOptions(0)))
 		c.want("web", "")
 		c.wantWrites("update 200")
 		c.wantWrites("", 10*time.Minute)
@@ -111,10 +109,9 @@ func TestSliceEvents(t *testing.T) {
 			}},
 			AddressType: discoveryv1.AddressTypeIPv4,
 		}
-		if _, err := c.client.DiscoveryV1().EndpointSlices("default").Create(c.ctx, other,
-			metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.client.DiscoveryV1().EndpointSlices("default").Create(c.ctx, other,
+			metav1.CreateOptions{})
+		c.must(err)
 		c.wantWrites("create 201", time.Minute)
 
 		c.patchSlice(own.Name, `{"endpoints":[{"addresses":["9.9.9.9"],"conditions":{"ready":true,"serving":true}}]}`)
@@ -273,10 +270,9 @@ func TestNodeEvents(t *testing.T) {
 		c.node("late", "b")
 		c.wantWrites("update 200", time.Second)
 		c.want("web", "10.0.0.1 10.0.0.2 :8080")
-		if _, err := c.client.CoreV1().Nodes().Patch(c.ctx, "late", types.MergePatchType,
-			[]byte(`{"metadata":{"labels":{"topology.kubernetes.io/zone":"c"}}}`), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.client.CoreV1().Nodes().Patch(c.ctx, "late", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"topology.kubernetes.io/zone":"c"}}}`), metav1.PatchOptions{})
+		c.must(err)
 		c.wantWrites("update 200", time.Second)
 		for _, e := range c.only().Endpoints {
 			if e.TargetRef.Name == "b" && *e.Zone != "c" {
@@ -313,9 +309,7 @@ func TestTopologyFollowsNodes(t *testing.T) {
 			t.Errorf("events %q", found)
 		}
 		c.wantWrites("create 201", time.Minute)
-		if err := c.client.CoreV1().Nodes().Delete(c.ctx, "m", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		c.must(c.client.CoreV1().Nodes().Delete(c.ctx, "m", metav1.DeleteOptions{}))
 		time.Sleep(time.Minute)
 		if n := hints(); n != 0 {
 			t.Errorf("%d hints with one zone", n)
@@ -344,11 +338,14 @@ func TestTriggerTimeAnnotation(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	inCluster(t, endpointslice.Options{}, func(c *cluster) {
-		for _, n := range []int{-1, 1001} {
-			if err := c.refused(endpointslice.Options{MaxEndpointsPerSlice: n}); err == nil {
-				t.Errorf("%d endpoints per slice are no error", n)
-			}
+	m, err := manager.New(localapi.NewTest(t).RESTConfig(), manager.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{-1, 1001} {
+		o := endpointslice.Options{MaxEndpointsPerSlice: n}
+		if _, err := endpointslice.New(m.GetClient(), m.Informers(), nil, o); err == nil {
+			t.Errorf("%d endpoints per slice are no error", n)
 		}
-	})
+	}
 }

@@ -9,11 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 // A Service gets its first EndpointSlice, which has no endpoints yet.
@@ -25,31 +23,24 @@ func ExampleNew() {
 	}
 	defer server.Close()
 	clientset := kubernetes.NewForConfigOrDie(server.RESTConfig())
-	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
+	m, err := manager.New(server.RESTConfig(), manager.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	writer, err := client.New(server.RESTConfig(), client.Options{Informers: factory})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	broadcaster, err := events.New(server.RESTConfig(), events.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	controller, err := endpointslice.New(writer, factory, broadcaster.Recorder(endpointslice.Component),
+	controller, err := endpointslice.New(m.GetClient(), m.Informers(), m.GetEventRecorderFor(endpointslice.Component),
 		endpointslice.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	if err := m.Add(controller); err != nil {
+		fmt.Println(err)
+		return
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 2)
-	go func() { done <- factory.Run(ctx) }()
-	go func() { done <- controller.Run(ctx) }()
+	done := make(chan error)
+	go func() { done <- m.Run(ctx) }()
 
 	web := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
@@ -71,8 +62,8 @@ func ExampleNew() {
 		time.Sleep(time.Millisecond)
 	}
 	stop()
-	fmt.Println("run:", <-done, <-done)
+	fmt.Println("run:", <-done)
 	// Output:
 	// web- IPv4 endpointslice-controller.k8s.io 0
-	// run: <nil> <nil>
+	// run: <nil>
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,25 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
+	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
 var resource = schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}
 
-// ours reports whether the controller, not the test, sent a write.
-func ours(r *gate.Request, verb string) bool {
-	return r.Resource == "endpointslices" && r.Verb == verb && strings.HasPrefix(r.UserAgent, endpointslice.Name)
-}
-
-// failing makes the controller's writes with that verb fail while the switch is on.
-func failing(verb string, on *atomic.Bool, with *apierrors.StatusError) gate.Gate {
-	return gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
-		if on.Load() && ours(r, verb) {
-			return gate.FailWith(with)
-		}
-		return gate.Verdict{}
-	}}
+// refusing makes the server refuse requests for slices with that verb, until restore is called.
+func (c *cluster) refusing(verb string, with *apierrors.StatusError) (restore func()) {
+	return c.server.Intercept(localapi.Rule{Verb: verb, Resource: "endpointslices", Err: with})
 }
 
 // lagging delays the watch of slices; everything else is shown at once.
@@ -55,10 +45,8 @@ func lagging(by time.Duration) gate.Gate {
 //
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslice/endpointslice_controller.go, maxRetries and handleErr
 func TestFailedCreate(t *testing.T) {
-	var broken atomic.Bool
-	broken.Store(true)
-	g := failing("create", &broken, apierrors.NewInternalError(errors.New("broken")))
-	inClusterBehind(t, g, endpointslice.Options{}, func(c *cluster) {
+	inCluster(t, endpointslice.Options{}, func(c *cluster) {
+		restore := c.refusing("create", apierrors.NewInternalError(errors.New("broken")))
 		c.service("web")
 		c.wantWrites("create 500")
 		c.wantWrites("", time.Second-1)
@@ -77,7 +65,7 @@ func TestFailedCreate(t *testing.T) {
 		if s := c.loop.Stats(); s.Dropped != 1 {
 			t.Errorf("stats %+v", s)
 		}
-		broken.Store(false)
+		restore()
 		c.log.Reset()
 		c.patchService(`{"metadata":{"labels":{"x":"y"}}}`)
 		c.wantWrites("create 201")
@@ -85,15 +73,13 @@ func TestFailedCreate(t *testing.T) {
 }
 
 func TestFailedUpdate(t *testing.T) {
-	var broken atomic.Bool
-	g := failing("update", &broken, apierrors.NewConflict(resource, "web", errors.New("changed")))
-	inClusterBehind(t, g, endpointslice.Options{}, func(c *cluster) {
+	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		c.service("web")
 		synctest.Wait()
-		broken.Store(true)
+		restore := c.refusing("update", apierrors.NewConflict(resource, "web", errors.New("changed")))
 		c.pod("a", "web", "10.0.0.1")
 		synctest.Wait()
-		broken.Store(false)
+		restore()
 		time.Sleep(5 * time.Second)
 		c.want("web", "10.0.0.1 :8080")
 		found := c.events()
@@ -118,33 +104,27 @@ func TestDeletes(t *testing.T) {
 		{apierrors.NewConflict(resource, "s", errors.New("the UID in the precondition does not match")), 1},
 		{apierrors.NewInternalError(errors.New("broken")), 1},
 	} {
-		var on atomic.Bool
-		inClusterBehind(t, failing("delete", &on, tt.refusal), endpointslice.Options{MaxEndpointsPerSlice: 1},
-			func(c *cluster) {
-				c.pod("a", "web", "10.0.0.1")
-				c.pod("b", "web", "10.0.0.2")
-				c.service("web")
-				c.want("web", "10.0.0.1 :8080 | 10.0.0.2 :8080")
-				on.Store(true)
-				c.status("b", `{"phase":"Failed"}`)
-				synctest.Wait()
-				on.Store(false)
-				if tt.events == 0 {
-					// Somebody else has deleted it, as the answer said.
-					list := c.slices("web")
-					c.deleteSlice(
-						list[slices.IndexFunc(list,
-							func(s discoveryv1.EndpointSlice) bool {
-								return s.Endpoints[0].TargetRef.Name == "b"
-							})].Name,
-					)
-				}
-				time.Sleep(time.Minute)
-				c.want("web", "10.0.0.1 :8080")
-				if found := c.events(); len(found) != tt.events {
-					t.Errorf("%v: events %v", tt.refusal, found)
-				}
-			})
+		inCluster(t, endpointslice.Options{MaxEndpointsPerSlice: 1}, func(c *cluster) {
+			c.pod("a", "web", "10.0.0.1")
+			c.pod("b", "web", "10.0.0.2")
+			c.service("web")
+			c.want("web", "10.0.0.1 :8080 | 10.0.0.2 :8080")
+			restore := c.refusing("delete", tt.refusal)
+			c.status("b", `{"phase":"Failed"}`)
+			synctest.Wait()
+			restore()
+			if tt.events == 0 {
+				// Somebody else has deleted it, as the answer said.
+				list := c.slices("web")
+				ofB := func(s discoveryv1.EndpointSlice) bool { return s.Endpoints[0].TargetRef.Name == "b" }
+				c.deleteSlice(list[slices.IndexFunc(list, ofB)].Name)
+			}
+			time.Sleep(time.Minute)
+			c.want("web", "10.0.0.1 :8080")
+			if found := c.events(); len(found) != tt.events {
+				t.Errorf("%v: events %v", tt.refusal, found)
+			}
+		})
 	}
 }
 
@@ -160,9 +140,8 @@ func TestForbidden(t *testing.T) {
 			refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes,
 				metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
 		}
-		var broken atomic.Bool
-		broken.Store(true)
-		inClusterBehind(t, failing("create", &broken, refusal), endpointslice.Options{}, func(c *cluster) {
+		inCluster(t, endpointslice.Options{}, func(c *cluster) {
+			c.refusing("create", refusal)
 			c.service("web")
 			time.Sleep(10 * time.Hour)
 			creates, found := len(c.log.Entries(mine)), c.events()
@@ -195,9 +174,7 @@ func TestLaggingCache(t *testing.T) {
 			c.pod("b", "web", "10.0.0.2")
 			c.ready("a", true)
 			time.Sleep(50 * time.Millisecond)
-			if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "b", *metav1.NewDeleteOptions(0)); err != nil {
-				t.Fatal(err)
-			}
+			c.must(c.client.CoreV1().Pods("default").Delete(c.ctx, "b", *metav1.NewDeleteOptions(0)))
 		}
 		time.Sleep(time.Minute)
 		c.want("web", "10.0.0.1 :8080")

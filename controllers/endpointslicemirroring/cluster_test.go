@@ -14,13 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpointslicemirroring"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -29,60 +27,51 @@ type cluster struct {
 	t       *testing.T
 	ctx     context.Context
 	client  kubernetes.Interface
-	server  *localapi.Server
+	server  *localapi.Test
 	log     *audit.Log
 	options endpointslicemirroring.Options
 	loop    *reconcile.Controller[reconcile.Request]
 	stop    func()
 }
 
-// inCluster runs f on a cluster with a gate g in front of the server.
-func inCluster(t *testing.T, g gate.Gate, o endpointslicemirroring.Options, f func(c *cluster)) {
+func inCluster(t *testing.T, o endpointslicemirroring.Options, f func(c *cluster)) {
+	t.Helper()
+	inClusterBehind(t, gate.Funcs{}, o, f)
+}
+
+// inClusterBehind is inCluster with a gate g in front of the server.
+func inClusterBehind(t *testing.T, g gate.Gate, o endpointslicemirroring.Options, f func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		log := &audit.Log{}
-		server, err := localapi.New(localapi.Options{Audit: log, Gate: g})
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := localapi.NewTestWith(t, localapi.Options{Gate: g})
 		c := &cluster{
 			t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()),
-			server: server, log: log, options: o,
+			server: server, log: server.Audit(), options: o,
 		}
 		c.start()
 		f(c)
 		c.stop()
-		if err := server.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
 	})
 }
 
-// start runs a controller, a new one with each call.
+// start runs a manager with the controller, new ones with each call.
 func (c *cluster) start() {
 	c.t.Helper()
 	config := c.server.RESTConfig()
 	config.UserAgent = endpointslicemirroring.Name
-	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
+	m, err := manager.New(config, manager.Options{})
 	c.must(err)
-	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
+	recorder := m.GetEventRecorderFor(endpointslicemirroring.Component)
+	c.loop, err = endpointslicemirroring.New(m.GetClient(), m.Informers(), recorder, c.options)
 	c.must(err)
-	writer, err := client.New(config, client.Options{Informers: factory})
-	c.must(err)
-	c.loop, err = endpointslicemirroring.New(writer, factory, broadcaster.Recorder(endpointslicemirroring.Component),
-		c.options)
-	c.must(err)
+	c.must(m.Add(c.loop))
 	ctx, cancel := context.WithCancel(c.ctx)
-	done := make(chan error, 3)
-	go func() { done <- factory.Run(ctx) }()
-	go func() { done <- broadcaster.Run(ctx) }()
-	go func() { done <- c.loop.Run(ctx) }()
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
 	c.stop = func() {
 		cancel()
-		for range 3 {
-			if err := <-done; err != nil {
-				c.t.Errorf("run: %v", err)
-			}
+		if err := <-done; err != nil {
+			c.t.Errorf("run: %v", err)
 		}
 	}
 	synctest.Wait()
@@ -98,12 +87,10 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// ours reports whether the controller, not the test, sent a request.
-func ours(agent string) bool { return strings.HasPrefix(agent, endpointslicemirroring.Name) }
-
 // mine selects the requests with which the controller wrote, or tried to write, and its live reads.
 func mine(e audit.Entry) bool {
-	return ours(e.UserAgent) && e.Namespace != "" && e.Verb != "list" && e.Verb != "watch"
+	return strings.HasPrefix(e.UserAgent, endpointslicemirroring.Name) && e.Namespace != "" && e.Resource != "events" &&
+		e.Verb != "list" && e.Verb != "watch"
 }
 
 // wantRequests compares the controller's writes and live reads since the last call with want: "create 201, get 404".

@@ -6,11 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/endpointslicemirroring"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 const (
@@ -22,7 +20,7 @@ const (
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslicemirroring/endpointslicemirroring_controller.go,
 // onEndpointsAdd, onEndpointsUpdate and onEndpointsDelete
 func TestEndpointsEvents(t *testing.T) {
-	inCluster(t, gate.Funcs{}, endpointslicemirroring.Options{}, func(c *cluster) {
+	inCluster(t, endpointslicemirroring.Options{}, func(c *cluster) {
 		c.service()
 		c.endpoints("10.0.0.1")
 		c.want("10.0.0.1 :8080")
@@ -71,7 +69,7 @@ func TestEndpointsEvents(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslicemirroring/endpointslicemirroring_controller.go,
 // onServiceAdd, onServiceUpdate and onServiceDelete
 func TestServiceEvents(t *testing.T) {
-	inCluster(t, gate.Funcs{}, endpointslicemirroring.Options{}, func(c *cluster) {
+	inCluster(t, endpointslicemirroring.Options{}, func(c *cluster) {
 		c.endpoints("10.0.0.1")
 		c.want("")
 		c.service()
@@ -103,7 +101,7 @@ func TestServiceEvents(t *testing.T) {
 // onEndpointSliceAdd, onEndpointSliceUpdate and onEndpointSliceDelete
 func TestSliceEvents(t *testing.T) {
 	for _, period := range []time.Duration{0, 5 * time.Second} {
-		inCluster(t, gate.Funcs{}, endpointslicemirroring.Options{BatchPeriod: period, Workers: 1}, func(c *cluster) {
+		inCluster(t, endpointslicemirroring.Options{BatchPeriod: period, Workers: 1}, func(c *cluster) {
 			c.service()
 			c.endpoints("10.0.0.1")
 			c.wantRequests("create 201")
@@ -133,7 +131,7 @@ func TestSliceEvents(t *testing.T) {
 
 // A slice that a finalizer holds back is replaced at once, and left alone.
 func TestSliceHeldBack(t *testing.T) {
-	inCluster(t, gate.Funcs{}, endpointslicemirroring.Options{}, func(c *cluster) {
+	inCluster(t, endpointslicemirroring.Options{}, func(c *cluster) {
 		c.service()
 		c.endpoints("10.0.0.1")
 		c.patchSlice(`{"metadata":{"finalizers":["example.com/hold"]}}`)
@@ -153,7 +151,7 @@ func TestSliceHeldBack(t *testing.T) {
 
 // A restart writes nothing if nothing has changed, and makes up for what has changed meanwhile.
 func TestRestart(t *testing.T) {
-	inCluster(t, gate.Funcs{}, endpointslicemirroring.Options{}, func(c *cluster) {
+	inCluster(t, endpointslicemirroring.Options{}, func(c *cluster) {
 		c.service()
 		c.endpoints("10.0.0.1")
 		c.wantRequests("create 201")
@@ -189,7 +187,7 @@ func TestRestart(t *testing.T) {
 
 // Source: k8s.io/kubernetes v1.37.2 pkg/controller/endpointslicemirroring/reconciler.go, reconcile
 func TestEventOfTooManyAddresses(t *testing.T) {
-	inCluster(t, gate.Funcs{}, endpointslicemirroring.Options{MaxEndpointsPerSubset: 2}, func(c *cluster) {
+	inCluster(t, endpointslicemirroring.Options{MaxEndpointsPerSubset: 2}, func(c *cluster) {
 		c.service()
 		c.endpoints("10.0.0.1", "10.0.0.2")
 		if found := c.events(); len(found) != 0 {
@@ -207,19 +205,13 @@ func TestEventOfTooManyAddresses(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	server, err := localapi.New(localapi.Options{})
+	m, err := manager.New(localapi.NewTest(t).RESTConfig(), manager.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
-	factory, err1 := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
-	writer, err2 := client.New(server.RESTConfig(), client.Options{Informers: factory})
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
 	for _, n := range []int{-1, 1001} {
 		o := endpointslicemirroring.Options{MaxEndpointsPerSubset: n}
-		if _, err := endpointslicemirroring.New(writer, factory, nil, o); err == nil {
+		if _, err := endpointslicemirroring.New(m.GetClient(), m.Informers(), nil, o); err == nil {
 			t.Errorf("%d endpoints per subset are no error", n)
 		}
 	}

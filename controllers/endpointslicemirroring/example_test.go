@@ -9,11 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpointslicemirroring"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 // A database outside the cluster gets a Service without a selector, and Endpoints that are written by hand. The
@@ -26,31 +24,24 @@ func ExampleNew() {
 	}
 	defer server.Close()
 	clientset := kubernetes.NewForConfigOrDie(server.RESTConfig())
-	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
+	m, err := manager.New(server.RESTConfig(), manager.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	writer, err := client.New(server.RESTConfig(), client.Options{Informers: factory})
+	controller, err := endpointslicemirroring.New(m.GetClient(), m.Informers(),
+		m.GetEventRecorderFor(endpointslicemirroring.Component), endpointslicemirroring.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	broadcaster, err := events.New(server.RESTConfig(), events.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	controller, err := endpointslicemirroring.New(writer, factory,
-		broadcaster.Recorder(endpointslicemirroring.Component), endpointslicemirroring.Options{})
-	if err != nil {
+	if err := m.Add(controller); err != nil {
 		fmt.Println(err)
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 2)
-	go func() { done <- factory.Run(ctx) }()
-	go func() { done <- controller.Run(ctx) }()
+	done := make(chan error)
+	go func() { done <- m.Run(ctx) }()
 
 	_, _ = clientset.CoreV1().Services("default").Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "db"},
@@ -73,8 +64,8 @@ func ExampleNew() {
 		time.Sleep(time.Millisecond)
 	}
 	stop()
-	fmt.Println("run:", <-done, <-done)
+	fmt.Println("run:", <-done)
 	// Output:
 	// db- IPv4 [192.0.2.7] 5432
-	// run: <nil> <nil>
+	// run: <nil>
 }

@@ -3,7 +3,6 @@ package endpointslicemirroring_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,20 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/controllers/endpointslicemirroring"
+	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
 var resource = schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}
 
-// failing makes the controller's first requests with that verb fail, as many as times says.
-func failing(verb string, times int64, with *apierrors.StatusError) gate.Gate {
-	var seen atomic.Int64
-	return gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
-		if r.Verb != verb || r.Namespace == "" || !ours(r.UserAgent) || seen.Add(1) > times {
-			return gate.Verdict{}
+// lagging delays the watch of a resource; everything else is shown at once.
+func lagging(resource string, by time.Duration) gate.Gate {
+	return gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
+		if r.Resource == resource {
+			select {
+			case <-time.After(by):
+			case <-ctx.Done():
+			}
 		}
-		return gate.FailWith(with)
+		return gate.Verdict{}
 	}}
 }
 
@@ -42,19 +44,21 @@ func TestFailedCreate(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for _, tt := range []struct {
 		refusal *apierrors.StatusError
-		creates int64
+		creates int
 	}{{refused, 16}, {terminating, 1}} {
-		inCluster(t, failing("create", tt.creates, tt.refusal), endpointslicemirroring.Options{}, func(c *cluster) {
+		inCluster(t, endpointslicemirroring.Options{}, func(c *cluster) {
+			restore := c.server.Intercept(localapi.Rule{Verb: "create", Resource: "endpointslices", Err: tt.refusal})
 			c.service()
 			c.endpoints("10.0.0.1")
 			c.wantRequests("create 403")
 			time.Sleep(time.Second - 1)
 			c.wantRequests("")
 			time.Sleep(time.Hour)
-			if creates := c.log.Entries(mine); int64(len(creates)) != tt.creates-1 {
+			if creates := c.log.Entries(mine); len(creates) != tt.creates-1 {
 				t.Errorf("%d more creates, want %d", len(creates), tt.creates-1)
 			}
 			c.want("")
+			restore()
 			c.log.Reset()
 			c.patchEndpoints(`{"metadata":{"labels":{"x":"y"}}}`)
 			c.want("10.0.0.1 :8080")
@@ -66,7 +70,8 @@ func TestFailedCreate(t *testing.T) {
 // A slice that somebody else has written in between is planned anew. kube-controller-manager overwrites it.
 func TestConflict(t *testing.T) {
 	conflict := apierrors.NewConflict(resource, "web", errors.New("changed"))
-	inCluster(t, failing("update", 1, conflict), endpointslicemirroring.Options{}, func(c *cluster) {
+	inCluster(t, endpointslicemirroring.Options{}, func(c *cluster) {
+		c.server.Intercept(localapi.Rule{Verb: "update", Resource: "endpointslices", Nth: 1, Err: conflict})
 		c.service()
 		c.endpoints("10.0.0.1")
 		c.wantRequests("create 201")
@@ -86,16 +91,17 @@ func TestDeletes(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("broken"))
 	conflict := apierrors.NewConflict(resource, "s", errors.New("the UID does not match"))
 	for _, tt := range []struct {
-		verb    string
-		refusal *apierrors.StatusError
-		want    string
+		verb, resource string
+		refusal        *apierrors.StatusError
+		want           string
 	}{
-		{"delete", apierrors.NewNotFound(resource, "s"), "get 404, delete 404"},
-		{"delete", conflict, "get 404, delete 409, get 404, delete 200"},
-		{"delete", internal, "get 404, delete 500, get 404, delete 200"},
-		{"get", internal, "get 500, get 404, delete 200"},
+		{"delete", "endpointslices", apierrors.NewNotFound(resource, "s"), "get 404, delete 404"},
+		{"delete", "endpointslices", conflict, "get 404, delete 409, get 404, delete 200"},
+		{"delete", "endpointslices", internal, "get 404, delete 500, get 404, delete 200"},
+		{"get", "endpoints", internal, "get 500, get 404, delete 200"},
 	} {
-		inCluster(t, failing(tt.verb, 1, tt.refusal), endpointslicemirroring.Options{}, func(c *cluster) {
+		inCluster(t, endpointslicemirroring.Options{}, func(c *cluster) {
+			c.server.Intercept(localapi.Rule{Verb: tt.verb, Resource: tt.resource, Nth: 1, Err: tt.refusal})
 			c.service()
 			c.endpoints("10.0.0.1")
 			c.wantRequests("create 201")
@@ -111,16 +117,8 @@ func TestDeletes(t *testing.T) {
 //
 // Source: k8s.io/endpointslice v0.37.2 util/endpointslice_tracker.go; there the wait is an error, with backoff
 func TestLaggingCache(t *testing.T) {
-	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
-		if r.Resource == "endpointslices" {
-			select {
-			case <-time.After(300 * time.Millisecond):
-			case <-ctx.Done():
-			}
-		}
-		return gate.Verdict{}
-	}}
-	inCluster(t, lag, endpointslicemirroring.Options{}, func(c *cluster) {
+	lag := lagging("endpointslices", 300*time.Millisecond)
+	inClusterBehind(t, lag, endpointslicemirroring.Options{}, func(c *cluster) {
 		c.service()
 		c.endpoints("10.0.0.1")
 		c.patchEndpoints(`{"subsets":[{"addresses":[{"ip":"10.0.0.2"}]}]}`)
@@ -150,16 +148,7 @@ func TestLaggingCache(t *testing.T) {
 // arrives.
 func TestSlicesSeenFirst(t *testing.T) {
 	for _, late := range []string{"services", "endpoints"} {
-		lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
-			if r.Resource == late {
-				select {
-				case <-time.After(time.Minute):
-				case <-ctx.Done():
-				}
-			}
-			return gate.Verdict{}
-		}}
-		inCluster(t, lag, endpointslicemirroring.Options{}, func(c *cluster) {
+		inClusterBehind(t, lagging(late, time.Minute), endpointslicemirroring.Options{}, func(c *cluster) {
 			c.service()
 			c.endpoints("10.0.0.1")
 			_, err := c.client.DiscoveryV1().EndpointSlices("default").Create(c.ctx, &discoveryv1.EndpointSlice{
