@@ -3,12 +3,12 @@ package deployment_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,22 +24,20 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/ptr"
 
-	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 // cluster is an API server in a bubble, with the Deployment and ReplicaSet controllers at work on it, and a kubelet
 // that takes a second to start or stop a pod. The tests play the user.
 type cluster struct {
 	t      *testing.T
-	server *localapi.Server
+	server *localapi.Test
 	log    *audit.Log
 	client kubernetes.Interface
 	// rewrite changes the bodies of the controller's requests, as a mutating webhook would; nil: it does not.
@@ -62,17 +60,15 @@ func runRewriting(t *testing.T, o localapi.Options, rewrite func(method, path st
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, log: &audit.Log{}, rewrite: rewrite}
-		o.Audit = c.log
-		server, err := localapi.New(o)
-		c.must(err)
-		c.server = server
-		c.client, err = kubernetes.NewForConfig(server.RESTConfig())
-		c.must(err)
+		server := localapi.NewTestWith(t, o)
+		client, err := kubernetes.NewForConfig(server.RESTConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &cluster{t: t, server: server, log: server.Audit(), client: client, rewrite: rewrite}
 		c.start()
 		test(c)
 		c.stop()
-		c.must(server.Close())
 	})
 }
 
@@ -96,63 +92,43 @@ func (r rewriter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-type part interface{ Run(context.Context) error }
-
-// start starts the three processes of a cluster. c.stop ends them.
+// start starts the two processes of a cluster: a manager with the controller under test, and one with the ReplicaSet
+// controller and the kubelet. c.stop ends them.
 func (c *cluster) start() {
 	c.t.Helper()
-	var parts []part
 	config := rest.CopyConfig(c.server.RESTConfig())
 	config.UserAgent = agent
 	if c.rewrite != nil {
 		config.ContentType = "application/json"
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return rewriter{next, c.rewrite} })
 	}
-	parts = append(parts, c.underTest(config)...)
-	parts = append(parts, c.others()...)
+	m, err := manager.New(config, manager.Options{})
+	c.must(err)
+	deployments, err := deployment.New(m.GetClient(), m.Informers(), m.GetEventRecorderFor(deployment.Name),
+		deployment.Options{})
+	c.must(err)
+	c.must(m.Add(deployments))
+
+	others, err := manager.New(c.server.RESTConfig(), manager.Options{})
+	c.must(err)
+	sets, err := replicaset.New(others.GetClient(), others.Informers(), others.GetEventRecorderFor(replicaset.Name),
+		replicaset.Options{})
+	c.must(err)
+	nodes, err := kubelet.New(others.GetClient(), others.Informers(), kubelet.Options{Delay: time.Second})
+	c.must(err)
+	c.must(others.Add(sets))
+	c.must(others.Add(nodes))
+
 	logger := ktesting.NewLogger(c.t, ktesting.NewConfig(ktesting.Verbosity(2)))
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
-	var all sync.WaitGroup
-	for _, p := range parts {
-		all.Go(func() {
-			if err := p.Run(ctx); err != nil {
-				c.t.Errorf("%T: %v", p, err)
-			}
-		})
-	}
+	done := make(chan error, 2)
+	go func() { done <- m.Run(ctx) }()
+	go func() { done <- others.Run(ctx) }()
 	c.stop = func() {
 		cancel()
-		all.Wait()
+		c.must(errors.Join(<-done, <-done))
 	}
 	synctest.Wait()
-}
-
-// underTest is the Deployment controller with all it needs.
-func (c *cluster) underTest(config *rest.Config) []part {
-	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
-	c.must(err)
-	writer, err := client.New(config, client.Options{Informers: factory})
-	c.must(err)
-	broadcaster, err := events.New(config, events.Options{})
-	c.must(err)
-	controller, err := deployment.New(writer, factory, broadcaster.Recorder(deployment.Name), deployment.Options{})
-	c.must(err)
-	return []part{factory, controller, broadcaster}
-}
-
-// others are the ReplicaSet controller and the kubelet.
-func (c *cluster) others() []part {
-	factory, err := informer.NewFactory(c.server.RESTConfig(), informer.FactoryOptions{})
-	c.must(err)
-	writer, err := client.New(c.server.RESTConfig(), client.Options{Informers: factory})
-	c.must(err)
-	broadcaster, err := events.New(c.server.RESTConfig(), events.Options{})
-	c.must(err)
-	controller, err := replicaset.New(writer, factory, broadcaster.Recorder(replicaset.Name), replicaset.Options{})
-	c.must(err)
-	nodes, err := kubelet.New(writer, factory, kubelet.Options{Delay: time.Second})
-	c.must(err)
-	return []part{factory, controller, nodes, broadcaster}
 }
 
 func (c *cluster) must(err error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,18 +17,16 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/ptr"
 
-	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 // cluster is an API server in a bubble, with a running controller. The tests play the user and the kubelet.
 type cluster struct {
 	t      *testing.T
-	server *localapi.Server
+	server *localapi.Test
 	log    *audit.Log
 	client kubernetes.Interface
 	stop   func()
@@ -42,52 +39,37 @@ const agent = "controller-under-test"
 func run(t *testing.T, o localapi.Options, test func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, log: &audit.Log{}}
-		o.Audit = c.log
-		server, err := localapi.New(o)
+		server := localapi.NewTestWith(t, o)
+		client, err := kubernetes.NewForConfig(server.RESTConfig())
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.server = server
-		if c.client, err = kubernetes.NewForConfig(server.RESTConfig()); err != nil {
-			t.Fatal(err)
-		}
+		c := &cluster{t: t, server: server, log: server.Audit(), client: client}
 		c.start()
 		test(c)
 		c.stop()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
-// start starts a controller process: informers, controller and event sender. c.stop ends it.
+// start starts a manager with the controller. c.stop ends it.
 func (c *cluster) start() {
 	c.t.Helper()
 	config := rest.CopyConfig(c.server.RESTConfig())
 	config.UserAgent = agent
-	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
+	m, err := manager.New(config, manager.Options{})
 	c.must(err)
-	writer, err := client.New(config, client.Options{Informers: factory})
+	controller, err := replicaset.New(m.GetClient(), m.Informers(), m.GetEventRecorderFor(replicaset.Name),
+		replicaset.Options{})
 	c.must(err)
-	broadcaster, err := events.New(config, events.Options{})
-	c.must(err)
-	controller, err := replicaset.New(writer, factory, broadcaster.Recorder(replicaset.Name), replicaset.Options{})
-	c.must(err)
+	c.must(m.Add(controller))
 
 	_, logged := ktesting.NewTestContext(c.t)
 	ctx, cancel := context.WithCancel(logged)
-	var all sync.WaitGroup
-	for _, part := range []interface{ Run(context.Context) error }{factory, controller, broadcaster} {
-		all.Go(func() {
-			if err := part.Run(ctx); err != nil {
-				c.t.Errorf("%T: %v", part, err)
-			}
-		})
-	}
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
 	c.stop = func() {
 		cancel()
-		all.Wait()
+		c.must(<-done)
 	}
 	c.quiet()
 }
