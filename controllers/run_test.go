@@ -35,15 +35,7 @@ func newManager(t *testing.T, o manager.Options) *manager.Manager {
 // newAuditedManager is newManager on a server with an audit log.
 func newAuditedManager(t *testing.T, o manager.Options, log *audit.Log) *manager.Manager {
 	t.Helper()
-	server, err := localapi.New(localapi.Options{Audit: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := localapi.NewTestWith(t, localapi.Options{Audit: log})
 	m, err := manager.New(server.RESTConfig(), o)
 	if err != nil {
 		t.Fatal(err)

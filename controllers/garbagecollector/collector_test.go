@@ -43,11 +43,7 @@ func inCluster(t *testing.T, f func(c *cluster)) {
 // collector.
 func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &audit.Log{}
-		server, err := localapi.New(localapi.Options{Audit: log, Gate: g})
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := localapi.NewTestWith(t, localapi.Options{Gate: g})
 		client := kubernetes.NewForConfigOrDie(server.RESTConfig())
 		broadcaster, err := events.New(server.RESTConfig(), events.Options{})
 		if err != nil {
@@ -61,7 +57,7 @@ func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 		}
 		gc := made.(*garbagecollector.Collector)
 		ctx, stop := context.WithCancel(t.Context())
-		c := &cluster{t, ctx, server.RESTConfig(), client, gc, log, measured}
+		c := &cluster{t, ctx, server.RESTConfig(), client, gc, server.Audit(), measured}
 		before(c)
 		done := make(chan error, 2)
 		go func() { done <- gc.Run(ctx) }()
@@ -76,9 +72,6 @@ func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 			if err := <-done; err != nil {
 				t.Errorf("run: %v", err)
 			}
-		}
-		if err := server.Close(); err != nil {
-			t.Errorf("close: %v", err)
 		}
 	})
 }

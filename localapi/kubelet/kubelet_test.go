@@ -27,7 +27,7 @@ type cluster struct {
 	t       *testing.T
 	ctx     context.Context
 	client  kubernetes.Interface
-	server  *localapi.Server
+	server  *localapi.Test
 	log     *audit.Log
 	options kubelet.Options
 	kubelet *kubelet.Fake
@@ -36,21 +36,14 @@ type cluster struct {
 
 func inCluster(t *testing.T, o kubelet.Options, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &audit.Log{}
-		server, err := localapi.New(localapi.Options{Audit: log})
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := localapi.NewTest(t)
 		c := &cluster{
 			t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()),
-			server: server, log: log, options: o,
+			server: server, log: server.Audit(), options: o,
 		}
 		c.start()
 		f(c)
 		c.stop()
-		if err := server.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
 	})
 }
 

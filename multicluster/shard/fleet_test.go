@@ -20,7 +20,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/multicluster/shard"
 )
@@ -62,12 +61,7 @@ func newWorld(t *testing.T, clusters int) *world {
 
 func serve(t *testing.T) *localapi.Server {
 	t.Helper()
-	server, err := localapi.New(localapi.Options{Audit: &audit.Log{}, NoKubernetesService: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	return server
+	return localapi.NewTestWith(t, localapi.Options{NoKubernetesService: true}).Server
 }
 
 // watchLeases records the history of the leases.

@@ -42,11 +42,7 @@ func inCluster(t *testing.T, g gate.Gate, f func(c *cluster)) {
 // inClusterOf is inCluster with certificates to publish.
 func inClusterOf(t *testing.T, g gate.Gate, rootCA []byte, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &audit.Log{}
-		server, err := localapi.New(localapi.Options{Audit: log, Gate: g})
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := localapi.NewTestWith(t, localapi.Options{Gate: g})
 		factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -67,15 +63,12 @@ func inClusterOf(t *testing.T, g gate.Gate, rootCA []byte, f func(c *cluster)) {
 		if err := controller.Health(); err != nil {
 			t.Errorf("health: %v", err)
 		}
-		f(&cluster{t, ctx, kubernetes.NewForConfigOrDie(server.RESTConfig()), controller, log})
+		f(&cluster{t, ctx, kubernetes.NewForConfigOrDie(server.RESTConfig()), controller, server.Audit()})
 		stop()
 		for range 2 {
 			if err := <-done; err != nil {
 				t.Errorf("run: %v", err)
 			}
-		}
-		if err := server.Close(); err != nil {
-			t.Errorf("close: %v", err)
 		}
 	})
 }
