@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -191,21 +193,20 @@ func ForOptions[T objects.Object](f *Factory, o InformerOptions) (Informer[T], e
 	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
 		example = reflect.New(t.Elem()).Interface()
 	}
-	if f == nil {
-		return nil, fmt.Errorf(
-			"informer of %v: the factory is nil: NewFactory makes one, Informers of a manager is one",
-			reflect.TypeFor[T](),
-		)
+	return viewOf[T](f, example, o)
+}
+
+// ForKind returns the informer of the objects of o.Kind that o selects, for callers that learn the kind at run time. If
+// example is an *unstructured.Unstructured or a *metav1.PartialObjectMetadata, the objects are, too, as for
+// [ForOptions]. Any other example stands for the Go type that the scheme has for the kind.
+//
+// Errors: as for [For].
+func ForKind(f *Factory, example objects.Object, o InformerOptions) (Informer[objects.Object], error) {
+	switch example.(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		return viewOf[objects.Object](f, example, o)
 	}
-	id, newObject, err := f.identify(example, o)
-	if err != nil {
-		return nil, err
-	}
-	c, err := f.shared(id, newObject, o)
-	if err != nil {
-		return nil, err
-	}
-	return &view[T]{Informer: c.engine, resync: f.o.Resync, giveBack: func() { f.giveBack(c) }}, nil
+	return viewOf[objects.Object](f, nil, o)
 }
 
 // Release gives back an informer that [For] or [ForOptions] returned. It removes the handlers that were added through

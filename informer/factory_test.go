@@ -151,6 +151,16 @@ func TestFactoryShares(t *testing.T) {
 		if m, found := partial.Get("", "p"); !found || m.Kind != "Pod" {
 			t.Errorf("metadata: %v %v", m, found)
 		}
+		for _, form := range []Object{nil, &corev1.Node{}} {
+			inf := must(ForKind(f, form, InformerOptions{Kind: pod}))
+			if o, _ := inf.Get("", "p"); o != Object(p) {
+				t.Errorf("for a kind, with the example %T: another cache", form)
+			}
+		}
+		trees := must(ForKind(f, &unstructured.Unstructured{}, InformerOptions{Kind: pod}))
+		if u, _ := tree.Get("", "p"); !slices.Equal(trees.List("", nil), []Object{u}) {
+			t.Errorf("for a kind, unstructured: %v", trees.List("", nil))
+		}
 		stats := f.Stats()
 		for _, name := range []string{"pods", "pods (unstructured)", "pods (metadata, app)"} {
 			if stats[name].Objects != 1 {

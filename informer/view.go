@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +30,25 @@ type view[T objects.Object] struct {
 	handlers []handler.Registration
 	// giveBack returns the informer to the factory; nil once it was called.
 	giveBack func()
+}
+
+// viewOf returns the informer of objects like example. A nil example stands for the Go type of o.Kind.
+func viewOf[T objects.Object](f *Factory, example any, o InformerOptions) (Informer[T], error) {
+	if f == nil {
+		return nil, fmt.Errorf(
+			"informer of %v: the factory is nil: NewFactory makes one, Informers of a manager is one",
+			reflect.TypeFor[T](),
+		)
+	}
+	id, newObject, err := f.identify(example, o)
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.shared(id, newObject, o)
+	if err != nil {
+		return nil, err
+	}
+	return &view[T]{Informer: c.engine, resync: f.o.Resync, giveBack: func() { f.giveBack(c) }}, nil
 }
 
 // release removes the handlers and gives the informer back. Further calls do nothing.
@@ -147,7 +167,11 @@ func assertFound[T objects.Object](obj objects.Object, found bool) (typed T, _ b
 	return typed, found
 }
 
+// assertAll returns the same slice if T is the interface.
 func assertAll[T objects.Object](objs []objects.Object) []T {
+	if same, ok := any(objs).([]T); ok {
+		return same
+	}
 	all := make([]T, len(objs))
 	for i, obj := range objs {
 		all[i] = obj.(T)

@@ -20,7 +20,7 @@ import (
 type watch struct {
 	input    *input
 	name     string
-	informer anyInformer
+	informer informer.Informer[informer.Object]
 	// ownersNamespaced asks the cluster whether the kind of the owners is namespaced; nil unless the input is that of
 	// Owns.
 	ownersNamespaced func(ctx context.Context) (bool, error)
@@ -28,15 +28,6 @@ type watch struct {
 	mu sync.Mutex
 	// registration is the handler's registration; nil while there is no handler.
 	registration informer.Registration
-}
-
-// anyInformer is an informer of any object type.
-type anyInformer interface {
-	add(h informer.Handler[informer.Object]) (informer.Registration, error)
-	remove(r informer.Registration)
-	health() informer.Health
-	stats() informer.Stats
-	release()
 }
 
 // watch acquires the informer of an input in a cluster.
@@ -49,20 +40,11 @@ func (s *controllerSpec) watch(inc *incarnation, in *input) (*watch, error) {
 	}
 	o := in.options.Restrict(s.fleet.cacheOf(inc, example))
 	o.Kind = in.kind
-	var inf anyInformer
-	var err error
-	switch f := inc.cluster.informers; example.(type) {
-	case *metav1.PartialObjectMetadata:
-		inf, err = informerFor[*metav1.PartialObjectMetadata](f, o)
-	case *unstructured.Unstructured:
-		inf, err = informerFor[*unstructured.Unstructured](f, o)
-	default:
-		inf, err = informerFor[informer.Object](f, o)
-	}
+	inf, err := informer.ForKind(inc.cluster.informers, example, o)
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{input: in, name: inf.health().Resource, informer: inf}
+	w := &watch{input: in, name: inf.Health().Resource, informer: inf}
 	if inc.name != LocalCluster {
 		w.name = inc.name + " " + w.name
 	}
@@ -95,11 +77,11 @@ func (m *Manager) cacheOf(inc *incarnation, example informer.Object) informer.In
 	return informer.InformerOptions{}
 }
 
-func (w *watch) health() informer.Health { return w.informer.health() }
+func (w *watch) health() informer.Health { return w.informer.Health() }
 
-func (w *watch) stats() informer.Stats { return w.informer.stats() }
+func (w *watch) stats() informer.Stats { return w.informer.Stats() }
 
-func (w *watch) release() { w.informer.release() }
+func (w *watch) release() { informer.Release(w.informer) }
 
 // add adds a handler to the informer. The handler turns events into requests of the clusterController.
 func (w *watch) add(ctx context.Context, cc *clusterController) (informer.Registration, error) {
@@ -110,7 +92,7 @@ func (w *watch) add(ctx context.Context, cc *clusterController) (informer.Regist
 			return nil, err
 		}
 	}
-	r, err := w.informer.add(w.events(ctx, cc, w.input.handler(namespaced)))
+	r, err := w.informer.AddHandler(w.events(ctx, cc, w.input.handler(namespaced)), informer.HandlerOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", w.name, err)
 	}
@@ -127,7 +109,9 @@ func (w *watch) remove() {
 	w.registration = nil
 	w.mu.Unlock()
 	if r != nil {
-		w.informer.remove(r)
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = w.informer.RemoveHandler(now, r) // The error only counts undelivered events.
 	}
 }
 
@@ -204,44 +188,6 @@ func (q *enqueuer) AddWith(r Request, o workqueue.AddOptions) {
 		return
 	}
 	q.clusterController.controller.enqueueAcross(r, o)
-}
-
-func informerFor[T informer.Object](f *informer.Factory, o informer.InformerOptions) (anyInformer, error) {
-	inf, err := informer.ForOptions[T](f, o)
-	if err != nil {
-		return nil, err
-	}
-	return &informerOf[T]{inf}, nil
-}
-
-type informerOf[T informer.Object] struct{ informer.Informer[T] }
-
-func (i *informerOf[T]) health() informer.Health { return i.Health() }
-
-func (i *informerOf[T]) stats() informer.Stats { return i.Stats() }
-
-func (i *informerOf[T]) release() { informer.Release(i.Informer) }
-
-func (i *informerOf[T]) remove(r informer.Registration) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = i.RemoveHandler(now, r) // The error only counts undelivered events.
-}
-
-func (i *informerOf[T]) add(h informer.Handler[informer.Object]) (informer.Registration, error) {
-	var on informer.Handler[T]
-	if h.OnAdd != nil {
-		on.OnAdd = func(obj T, initial bool) { h.OnAdd(obj, initial) }
-	}
-	if h.OnUpdate != nil {
-		on.OnUpdate = func(old, obj T) { h.OnUpdate(old, obj) }
-	}
-	if h.OnDelete != nil {
-		on.OnDelete = func(d informer.Deleted[T]) {
-			h.OnDelete(informer.Deleted[informer.Object]{Key: d.Key, Object: d.Object, Stale: d.Stale})
-		}
-	}
-	return i.AddHandler(on, informer.HandlerOptions{})
 }
 
 // Stats returns the controller's counters, summed over all clusters.

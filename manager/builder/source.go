@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/client"
@@ -63,45 +62,11 @@ func sourceOf(m *manager.Manager, in input, h HandlerFuncs) (reconcile.Source[re
 	}
 	o := in.options.Restrict(m.CacheOf(example))
 	o.Kind = in.kind
-	f := m.Informers()
-	switch example.(type) {
-	case *metav1.PartialObjectMetadata:
-		return sourceAs[*metav1.PartialObjectMetadata](f, o, h)
-	case *unstructured.Unstructured:
-		return sourceAs[*unstructured.Unstructured](f, o, h)
-	}
-	return sourceAs[informer.Object](f, o, h)
-}
-
-func sourceAs[T informer.Object](f *informer.Factory, o informer.InformerOptions,
-	h HandlerFuncs,
-) (reconcile.Source[reconcile.Request], func(), error) {
-	inf, err := informer.ForOptions[T](f, o)
+	inf, err := informer.ForKind(m.Informers(), example, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return source.Kind(inf, handlerOf[T](h)), func() { informer.Release(inf) }, nil
-}
-
-// handlerOf converts a handler of any objects to a handler of T.
-func handlerOf[T informer.Object](h HandlerFuncs) handler.EventHandler[T, reconcile.Request] {
-	var typed handler.EventHandler[T, reconcile.Request]
-	if h.OnAdd != nil {
-		typed.OnAdd = func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
-			h.OnAdd(ctx, obj, initial, q)
-		}
-	}
-	if h.OnUpdate != nil {
-		typed.OnUpdate = func(ctx context.Context, old, obj T, q reconcile.Enqueuer[reconcile.Request]) {
-			h.OnUpdate(ctx, old, obj, q)
-		}
-	}
-	if h.OnDelete != nil {
-		typed.OnDelete = func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[reconcile.Request]) {
-			h.OnDelete(ctx, informer.Deleted[informer.Object]{Key: gone.Key, Object: gone.Object, Stale: gone.Stale}, q)
-		}
-	}
-	return typed
+	return source.Kind(inf, h), func() { informer.Release(inf) }, nil
 }
 
 // ownership turns an object into requests for its owners of one kind.

@@ -18,7 +18,7 @@ import (
 
 // Cache is one informer with the options and indexes that the client gave it. It implements [writes.Cache].
 type Cache struct {
-	store
+	followed[informer.Object]
 	Kind kinds.Kind
 	// Writes are the own writes of the resource.
 	Writes *writes.Resource
@@ -35,11 +35,6 @@ type Cache struct {
 	prepare func() error
 }
 
-// Track joins the cache of an informer that is read without the client. The informer has to hold every namespace.
-func Track[T informer.Object](l *writes.Resource, inf informer.Informer[T]) {
-	l.Join(&Cache{store: stored[T]{inf}, Writes: l})
-}
-
 // Namespaces returns the namespaces whose objects the cache holds; nil means all.
 func (c *Cache) Namespaces() []string { return c.namespaces }
 
@@ -47,7 +42,10 @@ func (c *Cache) Namespaces() []string { return c.namespaces }
 //
 // Errors: [informer.ErrForbidden] if the server refuses the list.
 func (c *Cache) WaitForSync(ctx context.Context) error {
-	if err := c.waitForSync(ctx); err != nil {
+	if c.HasSynced() {
+		return nil
+	}
+	if err := c.WaitForSyncFailFast(ctx); err != nil {
 		return fmt.Errorf("fill the cache of %s: %w", c.Writes.Name, err)
 	}
 	return nil
@@ -117,7 +115,7 @@ func (c *Cache) createIndex(field string, extract func(informer.Object) []string
 	if c.indexes[field] != nil {
 		return fmt.Errorf("index %s of %s: %w", field, c.Kind.GVK.Kind, informer.ErrIndexExists)
 	}
-	err := c.addIndex(field, func(obj informer.Object) ([]string, error) { return extract(obj), nil })
+	err := c.AddIndex(field, func(obj informer.Object) ([]string, error) { return extract(obj), nil })
 	if err == nil {
 		c.indexes[field] = extract
 	}

@@ -132,7 +132,7 @@ func (cs *Caches) Drop(k kinds.Kind) {
 	delete(cs.pending, k)
 	cs.mu.Unlock()
 	if c != nil {
-		c.release()
+		informer.Release(c.Informer)
 		c.Writes.Leave(c)
 	}
 }
@@ -161,13 +161,13 @@ func (cs *Caches) make(k kinds.Kind, r live.Resource) (*Cache, error) {
 			c.transforms = append(c.transforms, transform)
 		}
 	}
+	var form informer.Object
 	switch k.Form {
 	case kinds.Unstructured:
-		c.store, err = storeOf[*unstructured.Unstructured](cs.factory, o)
+		form = &unstructured.Unstructured{}
 	case kinds.Metadata:
-		c.store, err = storeOf[*metav1.PartialObjectMetadata](cs.factory, o)
-	default:
-		c.store, err = storeOf[informer.Object](cs.factory, o)
+		form = &metav1.PartialObjectMetadata{}
 	}
+	c.Informer, err = informer.ForKind(cs.factory, form, o)
 	return c, err
 }
