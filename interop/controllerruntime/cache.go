@@ -280,7 +280,7 @@ type entry struct {
 // part is one informer of an entry.
 type part struct {
 	setting
-	source
+	informer.Informer[own.Object]
 }
 
 // of returns the entry of a kind, and makes it at the first call.
@@ -301,8 +301,12 @@ func (c *Cache) of(k kind) (*entry, error) {
 		return nil, err
 	}
 	e := &entry{kind: k, namespaced: namespaced, removed: make(chan struct{}), indexes: map[string]client.IndexerFunc{}}
+	example, err := e.example(c.settings.o.Scheme)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range c.settings.of(k.gvk, namespaced) {
-		inf, err := c.source(k, s.informer(k.gvk, namespaced))
+		inf, err := informer.ForKind(c.factory, example, s.informer(k.gvk, namespaced))
 		if err != nil {
 			e.release()
 			return nil, err
@@ -311,26 +315,15 @@ func (c *Cache) of(k kind) (*entry, error) {
 	}
 	e.synced = newAllDone("cache of "+k.gvk.Kind, c.stopped, e.removed)
 	for _, p := range e.parts {
-		e.synced.add(p.synced(), nil)
+		e.synced.add(p.Synced(), nil)
 	}
 	c.entries[k] = e
 	return e, nil
 }
 
-func (c *Cache) source(k kind, o informer.InformerOptions) (source, error) {
-	switch k.form {
-	case formUnstructured:
-		return newSource[*unstructured.Unstructured](c.factory, o)
-	case formMetadata:
-		return newSource[*metav1.PartialObjectMetadata](c.factory, o)
-	default:
-		return newSource[informer.Object](c.factory, o)
-	}
-}
-
 func (e *entry) release() {
 	for _, p := range e.parts {
-		p.release()
+		informer.Release(p.Informer)
 	}
 }
 
@@ -358,7 +351,7 @@ func (e *entry) example(scheme *runtime.Scheme) (own.Object, error) {
 // Errors: a timeout, as controller-runtime's users expect, with the server's error.
 func (e *entry) waitForSync(ctx context.Context) error {
 	for _, p := range e.parts {
-		if err := p.waitForSync(ctx); err != nil {
+		if err := p.WaitForSync(ctx); err != nil {
 			return &notSynced{kind: e.kind.gvk.Kind, why: err}
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -189,7 +188,7 @@ func (h *handlers) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegi
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	for i, added := range r.all {
-		err := h.entry.parts[i].removeHandler(now, added)
+		err := h.entry.parts[i].RemoveHandler(now, added)
 		if dropped := (*informer.UndeliveredError)(nil); err != nil && !errors.As(err, &dropped) {
 			return err
 		}
@@ -205,8 +204,8 @@ func (h *handlers) AddIndexers(indexers toolscache.Indexers) error {
 	}
 	for name, f := range indexers {
 		for _, p := range h.entry.parts {
-			if err := p.addIndex("indexer:"+name,
-				func(obj client.Object) ([]string, error) { return f(obj) }); err != nil {
+			if err := p.AddIndex("indexer:"+name,
+				func(obj informer.Object) ([]string, error) { return f(obj) }); err != nil {
 				return fmt.Errorf("indexer conflict: %w", err)
 			}
 		}
@@ -234,65 +233,19 @@ func (r *registration) HasSynced() bool { return r.synced.isDone() }
 // HasSyncedChecker returns a checker that is done when the handler has received all existing objects.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return r.synced }
 
-// source is one informer of objects in any representation.
-type source interface {
-	get(key client.ObjectKey) (client.Object, bool)
-	list(namespace string, sel labels.Selector) []client.Object
-	byIndex(name, value string) ([]client.Object, error)
-	addIndex(name string, f func(client.Object) ([]string, error)) error
-	addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (informer.Registration, error)
-	removeHandler(ctx context.Context, r informer.Registration) error
-	synced() <-chan struct{}
-	waitForSync(ctx context.Context) error
-	health() informer.Health
-	release()
-}
-
-type typed[T informer.Object] struct{ inf informer.Informer[T] }
-
-func newSource[T informer.Object](f *informer.Factory, o informer.InformerOptions) (source, error) {
-	inf, err := informer.ForOptions[T](f, o)
-	if err != nil {
-		return nil, err
-	}
-	return typed[T]{inf}, nil
-}
-
-func (t typed[T]) get(key client.ObjectKey) (client.Object, bool) {
-	return t.inf.Get(key.Namespace, key.Name)
-}
-
-func (t typed[T]) list(namespace string, sel labels.Selector) []client.Object {
-	return objects(t.inf.List(namespace, sel))
-}
-
-func (t typed[T]) byIndex(name, value string) ([]client.Object, error) {
-	objs, err := t.inf.ByIndex(name, value)
-	return objects(objs), err
-}
-
-func (t typed[T]) addIndex(name string, f func(client.Object) ([]string, error)) error {
-	return t.inf.AddIndex(name, func(obj T) ([]string, error) { return f(obj) })
-}
-
-func (t typed[T]) synced() <-chan struct{}               { return t.inf.Synced() }
-func (t typed[T]) waitForSync(ctx context.Context) error { return t.inf.WaitForSync(ctx) }
-func (t typed[T]) health() informer.Health               { return t.inf.Health() }
-func (t typed[T]) release()                              { informer.Release(t.inf) }
-
 // addHandler adds one of client-go's handlers. The handler gets every state: controller-runtime's predicates see the
 // old and new object of each change, and must not miss a change that a later one reverts.
-func (t typed[T]) addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (informer.Registration, error) {
-	return t.inf.AddHandler(informer.Handler[T]{
-		OnAdd: func(obj T, initial bool) {
+func (p *part) addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (informer.Registration, error) {
+	return p.AddHandler(informer.Handler[informer.Object]{
+		OnAdd: func(obj informer.Object, initial bool) {
 			defer utilruntime.HandleCrash()
 			h.OnAdd(obj, initial)
 		},
-		OnUpdate: func(old, obj T) {
+		OnUpdate: func(old, obj informer.Object) {
 			defer utilruntime.HandleCrash()
 			h.OnUpdate(old, obj)
 		},
-		OnDelete: func(d informer.Deleted[T]) {
+		OnDelete: func(d informer.Deleted[informer.Object]) {
 			defer utilruntime.HandleCrash()
 			if d.Stale {
 				h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: d.Key, Obj: d.Object})
@@ -301,21 +254,6 @@ func (t typed[T]) addHandler(h toolscache.ResourceEventHandler, resync time.Dura
 			h.OnDelete(d.Object)
 		},
 	}, informer.HandlerOptions{MaxLag: -1, Resync: resync})
-}
-
-func (t typed[T]) removeHandler(ctx context.Context, r informer.Registration) error {
-	return t.inf.RemoveHandler(ctx, r)
-}
-
-func objects[T informer.Object](all []T) []client.Object {
-	if all == nil {
-		return nil
-	}
-	objs := make([]client.Object, len(all))
-	for i, obj := range all {
-		objs[i] = obj
-	}
-	return objs
 }
 
 // NewInformer is for [sigs.k8s.io/controller-runtime/pkg/cache.Options].NewInformer. It puts Flyball's informers into

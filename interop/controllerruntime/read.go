@@ -69,7 +69,7 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	if p == nil {
 		return fmt.Errorf("unable to get: %v because of unknown namespace for the cache", key)
 	}
-	found, ok := p.get(key)
+	found, ok := p.Get(key.Namespace, key.Name)
 	if !ok {
 		return e.notFound(key.Name)
 	}
@@ -166,23 +166,23 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 }
 
 // find reads the objects of one part that the options select.
-func (e *entry) find(p *part, o *client.ListOptions) ([]client.Object, error) {
+func (e *entry) find(p *part, o *client.ListOptions) ([]own.Object, error) {
 	if o.FieldSelector == nil {
-		return p.list(o.Namespace, o.LabelSelector), nil
+		return p.List(o.Namespace, o.LabelSelector), nil
 	}
 	wanted, err := e.indexed(o.FieldSelector)
 	if err != nil {
 		return nil, err
 	}
-	found, err := p.byIndex(wanted[0].Field, wanted[0].Value)
+	found, err := p.ByIndex(wanted[0].Field, wanted[0].Value)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range wanted[1:] {
 		index := e.index(r.Field)
-		found = slices.DeleteFunc(found, func(obj client.Object) bool { return !slices.Contains(index(obj), r.Value) })
+		found = slices.DeleteFunc(found, func(obj own.Object) bool { return !slices.Contains(index(obj), r.Value) })
 	}
-	return slices.DeleteFunc(found, func(obj client.Object) bool {
+	return slices.DeleteFunc(found, func(obj own.Object) bool {
 		return (o.Namespace != "" && obj.GetNamespace() != o.Namespace) ||
 			(o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(obj.GetLabels())))
 	}), nil
@@ -241,7 +241,7 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	} else {
 		for _, p := range e.parts {
 			err = errors.Join(err,
-				p.addIndex(field, func(obj client.Object) ([]string, error) { return extract(obj), nil }))
+				p.AddIndex(field, func(obj own.Object) ([]string, error) { return extract(obj), nil }))
 		}
 	}
 	if err == nil {
