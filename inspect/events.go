@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -170,10 +171,7 @@ func (st *stream) steps() {
 		st.sent[number] = hash
 		delete(gone, number)
 	}
-	for number := range gone {
-		c.Gone = append(c.Gone, number)
-	}
-	slices.Sort(c.Gone)
+	c.Gone = slices.Sorted(maps.Keys(gone))
 	st.message("steps", encoded(c))
 }
 

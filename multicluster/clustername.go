@@ -257,7 +257,7 @@ func (n *clusterName) runIncarnation(life, work context.Context, a *Announcement
 	}
 	inc.closed.Store(true)
 	inc.processStops.Store(errors.Is(cause, errStopping))
-	n.fleet.dismiss(inc)
+	n.fleet.tellControllers((*Controller).dismiss, inc)
 	caches.end()
 	inc.setState(Gone, cause.Error())
 	return stuck
@@ -269,11 +269,11 @@ func (n *clusterName) engageControllers(life context.Context, inc *incarnation) 
 	case <-n.relabeled: // engage, below, uses the new labels anyway.
 	default:
 	}
-	n.fleet.engage(inc)
+	n.fleet.tellControllers((*Controller).engage, inc)
 	for {
 		select {
 		case <-n.relabeled:
-			n.fleet.relabel(inc)
+			n.fleet.tellControllers((*Controller).relabel, inc)
 		case <-life.Done():
 			return
 		}

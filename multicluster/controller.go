@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -158,11 +159,7 @@ func (c *Controller) finish() []*clusterController {
 }
 
 func (c *Controller) clusterControllersLocked() []*clusterController {
-	all := make([]*clusterController, 0, len(c.clusterControllers))
-	for _, cc := range c.clusterControllers {
-		all = append(all, cc)
-	}
-	return all
+	return slices.Collect(maps.Values(c.clusterControllers))
 }
 
 // admit makes the controller take requests for a cluster that it selects, and forget a cluster that it does not select.

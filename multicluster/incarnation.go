@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -189,11 +190,7 @@ func (inc *incarnation) drain(deadline <-chan struct{}, reason string) error {
 func (inc *incarnation) cancels() []context.CancelCauseFunc {
 	inc.mu.Lock()
 	defer inc.mu.Unlock()
-	all := make([]context.CancelCauseFunc, 0, len(inc.reconciles))
-	for _, cancel := range inc.reconciles {
-		all = append(all, cancel)
-	}
-	return all
+	return slices.Collect(maps.Values(inc.reconciles))
 }
 
 // fence wraps the transport of a cluster's clients. All requests fail after the cluster has departed, and writes fail

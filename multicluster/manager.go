@@ -271,41 +271,21 @@ func (m *Manager) admit(n *clusterName, inc *incarnation) {
 		inc.cluster.info.Store(&ClusterInfo{Name: n.name, Identity: n.wanted.Identity, Labels: n.wanted.Labels})
 	}
 	indexes := slices.Clone(m.indexes)
-	controllers := slices.Clone(m.controllers)
 	m.mu.Unlock()
 	for _, index := range indexes {
 		// The only error left is that the index exists: IndexField checked the kind, and may have added the index after
 		// the incarnation was published.
 		_ = inc.cluster.IndexField(context.Background(), index.object, index.field, index.extract)
 	}
-	for _, c := range controllers {
-		c.admit(inc)
-	}
+	m.tellControllers((*Controller).admit, inc)
 }
 
-// engage makes the controllers watch a cluster that has become Live.
-func (m *Manager) engage(inc *incarnation) {
-	for _, c := range m.controllersNow() {
-		c.engage(inc)
-	}
-}
-
-// relabel makes the controllers apply their filters to a cluster again.
-func (m *Manager) relabel(inc *incarnation) {
-	for _, c := range m.controllersNow() {
-		c.relabel(inc)
-	}
-}
-
-// dismiss makes the controllers forget a cluster that has drained.
-func (m *Manager) dismiss(inc *incarnation) {
-	for _, c := range m.controllersNow() {
-		c.dismiss(inc)
-	}
-}
-
-func (m *Manager) controllersNow() []*Controller {
+// tellControllers calls do for each controller with a cluster.
+func (m *Manager) tellControllers(do func(*Controller, *incarnation), inc *incarnation) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.controllers)
+	controllers := slices.Clone(m.controllers)
+	m.mu.Unlock()
+	for _, c := range controllers {
+		do(c, inc)
+	}
 }

@@ -3,6 +3,7 @@ package simtest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -96,14 +97,7 @@ func (s *State) apply(c *committed) {
 }
 
 // ids returns the names of all objects in order.
-func (s *State) ids() []id {
-	ids := make([]id, 0, len(s.objects))
-	for i := range s.objects {
-		ids = append(ids, i)
-	}
-	slices.SortFunc(ids, compareIDs)
-	return ids
-}
+func (s *State) ids() []id { return slices.SortedFunc(maps.Keys(s.objects), compareIDs) }
 
 // Get returns a copy of an object of type T, and whether there is one. The namespace of cluster-scoped objects is "".
 func Get[T client.Object](s *State, namespace, name string) (T, bool) {

@@ -3,6 +3,7 @@ package writes
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -59,11 +60,7 @@ func (a *Awaited) Remove(r *Record) {
 func (a *Awaited) all() []*Record {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := make([]*Record, 0, len(a.records))
-	for r := range a.records {
-		all = append(all, r)
-	}
-	return all
+	return slices.Collect(maps.Keys(a.records))
 }
 
 // Count returns the number of writes begun plus the number ended. It only rises.

@@ -2,6 +2,7 @@ package endpointslice
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -104,12 +105,7 @@ func (w *world) change() {
 }
 
 func (w *world) names() []string {
-	var names []string
-	for name := range w.pods {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(w.pods))
 }
 
 func (w *world) observe() observed {

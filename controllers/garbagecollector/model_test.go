@@ -2,6 +2,7 @@ package garbagecollector_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -74,12 +75,7 @@ func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 // names returns the names of living things, sorted, so that a seed always makes the same run.
 func (p *play) names() []string {
-	var names []string
-	for name := range p.alive {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(p.alive))
 }
 
 // step does one random step.

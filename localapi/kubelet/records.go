@@ -3,6 +3,7 @@ package kubelet
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -225,9 +226,5 @@ func (l *podRecords) waiting() []reconcile.Request {
 }
 
 func (l *podRecords) waitingLocked() []reconcile.Request {
-	list := make([]reconcile.Request, 0, len(l.unplaced))
-	for request := range maps.Keys(l.unplaced) {
-		list = append(list, request)
-	}
-	return list
+	return slices.Collect(maps.Keys(l.unplaced))
 }

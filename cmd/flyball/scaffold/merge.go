@@ -3,6 +3,7 @@ package scaffold
 import (
 	"go/ast"
 	"go/token"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -230,12 +231,8 @@ func calls(fn *ast.FuncDecl) map[string]*ast.CallExpr {
 }
 
 // sorted returns calls in the order of the file.
-func sorted(all map[string]*ast.CallExpr) (list []*ast.CallExpr) {
-	for _, c := range all {
-		list = append(list, c)
-	}
-	slices.SortFunc(list, func(a, b *ast.CallExpr) int { return int(a.End() - b.End()) })
-	return list
+func sorted(all map[string]*ast.CallExpr) []*ast.CallExpr {
+	return slices.SortedFunc(maps.Values(all), func(a, b *ast.CallExpr) int { return int(a.End() - b.End()) })
 }
 
 // imports adds the imports that the new text needs.

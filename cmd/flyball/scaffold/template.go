@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/format"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -217,15 +218,9 @@ var method = regexp.MustCompile(`(?m)^func \(in (?:\*|)([A-Za-z0-9]+)\) (DeepCop
 func mergeDeepCopy(old, more []byte) []byte {
 	head, functions := splitFunctions(string(old))
 	_, added := splitFunctions(string(more))
-	for key, text := range added {
-		functions[key] = text
-	}
-	keys := make([][2]string, 0, len(functions))
-	for key := range functions {
-		keys = append(keys, key)
-	}
+	maps.Copy(functions, added)
 	order := []string{"DeepCopyInto", "DeepCopy", "DeepCopyObject"}
-	slices.SortFunc(keys, func(a, b [2]string) int {
+	keys := slices.SortedFunc(maps.Keys(functions), func(a, b [2]string) int {
 		return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(slices.Index(order, a[1]), slices.Index(order, b[1])))
 	})
 	var merged strings.Builder

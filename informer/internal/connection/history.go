@@ -2,6 +2,8 @@ package connection
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -168,11 +170,7 @@ func (h *Server) identified(identity string, losses int64) (last string, reflect
 // nextLocked begins the next history and returns the reflectors to interrupt.
 func (h *Server) nextLocked() []*Interrupter {
 	h.number.Add(1)
-	reflectors := make([]*Interrupter, 0, len(h.reflectors))
-	for i := range h.reflectors {
-		reflectors = append(reflectors, i)
-	}
-	return reflectors
+	return slices.Collect(maps.Keys(h.reflectors))
 }
 
 func interruptAll(reflectors []*Interrupter) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"reflect"
 	"strings"
@@ -199,9 +200,7 @@ func (x *exchange) admitConnection(ctx context.Context, sub resource.Subresource
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/rest.go getRequestOptions.
 func (x *exchange) connectOptions(into runtime.Object) error {
 	query := url.Values{}
-	for name, values := range x.query {
-		query[name] = values
-	}
+	maps.Copy(query, x.query)
 	if x.info.Subresource == "proxy" {
 		path := strings.Join(x.target.Rest, "/")
 		if path != "" {

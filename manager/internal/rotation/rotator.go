@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -189,9 +190,7 @@ func (r *rotator) write(ctx context.Context, secret *corev1.Secret, s state) err
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
 	}
-	for key, value := range data {
-		secret.Data[key] = value
-	}
+	maps.Copy(secret.Data, data)
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(secret)
 	if err != nil {
 		return err
