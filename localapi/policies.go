@@ -4,12 +4,10 @@ import (
 	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/internal/expressions"
 	"github.com/flyball-dev/flyball/localapi/internal/policy"
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
-	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
 // policies enforces the admission policies among the server's objects.
@@ -22,19 +20,9 @@ type policies struct {
 
 func newPolicies(s *Server, cel expressions.Evaluator, authorizer *rbac.Authorizer) *policies {
 	p := &policies{server: s}
-	o := policy.Options{Evaluator: cel, Authorizer: authorizer, Params: p.ofKind}
+	o := policy.Options{Evaluator: cel, Authorizer: authorizer, Params: s.resourceOfKind}
 	p.mutating.Options, p.validating.Options, p.permission.Options = o, o, o
 	return p
-}
-
-// ofKind returns the resource of a kind, or nil.
-func (p *policies) ofKind(kind schema.GroupVersionKind) *registry.Resource {
-	for _, r := range p.server.served.Load().resources {
-		if r.Definition.GroupVersionKind() == kind {
-			return r
-		}
-	}
-	return nil
 }
 
 // follow reads policies and bindings, and again after every write to one. Without an evaluator it does nothing.

@@ -1,9 +1,6 @@
 package builtin
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // podResources returns the sum of what the containers of a pod need at once. Init containers run one after the other,
 // each beside the sidecars that were started before it. What is given for the pod as a whole takes the place of a sum.
@@ -68,17 +65,17 @@ func defaultPodResources(spec *corev1.PodSpec) {
 	}
 	for name, sum := range podResources(spec, limitsOf) {
 		if _, asked := r.Requests[name]; isHugePages(name) && !asked {
-			setMissing(&r.Limits, name, sum)
+			setDefaultList(&r.Limits, corev1.ResourceList{name: sum})
 		}
 	}
 	for name, sum := range podResources(spec, requestsOf) {
 		if ofPods(name) && overcommits(name) {
-			setMissing(&r.Requests, name, sum)
+			setDefaultList(&r.Requests, corev1.ResourceList{name: sum})
 		}
 	}
 	for name, limit := range r.Limits {
 		if ofPods(name) {
-			setMissing(&r.Requests, name, limit)
+			setDefaultList(&r.Requests, corev1.ResourceList{name: limit})
 		}
 	}
 	for name, sum := range podResources(spec, limitsOf) {
@@ -89,7 +86,7 @@ func defaultPodResources(spec *corev1.PodSpec) {
 		if request.Cmp(sum) > 0 {
 			sum = request
 		}
-		setMissing(&r.Limits, name, sum)
+		setDefaultList(&r.Limits, corev1.ResourceList{name: sum})
 	}
 }
 
@@ -108,13 +105,4 @@ func unlimited(spec *corev1.PodSpec, name corev1.ResourceName) bool {
 // Source: k8s.io/component-helpers v0.37.2 resource/helpers.go IsSupportedPodLevelResource.
 func ofPods(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePages(name)
-}
-
-func setMissing(list *corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
-	if *list == nil {
-		*list = corev1.ResourceList{}
-	}
-	if _, ok := (*list)[name]; !ok {
-		(*list)[name] = q.DeepCopy()
-	}
 }

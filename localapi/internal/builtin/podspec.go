@@ -116,25 +116,15 @@ func defaultPod(pod *corev1.Pod) {
 	setDefaultPtr(&pod.Spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			requestLimits(&list[i].Resources)
+			if r := &list[i].Resources; r.Limits != nil {
+				setDefaultList(&r.Requests, r.Limits)
+			}
 			if pod.Spec.HostNetwork {
 				openHostPorts(list[i].Ports)
 			}
 		}
 	}
 	syncPodIPs(&pod.Status)
-}
-
-// requestLimits sets missing requests to the limits.
-func requestLimits(r *corev1.ResourceRequirements) {
-	if r.Limits != nil && r.Requests == nil {
-		r.Requests = corev1.ResourceList{}
-	}
-	for name, q := range r.Limits {
-		if _, ok := r.Requests[name]; !ok {
-			r.Requests[name] = q.DeepCopy()
-		}
-	}
 }
 
 func openHostPorts(ports []corev1.ContainerPort) {

@@ -3,7 +3,6 @@ package process
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -218,13 +217,11 @@ func (o *Options) completeDistributor() error {
 }
 
 func set(texts []string) map[string]bool {
-	return maps.Collect(func(yield func(string, bool) bool) {
-		for _, text := range texts {
-			if !yield(text, true) {
-				return
-			}
-		}
-	})
+	all := map[string]bool{}
+	for _, text := range texts {
+		all[text] = true
+	}
+	return all
 }
 
 // completeProfiles reads the cluster profiles.
