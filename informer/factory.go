@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,9 +131,7 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	if config == nil {
 		return nil, errors.New("informer factory: the config is nil: it names the cluster to watch")
 	}
-	if o.Scheme == nil {
-		o.Scheme = clientscheme.Scheme
-	}
+	o.Scheme = cmp.Or(o.Scheme, clientscheme.Scheme)
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = wire.ErrorCodecs()

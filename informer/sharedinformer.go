@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -119,9 +120,7 @@ func NewSharedInformer[T objects.Object](lw listwatch.ListerWatcher[T], o Option
 func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.ListerWatcher[T],
 	o Options[T],
 ) *SharedInformer[T] {
-	if o.Resource == "" {
-		o.Resource = "objects"
-	}
+	o.Resource = cmp.Or(o.Resource, "objects")
 	server := connection.NewServer(nil)
 	if o.Server != nil {
 		server = o.Server.server

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -69,9 +70,7 @@ func (v *view[T]) release() {
 }
 
 func (v *view[T]) AddHandler(h handler.Handler[T], o handler.Options) (handler.Registration, error) {
-	if o.Resync == 0 {
-		o.Resync = v.resync
-	}
+	o.Resync = cmp.Or(o.Resync, v.resync)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.giveBack == nil {

@@ -109,9 +109,7 @@ func (o Options) withDefaults() Options {
 	if o.DebugAddr == off {
 		o.DebugAddr = ""
 	}
-	if o.Informers.Scheme == nil {
-		o.Informers.Scheme = o.Scheme
-	}
+	o.Informers.Scheme = cmp.Or(o.Informers.Scheme, o.Scheme)
 	if o.Events.Scheme == nil {
 		o.Events.Scheme = o.Informers.Scheme
 	}

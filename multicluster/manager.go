@@ -1,6 +1,7 @@
 package multicluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,12 +65,9 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 	}
 	o = o.withDefaults()
 	m := &Manager{
-		options: o, local: local, scheme: o.Scheme,
+		options: o, local: local, scheme: cmp.Or(o.Scheme, local.GetScheme()),
 		names:  map[string]*clusterName{},
 		counts: newCounts(),
-	}
-	if m.scheme == nil {
-		m.scheme = local.GetScheme()
 	}
 	if o.MinLive < 0 || o.MinLive > 1 {
 		return nil, fmt.Errorf("fleet %s: MinLive is %v; want a share of the clusters, from 0 to 1", o.Name, o.MinLive)

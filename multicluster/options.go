@@ -1,6 +1,7 @@
 package multicluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -78,9 +79,7 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.Name == "" {
-		o.Name = defaultName
-	}
+	o.Name = cmp.Or(o.Name, defaultName)
 	if o.JoinTimeout <= 0 {
 		o.JoinTimeout = defaultJoinTimeout
 	}
@@ -90,15 +89,11 @@ func (o Options) withDefaults() Options {
 	if o.JoinBackoff.Max <= 0 {
 		o.JoinBackoff.Max = time.Minute
 	}
-	if o.DrainTimeout == 0 {
-		o.DrainTimeout = defaultDrainTimeout
-	}
+	o.DrainTimeout = cmp.Or(o.DrainTimeout, defaultDrainTimeout)
 	if o.ReleaseAfter == 0 {
 		o.ReleaseAfter = defaultReleaseAfter
 	}
-	if o.QPS == 0 {
-		o.QPS = defaultQPS
-	}
+	o.QPS = cmp.Or(o.QPS, defaultQPS)
 	if o.Burst <= 0 {
 		o.Burst = defaultBurst
 	}

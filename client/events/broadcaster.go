@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,9 +51,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Scheme == nil {
-		o.Scheme = scheme.Scheme
-	}
+	o.Scheme = cmp.Or(o.Scheme, scheme.Scheme)
 	if o.QueueSize <= 0 {
 		o.QueueSize = 1000
 	}
@@ -62,9 +61,7 @@ func (o Options) withDefaults() Options {
 	if o.RetryDelay <= 0 {
 		o.RetryDelay = 10 * time.Second
 	}
-	if o.DrainTimeout == 0 {
-		o.DrainTimeout = 5 * time.Second
-	}
+	o.DrainTimeout = cmp.Or(o.DrainTimeout, 5*time.Second)
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}

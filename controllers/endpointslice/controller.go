@@ -1,6 +1,7 @@
 package endpointslice
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -58,9 +59,7 @@ func (o *Options) complete() error {
 	if o.Workers <= 0 {
 		o.Workers = 5
 	}
-	if o.MaxEndpointsPerSlice == 0 {
-		o.MaxEndpointsPerSlice = 100
-	}
+	o.MaxEndpointsPerSlice = cmp.Or(o.MaxEndpointsPerSlice, 100)
 	if o.MaxEndpointsPerSlice < 1 || o.MaxEndpointsPerSlice > maxPerSlice {
 		return fmt.Errorf("%s: %d endpoints per slice: it must be between 1 and %d", Name, o.MaxEndpointsPerSlice,
 			maxPerSlice)

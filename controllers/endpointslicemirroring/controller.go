@@ -1,6 +1,7 @@
 package endpointslicemirroring
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -52,9 +53,7 @@ func (o *Options) complete() error {
 	if o.Workers <= 0 {
 		o.Workers = 5
 	}
-	if o.MaxEndpointsPerSubset == 0 {
-		o.MaxEndpointsPerSubset = maxPerSlice
-	}
+	o.MaxEndpointsPerSubset = cmp.Or(o.MaxEndpointsPerSubset, maxPerSlice)
 	if o.MaxEndpointsPerSubset < 1 || o.MaxEndpointsPerSubset > maxPerSlice {
 		return fmt.Errorf("%s: %d endpoints per subset: it must be between 1 and %d", Name, o.MaxEndpointsPerSubset,
 			maxPerSlice)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -42,9 +43,7 @@ var _ webhook.Defaulter[*CronJob] = Defaulter{}
 
 // Default implements webhook.Defaulter.
 func (Defaulter) Default(_ context.Context, c *CronJob) error {
-	if c.Spec.ConcurrencyPolicy == "" {
-		c.Spec.ConcurrencyPolicy = AllowConcurrent
-	}
+	c.Spec.ConcurrencyPolicy = cmp.Or(c.Spec.ConcurrencyPolicy, AllowConcurrent)
 	if c.Spec.SuccessfulJobsHistoryLimit == nil {
 		c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](defaultSuccessfulJobs)
 	}

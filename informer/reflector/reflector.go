@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -162,9 +163,7 @@ func New[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o O
 		panic("reflector: New: the ListerWatcher or the DeltaFIFO is nil: " +
 			"there is nothing to follow, or nowhere to put it")
 	}
-	if o.PageSize == 0 {
-		o.PageSize = 500
-	}
+	o.PageSize = cmp.Or(o.PageSize, 500)
 	if o.WatchTimeout <= 0 {
 		o.WatchTimeout = 5 * time.Minute
 	}

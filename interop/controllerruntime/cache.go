@@ -1,6 +1,7 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,9 +108,7 @@ var errNoConfig = errors.New("must specify Config: it is nil; ctrl.GetConfig mak
 
 // withDefaults fills in what NewCache and NewManager need.
 func withDefaults(config *rest.Config, o cache.Options) (cache.Options, error) {
-	if o.Scheme == nil {
-		o.Scheme = scheme.Scheme
-	}
+	o.Scheme = cmp.Or(o.Scheme, scheme.Scheme)
 	var err error
 	if o.HTTPClient == nil {
 		if o.HTTPClient, err = rest.HTTPClientFor(config); err != nil {

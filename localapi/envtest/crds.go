@@ -63,9 +63,7 @@ func InstallCRDs(config *rest.Config, o CRDInstallOptions) ([]*apiextensionsv1.C
 	if err := ReadCRDFiles(&o); err != nil {
 		return nil, fmt.Errorf("read definitions: %w", err)
 	}
-	if o.Scheme == nil {
-		o.Scheme = clientscheme.Scheme
-	}
+	o.Scheme = cmp.Or(o.Scheme, clientscheme.Scheme)
 	if err := o.WebhookOptions.leadConversions(o.CRDs, o.Scheme); err != nil {
 		return nil, err
 	}

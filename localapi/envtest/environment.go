@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -110,9 +111,7 @@ func (e *Environment) Start() (_ *rest.Config, err error) {
 			return nil, err
 		}
 	}
-	if e.Scheme == nil {
-		e.Scheme = scheme.Scheme
-	}
+	e.Scheme = cmp.Or(e.Scheme, scheme.Scheme)
 	o := &e.CRDInstallOptions
 	o.CRDs, o.Paths = append(o.CRDs, e.CRDs...), append(o.Paths, e.CRDDirectoryPaths...)
 	o.ErrorIfPathMissing = o.ErrorIfPathMissing || e.ErrorIfCRDPathMissing
@@ -120,9 +119,7 @@ func (e *Environment) Start() (_ *rest.Config, err error) {
 		return nil, err
 	}
 	o.WebhookOptions = e.WebhookInstallOptions
-	if o.Scheme == nil {
-		o.Scheme = e.Scheme
-	}
+	o.Scheme = cmp.Or(o.Scheme, e.Scheme)
 	if e.CRDs, err = InstallCRDs(e.Config, *o); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package envtest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -156,9 +157,7 @@ func (o *WebhookInstallOptions) ModifyWebhookDefinitions() error {
 
 // address returns where the API server calls the suite. It chooses a port if none is set.
 func (o *WebhookInstallOptions) address() (string, error) {
-	if o.LocalServingHost == "" {
-		o.LocalServingHost = "127.0.0.1"
-	}
+	o.LocalServingHost = cmp.Or(o.LocalServingHost, "127.0.0.1")
 	if o.LocalServingPort == 0 {
 		l, err := net.Listen("tcp", net.JoinHostPort(o.LocalServingHost, "0"))
 		if err != nil {

@@ -1,6 +1,7 @@
 package builder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,11 +191,7 @@ func (b *WebhookBuilder) Complete() error {
 }
 
 func (b *WebhookBuilder) failed(err error) error {
-	what := b.kind.Kind
-	if what == "" {
-		what = "an unknown kind"
-	}
-	return fmt.Errorf("build webhooks of %s: %w", what, err)
+	return fmt.Errorf("build webhooks of %s: %w", cmp.Or(b.kind.Kind, "an unknown kind"), err)
 }
 
 // hooks returns the webhooks to register. It records mistakes.

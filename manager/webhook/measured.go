@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -70,16 +71,12 @@ type watched struct {
 }
 
 func (w *watched) WriteHeader(code int) {
-	if w.code == 0 {
-		w.code = code
-	}
+	w.code = cmp.Or(w.code, code)
 	w.ResponseWriter.WriteHeader(code)
 }
 
 func (w *watched) Write(p []byte) (int, error) {
-	if w.code == 0 {
-		w.code = http.StatusOK
-	}
+	w.code = cmp.Or(w.code, http.StatusOK)
 	return w.ResponseWriter.Write(p)
 }
 

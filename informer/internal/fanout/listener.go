@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -82,9 +83,7 @@ func newListener[T any](f *Fanout[T], h handler.Handler[T], o handler.Options) *
 		fan: f, handler: h, name: o.Name, maxLag: o.MaxLag, resync: o.Resync,
 		synced: make(chan struct{}), done: make(chan struct{}),
 	}
-	if l.maxLag == 0 {
-		l.maxLag = defaultMaxLag
-	}
+	l.maxLag = cmp.Or(l.maxLag, defaultMaxLag)
 	if l.resync > 0 {
 		l.resync = max(l.resync, minResync)
 	} else {

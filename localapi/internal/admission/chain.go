@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -269,10 +270,7 @@ func (a *Attributes) IsConfiguration() bool {
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/admission/errors.go.
 func (a *Attributes) Forbidden(reason error) *apierrors.StatusError {
-	name := a.Name
-	if name == "" {
-		name = "Unknown"
-	}
+	name := cmp.Or(a.Name, "Unknown")
 	if a.Name == "" && a.Object != nil {
 		m, err := meta.Accessor(a.Object)
 		switch {

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,12 +66,8 @@ func (p *PodAdmission) Mutate(ctx context.Context, a *admission.Attributes) erro
 	a.Object = pod
 	if a.Operation == admissionv1.Update {
 		old := a.OldObject.(*corev1.Pod)
-		if pod.Spec.Priority == nil {
-			pod.Spec.Priority = old.Spec.Priority
-		}
-		if pod.Spec.PreemptionPolicy == nil {
-			pod.Spec.PreemptionPolicy = old.Spec.PreemptionPolicy
-		}
+		pod.Spec.Priority = cmp.Or(pod.Spec.Priority, old.Spec.Priority)
+		pod.Spec.PreemptionPolicy = cmp.Or(pod.Spec.PreemptionPolicy, old.Spec.PreemptionPolicy)
 		addDefaultTolerations(&pod.Spec)
 		return nil
 	}

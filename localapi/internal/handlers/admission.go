@@ -49,9 +49,7 @@ func (x *exchange) admitting(w registry.WriteOptions, o metav1.UpdateOptions) re
 		return w
 	}
 	review.Options, review.Request.DryRun = o, w.DryRun
-	if review.Request.Name == "" {
-		review.Request.Name = x.sentName
-	}
+	review.Request.Name = cmp.Or(review.Request.Name, x.sentName)
 	w.Admission = review
 	return w
 }

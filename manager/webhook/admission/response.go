@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,9 +102,7 @@ func (r *Response) Complete(to Request) error {
 	if r.Result != nil {
 		status = *r.Result
 	}
-	if status.Code == 0 {
-		status.Code = http.StatusOK
-	}
+	status.Code = cmp.Or(status.Code, http.StatusOK)
 	r.Result = &status
 	if !r.Allowed {
 		r.Patch, r.PatchType = nil, nil

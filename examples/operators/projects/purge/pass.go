@@ -207,9 +207,7 @@ func (p *pass) each(n int, do func(i int) error) {
 func (p *pass) example(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.left.Example == "" {
-		p.left.Example = what
-	}
+	p.left.Example = cmp.Or(p.left.Example, what)
 }
 
 // scan records the objects of a kind.
