@@ -27,7 +27,7 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Mapper maps kinds to resources. Nil means discovery, one group and version at a time.
 	Mapper meta.RESTMapper
-	// Caches restricts the caches of some kinds. All objects of other kinds are cached.
+	// Caches restricts the caches of some kinds, each listed once. All objects of other kinds are cached.
 	Caches []CacheOf
 	// CacheFor restricts the caches of the kinds that are not in Caches; nil means no restriction. It must return the
 	// same for the same arguments.
@@ -62,7 +62,9 @@ type Cluster struct {
 	// server sends live reads and all writes. Its Record has the own writes.
 	server *live.Server
 	caches *cached.Caches
-	waits  waits
+	// restricted has Options.Caches.
+	restricted map[kinds.Kind]informer.InformerOptions
+	waits      waits
 }
 
 var _ Client = (*Cluster)(nil)
@@ -95,6 +97,9 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	given := map[kinds.Kind]informer.InformerOptions{}
 	for i, of := range o.Caches {
 		k, err := kinds.Of(o.Scheme, of.Object)
+		if _, twice := given[k]; twice && err == nil {
+			err = fmt.Errorf("%v is listed twice", k.GVK)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("new client: Options.Caches[%d]: %w", i, err)
 		}
@@ -112,7 +117,8 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("new client: %w", err)
 	}
 	server.Record.Connect(o.Informers, server.REST, o.RequestTimeout)
-	return &Cluster{o: o, server: server, caches: cached.New(o.Informers, server, restrict, uncached)}, nil
+	caches := cached.New(o.Informers, server, restrict, uncached)
+	return &Cluster{o: o, server: server, caches: caches, restricted: given}, nil
 }
 
 // Through returns a client that sends its requests with another config, for example as another user. It shares the
@@ -125,7 +131,17 @@ func (c *Cluster) Through(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client through another configuration: %w", err)
 	}
-	return &Cluster{o: c.o, server: server, caches: c.caches}, nil
+	return &Cluster{o: c.o, server: server, caches: c.caches, restricted: c.restricted}, nil
+}
+
+// CacheOf returns the options that Options.Caches has for the kind and representation of example. It returns the zero
+// value if there is no entry or the kind is unknown.
+func (c *Cluster) CacheOf(example Object) informer.InformerOptions {
+	k, err := kinds.Of(c.o.Scheme, example)
+	if err != nil {
+		return informer.InformerOptions{}
+	}
+	return c.restricted[k]
 }
 
 // Scheme implements [Client].

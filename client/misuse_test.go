@@ -43,6 +43,9 @@ func TestMisuse(t *testing.T) {
 			"new client: the config is nil: GetConfig"),
 		misusetest.Of("New with a cache of nil", with(client.Options{Caches: []client.CacheOf{{}}}), "Caches[0]: "+
 			noObject),
+		misusetest.Of("New with two caches of a kind", with(client.Options{Caches: []client.CacheOf{
+			{Object: &corev1.ConfigMap{}}, {Object: &corev1.ConfigMap{}},
+		}}), "Caches[1]: /v1, Kind=ConfigMap is listed twice"),
 		misusetest.Of("New with nil uncached", with(client.Options{Uncached: []client.Object{nobody}}),
 			"uncached kinds: "+noObject),
 		misusetest.Of("Through", func() error { _, err := c.Through(nil); return err }, "the config is nil"),

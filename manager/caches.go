@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -33,53 +29,14 @@ func (o Options) validateClient() error {
 	return nil
 }
 
-// newCluster validates Options.Caches and returns the client that reads from the informers.
+// newCluster returns the client that reads from the informers.
 func newCluster(config *rest.Config, informers *informer.Factory, o Options) (*client.Cluster, error) {
 	own := o.Client
 	own.Informers, own.Caches = informers, o.Caches
 	if own.Mapper == nil {
 		own.Mapper = o.Informers.Mapper
 	}
-	c, err := client.New(config, own)
-	if err != nil {
-		return nil, err
-	}
-	var known []cacheKey
-	for i, cache := range o.Caches {
-		key, err := keyOf(c, cache.Object)
-		if err != nil {
-			return nil, fmt.Errorf("Options.Caches[%d]: %w", i, err)
-		}
-		if slices.Contains(known, key) {
-			return nil, fmt.Errorf("Options.Caches[%d]: %s is listed twice", i, key.kind)
-		}
-		known = append(known, key)
-	}
-	return c, nil
-}
-
-// cacheKey is a kind in one of its three representations.
-type cacheKey struct {
-	kind string
-	form string
-}
-
-func keyOf(c *client.Cluster, example informer.Object) (cacheKey, error) {
-	if example == nil {
-		return cacheKey{}, errors.New("the object is nil; give an empty one, like &corev1.Pod{}")
-	}
-	kind, err := c.GroupVersionKindFor(example)
-	if err != nil {
-		return cacheKey{}, err
-	}
-	key := cacheKey{kind: kind.String(), form: "typed"}
-	switch example.(type) {
-	case *unstructured.Unstructured:
-		key.form = "unstructured"
-	case *metav1.PartialObjectMetadata:
-		key.form = "metadata"
-	}
-	return key, nil
+	return client.New(config, own)
 }
 
 // GetClient returns a client that reads from the manager's informers, writes to the API server, and sees its own writes
@@ -122,14 +79,5 @@ func InformerOf[T informer.Object](c Cache, example T) (informer.Informer[T], er
 // CacheOf returns the options that Options.Caches has for the kind and representation of example. It returns the zero
 // value if there is no entry or the kind is unknown.
 func (m *Manager) CacheOf(example informer.Object) informer.InformerOptions {
-	wanted, err := keyOf(m.cluster, example)
-	if err != nil {
-		return informer.InformerOptions{}
-	}
-	for _, cache := range m.options.Caches {
-		if key, err := keyOf(m.cluster, cache.Object); err == nil && key == wanted {
-			return cache.Informer
-		}
-	}
-	return informer.InformerOptions{}
+	return m.cluster.CacheOf(example)
 }

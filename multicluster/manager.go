@@ -90,18 +90,14 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 
 // check reports mistakes in Options.Caches before any cluster joins.
 func (m *Manager) check() (err error) {
-	if m.kinds, err = client.New(&rest.Config{Host: "http://nowhere"}, client.Options{Scheme: m.scheme}); err != nil {
-		return err
-	}
 	for i, cache := range m.options.Caches {
 		if misuse.IsNil(cache.Object) {
 			return fmt.Errorf("Options.Caches[%d]: the object is nil; give an empty one, like &corev1.Pod{}", i)
 		}
-		if _, err := m.kinds.GroupVersionKindFor(cache.Object); err != nil {
-			return fmt.Errorf("Options.Caches[%d]: %w", i, err)
-		}
 	}
-	return nil
+	m.kinds, err = client.New(&rest.Config{Host: "http://nowhere"},
+		client.Options{Scheme: m.scheme, Caches: m.options.Caches})
+	return err
 }
 
 // Name returns the fleet's name in the local manager.

@@ -276,9 +276,12 @@ func TestProviderIsRunAgain(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
 	for says, o := range map[string]multicluster.Options{
-		"fleet x: MinLive is 2":                               {Name: "x", MinLive: 2},
-		"fleet x: Providers[0] is nil":                        {Name: "x", Providers: []multicluster.Provider{nil}},
-		"fleet x: Options.Caches[0]: the object is nil":       {Name: "x", Caches: []client.CacheOf{{}}},
+		"fleet x: MinLive is 2":                         {Name: "x", MinLive: 2},
+		"fleet x: Providers[0] is nil":                  {Name: "x", Providers: []multicluster.Provider{nil}},
+		"fleet x: Options.Caches[0]: the object is nil": {Name: "x", Caches: []client.CacheOf{{}}},
+		"Options.Caches[1]: /v1, Kind=Pod is listed twice": {
+			Name: "x", Caches: []client.CacheOf{{Object: &corev1.Pod{}}, {Object: &corev1.Pod{}}},
+		},
 		"fleet fleet: manager: add fleet: a runnable of that": {},
 	} {
 		if _, err := multicluster.New(w.local, o); err == nil || !strings.Contains(err.Error(), says) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -38,7 +37,7 @@ func (s *controllerSpec) watch(inc *incarnation, in *input) (*watch, error) {
 		bare.SetGroupVersionKind(in.kind)
 		example = bare
 	}
-	o := in.options.Restrict(s.fleet.cacheOf(inc, example))
+	o := in.options.Restrict(inc.cluster.CacheOf(example))
 	o.Kind = in.kind
 	inf, err := informer.ForKind(inc.cluster.informers, example, o)
 	if err != nil {
@@ -54,27 +53,6 @@ func (s *controllerSpec) watch(inc *incarnation, in *input) (*watch, error) {
 		}
 	}
 	return w, nil
-}
-
-// cacheOf returns the options for the cache of a kind in a cluster.
-func (m *Manager) cacheOf(inc *incarnation, example informer.Object) informer.InformerOptions {
-	if inc == m.localCluster {
-		return m.local.CacheOf(example)
-	}
-	form := func(o informer.Object) string {
-		kind, err := m.kinds.GroupVersionKindFor(o)
-		switch o.(type) {
-		case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
-			return fmt.Sprintf("%T %v %v", o, kind, err)
-		}
-		return fmt.Sprintf("typed %v %v", kind, err)
-	}
-	for _, cache := range m.options.Caches {
-		if form(cache.Object) == form(example) {
-			return cache.Informer
-		}
-	}
-	return informer.InformerOptions{}
 }
 
 func (w *watch) health() informer.Health { return w.informer.Health() }
