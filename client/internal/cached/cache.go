@@ -42,10 +42,10 @@ func (c *Cache) Namespaces() []string { return c.namespaces }
 //
 // Errors: [informer.ErrForbidden] if the server refuses the list.
 func (c *Cache) WaitForSync(ctx context.Context) error {
-	if c.HasSynced() {
+	if c.informer.HasSynced() {
 		return nil
 	}
-	if err := c.WaitForSyncFailFast(ctx); err != nil {
+	if err := c.informer.WaitForSyncFailFast(ctx); err != nil {
 		return fmt.Errorf("fill the cache of %s: %w", c.Writes.Name, err)
 	}
 	return nil
@@ -115,7 +115,7 @@ func (c *Cache) createIndex(field string, extract func(informer.Object) []string
 	if c.indexes[field] != nil {
 		return fmt.Errorf("index %s of %s: %w", field, c.Kind.GVK.Kind, informer.ErrIndexExists)
 	}
-	err := c.AddIndex(field, func(obj informer.Object) ([]string, error) { return extract(obj), nil })
+	err := c.informer.AddIndex(field, func(obj informer.Object) ([]string, error) { return extract(obj), nil })
 	if err == nil {
 		c.indexes[field] = extract
 	}

@@ -132,7 +132,7 @@ func (cs *Caches) Drop(k kinds.Kind) {
 	delete(cs.pending, k)
 	cs.mu.Unlock()
 	if c != nil {
-		informer.Release(c.Informer)
+		informer.Release(c.informer)
 		c.Writes.Leave(c)
 	}
 }
@@ -168,6 +168,6 @@ func (cs *Caches) make(k kinds.Kind, r live.Resource) (*Cache, error) {
 	case kinds.Metadata:
 		form = &metav1.PartialObjectMetadata{}
 	}
-	c.Informer, err = informer.ForKind(cs.factory, form, o)
+	c.informer, err = informer.ForKind(cs.factory, form, o)
 	return c, err
 }

@@ -105,8 +105,8 @@ func (c *Cache) narrow(q *Query) (objs []informer.Object, filter bool, err error
 		if c.index(field) == nil {
 			continue
 		}
-		objs, err = c.ByIndex(field, value)
+		objs, err = c.informer.ByIndex(field, value)
 		return objs, q.Key.Namespace != "" || q.Labels != nil || len(q.Fields) > 1, err
 	}
-	return c.List(q.Key.Namespace, q.Labels), len(q.Fields) > 0, nil
+	return c.informer.List(q.Key.Namespace, q.Labels), len(q.Fields) > 0, nil
 }
