@@ -195,8 +195,8 @@ type Write struct {
 	number   uint64 // of its step, from before it was sent
 }
 
-// BeginWrite gives a write that is about to be sent with ctx its place among the steps. It returns false if no steps are
-// recorded.
+// BeginWrite gives a write that is about to be sent with ctx its place among the steps. It returns false if no steps
+// are recorded.
 func BeginWrite(ctx context.Context, w *Write) (recorded bool) {
 	w.Began, w.run, w.recorder = time.Now(), RunFrom(ctx), From(ctx)
 	if w.run != nil {
