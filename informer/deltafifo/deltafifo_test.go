@@ -40,3 +40,24 @@ func TestLeaveAndReturn(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoConsumersAway: of two consumers that are away, the first to return is the consumer.
+func TestTwoConsumersAway(t *testing.T) {
+	f := New[string]()
+	second := false
+	if !f.Leave(func() { second = true }) {
+		t.Fatal("the consumer of an empty log cannot leave")
+	}
+	if err := f.Push(t.Context(), Delta[string]{}); err != nil || !second {
+		t.Fatalf("a second consumer was started: %v, %v", second, err)
+	}
+	if batch := f.Take(nil); len(batch) != 1 || !f.Leave(func() { t.Error("a third consumer was started") }) {
+		t.Fatal("the second consumer cannot leave")
+	}
+	if !f.Return() {
+		t.Error("the first consumer is not needed, although the second is away")
+	}
+	if f.Return() {
+		t.Error("the second consumer is needed, although the first is back")
+	}
+}
