@@ -25,9 +25,11 @@ func (s *SharedInformer[T]) consume(ctx context.Context) {
 		} else {
 			resync.Reset(time.Until(next))
 		}
-		s.logIndexErr(ctx)
 		batch = s.fifo.Take(batch)
 		busy := batch != nil || due != nil
+		if !busy {
+			s.logIndexErr(ctx)
+		}
 		if left != nil && !s.deliver(ctx, left, busy) {
 			return
 		}

@@ -121,7 +121,7 @@ func (f *Fanout[T]) claimLocked(l *Listener[T]) bool {
 	if l.served || f.stopped {
 		return false
 	}
-	l.served, l.log = true, f.log
+	l.log, l.served = f.log, true
 	f.serving.Add(1)
 	return true
 }

@@ -52,9 +52,8 @@ type Listener[T any] struct {
 	// lag is the number of filled batches from cursor on. behind counts the changes in those of them that are for this
 	// listener.
 	lag, behind int
-	// served is true while a goroutine delivers to the listener, with log.
+	// served is true while a goroutine delivers to the listener.
 	served bool
-	log    klog.Logger
 	// finished is true when done is closed.
 	finished bool
 	resyncAt time.Time
@@ -63,6 +62,8 @@ type Listener[T any] struct {
 	pending    int64
 	mergedAway int64
 
+	// log is set before served becomes true, and read by the goroutine that delivers.
+	log klog.Logger
 	// taken counts the calls of the handler, and panics those that panicked. The delivering goroutine writes both.
 	taken, panics atomic.Int64
 	// began is when the delivery of the current batch began, in Unix nanoseconds; 0 between deliveries. busy is the
@@ -107,10 +108,8 @@ func (f *Fanout[T]) Join(h handler.Handler[T], o handler.Options, first Batch[T]
 	l.cursor, l.first = f.end, &first
 	l.pending = int64(len(first.Changes))
 	f.listeners = append(f.listeners, l)
-	if first.Synced || len(first.Changes) > 0 {
-		if f.claimLocked(l) {
-			f.Wake(l)
-		}
+	if (first.Synced || len(first.Changes) > 0) && f.claimLocked(l) {
+		f.Wake(l)
 	}
 	return l, nil
 }
