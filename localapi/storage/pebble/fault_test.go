@@ -61,7 +61,13 @@ type trial struct {
 	answered map[string]storage.Record // by key: what was acknowledged; revision 0: it was deleted
 	inDoubt  map[string]bool           // keys with a write that failed
 
-	lastWrites [2]int // about how long the log's last records are
+	lastWrites [2]replaced // the older first
+}
+
+// replaced is what a write replaced. A key that did not exist has revision 0.
+type replaced struct {
+	key    string
+	before storage.Record
 }
 
 func newTrial(t *testing.T, fault fault, n int) *trial {
@@ -157,7 +163,7 @@ func (tr *trial) work(s *pebble.Store, writes int) {
 			continue
 		}
 		tr.answered[key] = r
-		tr.lastWrites = [2]int{tr.lastWrites[1], len(r.Value) + 100} // with what the engine adds
+		tr.lastWrites = [2]replaced{tr.lastWrites[1], {key, before}}
 		if current, _ := s.Revision(); i%8 == 7 {
 			if err := s.Compact(ctx, current); err != nil {
 				tr.sentence("compact", err)
