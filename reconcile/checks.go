@@ -143,14 +143,8 @@ func (c *engine[K]) retryForbidden(keys []K) {
 	}
 }
 
-// finish ends a reconcile. The worker calls Done for the key after this, never before.
-func (c *engine[K]) finish(r *run[K]) {
-	c.stats.Syncs.Add(1)
-	c.endRun(r.entry)
-}
-
-// endRun ends the run of a key. If the key was forgotten during the run, endRun forgets it again, because the run may
-// have recorded something since.
+// endRun ends the run of a key. The worker calls Done for the key after this, never before. If the key was forgotten
+// during the run, endRun forgets it again, because the run may have recorded something since.
 func (c *engine[K]) endRun(e *entry[K]) {
 	c.mu.Lock()
 	key, forgotten := e.key, e.forgotten

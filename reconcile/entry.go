@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/flyball-dev/flyball/reconcile/internal/contradiction"
@@ -9,7 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/internal/debounce"
 )
 
-// entry is everything that the controller knows about one key. A key about which it knows nothing has no entry.
+// entry is everything that the controller knows about one key. A key has one while a worker has it, and while something
+// is known about it.
 //
 // Invariant: while a worker has the key, only that worker changes the entry, and does so under the controller's lock.
 // So the worker may read the entry without the lock. The exceptions are forgotten and debounce, which others change
@@ -54,8 +56,11 @@ func (e *entry[K]) healthy() bool {
 //
 // Concurrency: the controller's lock guards it.
 type table[K comparable] struct {
+	// entries has the keys about which something is known, or was when their last run began. Most reconciles leave
+	// nothing behind, so they do not change the map.
 	entries map[K]*entry[K]
-	// running has the entries of the keys that workers have, in no order. Invariant: running[i].place == i.
+	// running has the entries of the keys that workers have, in no order; some of them are in entries, too. Invariant:
+	// running[i].place == i.
 	running []*entry[K]
 	// peak is the largest length that running ever had.
 	peak int
@@ -64,8 +69,8 @@ type table[K comparable] struct {
 	limits   debounce.Limits
 	// sweepAt is the number of entries at which sweep is called.
 	sweepAt int
-	// spare is an unused entry. Most keys need an entry only while they run, so it saves an allocation.
-	spare *entry[K]
+	// spare has unused entries for keys that workers take.
+	spare []*entry[K]
 }
 
 // minSweep is the smallest number of entries at which sweep is called.
@@ -75,36 +80,38 @@ func newTable[K comparable](l debounce.Limits) table[K] {
 	return table[K]{entries: map[K]*entry[K]{}, limits: l, sweepAt: minSweep}
 }
 
+// find returns the key's entry, or nil.
+func (t *table[K]) find(key K) *entry[K] {
+	if i := slices.IndexFunc(t.running, func(e *entry[K]) bool { return e.key == key }); i >= 0 {
+		return t.running[i]
+	}
+	return t.entries[key]
+}
+
 // obtain returns the key's entry, and makes one if there is none.
 func (t *table[K]) obtain(key K) *entry[K] {
-	e := t.entries[key]
-	if e != nil {
-		return e
+	e := t.find(key)
+	if e == nil {
+		e = t.newEntry(key)
+		t.keep(e)
 	}
-	if len(t.entries) >= t.sweepAt {
-		t.sweep()
-	}
-	if e, t.spare = t.spare, nil; e == nil {
-		e = new(entry[K])
-	}
-	*e = entry[K]{key: key, place: none}
-	if t.limits.Any() {
-		e.debounce = &debounce.State{}
-	}
-	t.entries[key] = e
 	return e
 }
 
 // begin records that a worker has taken the key.
 func (t *table[K]) begin(key K, now time.Time) *entry[K] {
-	e := t.obtain(key)
+	e := t.entries[key]
+	if e == nil {
+		e = t.newEntry(key)
+	}
 	e.run, e.place = deadline.Run{Began: now}, len(t.running)
 	t.running = append(t.running, e)
 	t.peak = max(t.peak, len(t.running))
 	return e
 }
 
-// end records that the worker is done with the key. The entry must not be used afterwards.
+// end records that the worker is done with the key. The entry must not be used afterwards. It is kept if it has a
+// debounce, because that becomes idle only after some time.
 func (t *table[K]) end(e *entry[K]) {
 	last := len(t.running) - 1
 	t.running[e.place] = t.running[last]
@@ -112,17 +119,36 @@ func (t *table[K]) end(e *entry[K]) {
 	t.running[last] = nil
 	t.running = t.running[:last]
 	e.place, e.run, e.forgotten = none, deadline.Run{}, false
-	t.drop(e)
+	if e.debounce != nil || !e.healthy() {
+		t.keep(e)
+		return
+	}
+	delete(t.entries, e.key)
+	*e = entry[K]{} // so that a spare entry keeps nothing alive that the key refers to
+	if len(t.spare) < t.peak {
+		t.spare = append(t.spare, e)
+	}
 }
 
-// drop drops an entry if it is idle. It leaves entries with a debounce to sweep, because they become idle only after
-// some time.
-func (t *table[K]) drop(e *entry[K]) {
-	if e.debounce == nil && e.idle(&t.limits, time.Time{}) {
-		delete(t.entries, e.key)
-		*e = entry[K]{} // so that the spare entry keeps nothing alive that the key refers to
-		t.spare = e
+// newEntry returns an entry that is not in the table.
+func (t *table[K]) newEntry(key K) *entry[K] {
+	e := new(entry[K])
+	if last := len(t.spare) - 1; last >= 0 {
+		e, t.spare = t.spare[last], t.spare[:last]
 	}
+	e.key, e.place = key, none
+	if t.limits.Any() {
+		e.debounce = &debounce.State{}
+	}
+	return e
+}
+
+// keep puts an entry into entries.
+func (t *table[K]) keep(e *entry[K]) {
+	if len(t.entries) >= t.sweepAt {
+		t.sweep()
+	}
+	t.entries[e.key] = e
 }
 
 // sweep drops the entries that are idle. Because sweepAt is at least twice the number of entries that are left, the

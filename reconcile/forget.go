@@ -7,7 +7,7 @@ import (
 
 func (c *engine[K]) Forget(key K) {
 	c.mu.Lock()
-	e := c.keys.entries[key]
+	e := c.keys.find(key)
 	runs := e != nil && e.place != none
 	if runs {
 		e.forgotten = true // endRun forgets the key.
@@ -21,6 +21,9 @@ func (c *engine[K]) Forget(key K) {
 func (c *engine[K]) ForgetFunc(match func(key K) bool) {
 	c.mu.Lock()
 	keys := slices.Collect(maps.Keys(c.keys.entries))
+	for _, e := range c.keys.running {
+		keys = append(keys, e.key)
+	}
 	c.mu.Unlock()
 	for _, key := range keys {
 		if match(key) {

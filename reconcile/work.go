@@ -107,7 +107,7 @@ func (c *engine[K]) why(d workqueue.KeyView[K]) string {
 func (c *engine[K]) deferred(key K) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.keys.entries[key]
+	e := c.keys.find(key)
 	return e != nil && e.debounce.Waiting()
 }
 
@@ -203,7 +203,6 @@ func (c *engine[K]) Stats() Stats {
 	s := Stats{
 		Events:   c.stats.Events.Load(),
 		Adds:     c.stats.Adds.Load(),
-		Syncs:    c.stats.Syncs.Load(),
 		Done:     ended(succeeded),
 		Requeues: ended(requeue) + ended(requeueAfter),
 		Errors:   ended(terminal) + ended(retry) + ended(givenUp),
@@ -221,6 +220,7 @@ func (c *engine[K]) Stats() Stats {
 
 		ReconcileTime: c.durations.Snapshot(),
 	}
+	s.Syncs = s.ReconcileTime.Count
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.InFlight, s.Peak = len(c.keys.running), c.keys.peak

@@ -24,10 +24,7 @@ func (c *engine[K]) runWorker(intake, work context.Context) {
 	}()
 	for err == nil {
 		c.processNextWorkItem(work, &item)
-		done := item.Key
-		item = workqueue.Item[K]{} // A worker that waits must keep nothing alive that its last key refers to.
-		// Next calls Done for the last key and Get for the next one, under one lock.
-		item, err = c.queue.Next(intake, done)
+		err = c.queue.Next(intake, &item) // This is Done for the key, and Get for the next one, under one lock.
 	}
 }
 
@@ -41,7 +38,7 @@ func (c *engine[K]) processNextWorkItem(work context.Context, item *workqueue.It
 	if r == nil {
 		return
 	}
-	defer c.finish(r)
+	defer c.endRun(r.entry)
 	result, err := c.syncHandler(r)
 	how := c.outcomeOf(r, result, err)
 	// The checks after the reconcile record failures, missing permissions and wrong caches, for Health and for later

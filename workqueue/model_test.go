@@ -183,9 +183,10 @@ func step(t *testing.T, q *workqueue.Queue[string], m *model, op byte, key strin
 			q.Done(key)
 			return "Done"
 		}
-		got, err := q.Next(t.Context(), key)
-		if want := m.get(); err != nil || got.Key != want {
-			t.Fatalf("Next: got %s, %v, want %s", got.Key, err, want)
+		item := workqueue.Item[string]{Key: key}
+		err := q.Next(t.Context(), &item)
+		if want := m.get(); err != nil || item.Key != want {
+			t.Fatalf("Next: got %s, %v, want %s", item.Key, err, want)
 		}
 		return "Next, given"
 	case 6:

@@ -17,7 +17,8 @@ func TestNext(t *testing.T) {
 		q := New(Options[string]{})
 		take := func(done, want string) {
 			t.Helper()
-			if item, err := q.Next(t.Context(), done); err != nil || item.Key != want {
+			item := Item[string]{Key: done}
+			if err := q.Next(t.Context(), &item); err != nil || item.Key != want {
 				t.Errorf("Next of %s: %s, %v, want %s", done, item.Key, err, want)
 			}
 		}
@@ -33,7 +34,7 @@ func TestNext(t *testing.T) {
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
 		q.Add("d")
-		if _, err := q.Next(stopped, "c"); !errors.Is(err, context.Canceled) {
+		if err := q.Next(stopped, &Item[string]{Key: "c"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("with a context that is done: %v", err)
 		}
 		if s := q.Stats(); s.Processing != 0 || s.Depth != 1 {
@@ -41,10 +42,43 @@ func TestNext(t *testing.T) {
 		}
 		take("c", "d")
 		q.ShutDown()
-		if _, err := q.Next(t.Context(), "d"); !errors.Is(err, ErrShutDown) {
+		if err := q.Next(t.Context(), &Item[string]{Key: "d"}); !errors.Is(err, ErrShutDown) {
 			t.Errorf("of a queue that was shut down: %v", err)
 		}
 	})
+}
+
+// TestNextOfForeignItem: Next finishes the key of an item that the caller has made, or that another queue gave.
+func TestNextOfForeignItem(t *testing.T) {
+	other := New(Options[string]{})
+	for n := range blockSize {
+		other.Add(fmt.Sprint(n))
+	}
+	other.Add("b") // Under an id that the queue below does not have.
+	foreign := Item[string]{}
+	for foreign.Key != "b" {
+		item, err := other.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		foreign = item
+	}
+	for name, item := range map[string]Item[string]{"made": {Key: "b"}, "foreign": foreign} {
+		q := New(Options[string]{})
+		for _, key := range []string{"a", "b"} {
+			q.Add(key)
+			if _, err := q.Get(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q.Add("c")
+		if err := q.Next(t.Context(), &item); err != nil || item.Key != "c" {
+			t.Errorf("%s: got %q, %v, want c", name, item.Key, err)
+		}
+		if n := q.Stats().Processing; n != 2 {
+			t.Errorf("%s: %d keys are processing, want a and c", name, n)
+		}
+	}
 }
 
 // durations records what is observed.
@@ -62,15 +96,16 @@ func TestNextReportsBeforeItWaits(t *testing.T) {
 		defer q.ShutDown()
 		q.Add("a")
 		q.Add("b")
-		if _, err := q.Get(t.Context()); err != nil {
+		item, err := q.Get(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if _, err := q.Next(t.Context(), "a"); err != nil {
+		if err := q.Next(t.Context(), &item); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
-		go func() { _, _ = q.Next(t.Context(), "b") }()
+		go func() { _ = q.Next(t.Context(), &item) }()
 		synctest.Wait()
 		if want := []time.Duration{time.Second, 2 * time.Second}; !slices.Equal(d.worked, want) {
 			t.Errorf("worked: %v, want %v", d.worked, want)
@@ -143,7 +178,7 @@ func TestNothingIsLostBesideWorkers(t *testing.T) {
 				mu.Lock()
 				seen[item.Key] = added[item.Key]
 				mu.Unlock()
-				item, err = q.Next(context.Background(), item.Key)
+				err = q.Next(context.Background(), &item)
 			}
 		})
 	}

@@ -81,6 +81,8 @@ type Item[K comparable] struct {
 	Queued time.Duration
 	// Priority is the highest priority the key was added with.
 	Priority int
+
+	id uint32 // of the key's entry
 }
 
 // DrainError lists the keys that were left in a queue when [Queue.Drain] gave up.

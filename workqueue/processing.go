@@ -48,3 +48,13 @@ func (q *Queue[K]) placeLocked(key K) int32 {
 	}
 	return none
 }
+
+// placeOfLocked is placeLocked for the key of an item, whose entry is found without a search.
+func (q *Queue[K]) placeOfLocked(item *Item[K]) int32 {
+	if item.id < q.entries.next {
+		if e := q.entries.at(item.id); e.key == item.Key {
+			return e.place
+		}
+	}
+	return q.placeLocked(item.Key) // The caller has made the item.
+}

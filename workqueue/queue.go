@@ -154,15 +154,14 @@ func (q *Queue[K]) getLocked(ctx context.Context, item *Item[K]) error {
 // nothing for a key that is not being processed.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
-	worked := q.doneLocked(key)
+	worked := q.doneLocked(q.placeLocked(key))
 	q.mu.Unlock()
 	q.observeWork(worked)
 }
 
-// doneLocked returns how long the run took, or notMeasured if the key was not being processed or the queue has no
-// metrics.
-func (q *Queue[K]) doneLocked(key K) (worked time.Duration) {
-	place := q.placeLocked(key)
+// doneLocked is Done for the key at a place in processing. It returns how long the run took, or notMeasured if place is
+// none or the queue has no metrics.
+func (q *Queue[K]) doneLocked(place int32) (worked time.Duration) {
 	if place == none {
 		return notMeasured
 	}

@@ -71,7 +71,7 @@ func (q *Queue[K]) beginLocked(e handle[K], item *Item[K]) work[K] {
 		w.began = q.nowLocked()
 		item.Queued = w.began - *q.entries.dirtySince(e.id)
 	}
-	item.Key, item.Attempt = e.key, int(e.attempt)
+	item.Key, item.id, item.Attempt = e.key, e.id, int(e.attempt)
 	if w.run != nil {
 		item.Priority, item.Causes, item.DroppedCauses = w.run.Priority, w.run.causes, w.run.dropped
 	}

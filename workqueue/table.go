@@ -47,6 +47,10 @@ type table[K comparable] struct {
 	// Invariant: an id is in it exactly once if entry.retired is true, and not at all otherwise. Every idle entry is
 	// retired.
 	retired ring.Ring[uint32]
+
+	// homes has the low bits of the hash of each entry's key, in blocks like the entries. Keys are hashed when they are
+	// inserted, and not again: what a key refers to is no longer in the processor's cache when its entry is evicted.
+	homes []*[blockSize]uint32
 }
 
 const (
@@ -86,6 +90,9 @@ func plain(t reflect.Type) bool {
 func (t *table[K]) at(id uint32) handle[K] {
 	return handle[K]{&t.blocks[id/blockSize][id%blockSize], id}
 }
+
+// home returns where the low bits of the hash of an entry's key are stored, which select its first slot in the index.
+func (t *table[K]) home(id uint32) *uint32 { return &t.homes[id/blockSize][id%blockSize] }
 
 // dirtySince returns where the time is stored at which an entry's key became dirty.
 func (t *table[K]) dirtySince(id uint32) *time.Duration {
@@ -152,22 +159,24 @@ func (t *table[K]) insert(key K, h uint64) handle[K] {
 		t.next++
 		if int(id/blockSize) == len(t.blocks) {
 			t.blocks = append(t.blocks, new([blockSize]entry[K]))
+			t.homes = append(t.homes, new([blockSize]uint32))
 		}
 	}
 	e := t.at(id)
+	*t.home(id) = uint32(h)
 	*e.entry = entry[K]{key: key, place: none, delays: [delayKinds]int32{none, none}}
-	t.link(id, h)
+	t.link(id, uint32(h>>32))
 	return e
 }
 
-// link puts an id into the first free slot at or after the home slot of its hash.
-func (t *table[K]) link(id uint32, h uint64) {
+// link puts an id into the first free slot at or after its home slot. high are the high bits of the hash.
+func (t *table[K]) link(id, high uint32) {
 	mask := uint32(len(t.index) - 1)
-	i := uint32(h) & mask
+	i := *t.home(id) & mask
 	for t.index[i] != 0 {
 		i = (i + 1) & mask
 	}
-	t.index[i] = uint32(h>>32)&^mask | (id + 1)
+	t.index[i] = high&^mask | (id + 1)
 }
 
 func (t *table[K]) grow() {
@@ -175,8 +184,7 @@ func (t *table[K]) grow() {
 	t.index = make([]uint32, max(16, 2*len(old)))
 	for _, slot := range old {
 		if slot != 0 {
-			id := slot&uint32(len(old)-1) - 1
-			t.link(id, t.hash(t.at(id).key))
+			t.link(slot&uint32(len(old)-1)-1, slot)
 		}
 	}
 }
@@ -194,7 +202,7 @@ func (t *table[K]) retire(e handle[K]) {
 		t.evict()
 	}
 	if t.idle == t.used() && len(t.index) > 4*max(keepFirst, t.keep) { // More keys were in use than will be kept.
-		t.index, t.blocks, t.since, t.free, t.retired = nil, nil, nil, nil, ring.Ring[uint32]{}
+		t.index, t.blocks, t.homes, t.since, t.free, t.retired = nil, nil, nil, nil, nil, ring.Ring[uint32]{}
 		t.next, t.idle = 0, 0
 	}
 }
@@ -206,14 +214,14 @@ func (t *table[K]) evict() {
 	if !e.idle() {
 		return
 	}
-	h := t.hash(e.key)
 	if t.evicted == nil && t.keep > 0 {
 		t.evicted = new([keepMost]uint16)
 	}
 	if t.evicted != nil {
-		t.evicted[h%keepMost] = fingerprint(h)
+		home := *t.home(e.id)
+		t.evicted[home%keepMost] = fingerprint(home)
 	}
-	t.unlink(e.id, h)
+	t.unlink(e.id)
 	*e.entry = entry[K]{}
 	t.free = append(t.free, e.id)
 	t.idle--
@@ -223,27 +231,27 @@ func (t *table[K]) evict() {
 // evicted recently raises keep by one, and one in eight of the other keys lowers it by one. So a burst of keys that
 // never come back leaves no memory behind.
 func (t *table[K]) adapt(h uint64) {
-	if t.evicted[h%keepMost] == fingerprint(h) {
+	if home := uint32(h); t.evicted[home%keepMost] == fingerprint(home) {
 		t.keep = min(t.keep+1, keepMost)
 	} else if h>>61 == 0 {
 		t.keep = max(t.keep-1, keepLeast)
 	}
 }
 
-// fingerprint stands for a hash in table.evicted. It is never zero, because zero marks a free slot.
-func fingerprint(h uint64) uint16 { return uint16(h>>32) | 1 }
+// fingerprint stands for a hash in table.evicted, whose slot other bits select. It is never zero, because zero marks a
+// free slot.
+func fingerprint(home uint32) uint16 { return uint16(home>>16) | 1 }
 
 // unlink removes an id from the index. Ids behind the freed slot move up if their probe sequence crosses it, because
 // search stops at a free slot.
-func (t *table[K]) unlink(id uint32, h uint64) {
+func (t *table[K]) unlink(id uint32) {
 	mask := uint32(len(t.index) - 1)
-	gap := uint32(h) & mask
+	gap := *t.home(id) & mask
 	for t.index[gap]&mask != id+1 {
 		gap = (gap + 1) & mask
 	}
 	for i := (gap + 1) & mask; t.index[i] != 0; i = (i + 1) & mask {
-		home := uint32(t.hash(t.at(t.index[i]&mask-1).key)) & mask
-		if (i-home)&mask >= (i-gap)&mask {
+		if (i-*t.home(t.index[i]&mask - 1))&mask >= (i-gap)&mask {
 			t.index[gap] = t.index[i]
 			gap = i
 		}

@@ -32,12 +32,14 @@ type Recorder struct {
 	// counts has how many took no longer than each bound but longer than the one before; the last, how many took
 	// longer than any.
 	counts []atomic.Uint64
-	sum    atomic.Int64
+	// sum is in front of counts, because then most durations change one line of the processor's cache and not two.
+	sum *atomic.Uint64
 }
 
 // New returns a recorder with these upper bounds of its buckets, which must rise.
 func New(bounds []time.Duration) *Recorder {
-	return &Recorder{bounds: bounds, counts: make([]atomic.Uint64, len(bounds)+1)}
+	all := make([]atomic.Uint64, len(bounds)+2)
+	return &Recorder{bounds: bounds, counts: all[1:], sum: &all[0]}
 }
 
 // Note counts a duration.
@@ -47,7 +49,7 @@ func (r *Recorder) Note(d time.Duration) {
 		i++
 	}
 	r.counts[i].Add(1)
-	r.sum.Add(int64(d))
+	r.sum.Add(uint64(d))
 }
 
 // Snapshot returns what was counted.

@@ -5,7 +5,7 @@ import "sync/atomic"
 
 // Live has the counters of a controller, except those that package reconcile keeps for each outcome.
 type Live struct {
-	Started, Events, Adds, Syncs, Timeouts, Panics, Hung, Deferred atomic.Uint64
+	Started, Events, Adds, Timeouts, Panics, Hung, Deferred atomic.Uint64
 	// Panicking counts the reconciles that panicked since the last one that did not.
 	Panicking atomic.Uint64
 }
