@@ -70,7 +70,7 @@ func (s *SharedInformer[T]) dueResync() (due []*fanout.Listener[T], next time.Ti
 	if !s.HasSynced() {
 		return nil, time.Time{}
 	}
-	return s.fan.DueResync(time.Now())
+	return s.fan.DueResync()
 }
 
 // process applies a batch, publishes the changes to the handlers, and returns them. left is a handler that has still to

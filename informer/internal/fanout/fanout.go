@@ -53,6 +53,7 @@ func (b *Batch[T]) delivery() delivery[T] { return delivery[T]{b.Changes, b.Sync
 // handler holds at most two states per object besides the one in the cache, not the history of the cluster.
 type Fanout[T any] struct {
 	policy handler.PanicPolicy
+	start  time.Time
 
 	mu sync.Mutex
 	// end is the batch at the end of the log, which is still empty. Never nil.
@@ -72,7 +73,7 @@ type Fanout[T any] struct {
 
 // New returns a Fanout without handlers.
 func New[T any](policy handler.PanicPolicy) *Fanout[T] {
-	return &Fanout[T]{policy: policy, end: &Batch[T]{}, log: klog.Background()}
+	return &Fanout[T]{policy: policy, start: time.Now(), end: &Batch[T]{}, log: klog.Background()}
 }
 
 // Begin sets the logger for panics and the trace recorder. Both come from ctx.
@@ -142,7 +143,7 @@ func (f *Fanout[T]) Serve(l *Listener[T]) {
 		if !more {
 			return
 		}
-		l.began.Store(time.Now().UnixNano())
+		l.began.Store(max(int64(time.Since(f.start)), 1))
 		for i := range d.changes {
 			if !l.deliver(&d.changes[i], f.policy) {
 				l.addBusy()

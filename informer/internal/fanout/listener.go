@@ -66,9 +66,9 @@ type Listener[T any] struct {
 	log klog.Logger
 	// taken counts the calls of the handler, and panics those that panicked. The delivering goroutine writes both.
 	taken, panics atomic.Int64
-	// began is when the delivery of the current batch began, in Unix nanoseconds; 0 between deliveries. busy is the
-	// time that all earlier deliveries took. Both are measured once a batch, because reading the clock costs as much as
-	// a small handler.
+	// began is when the delivery of the current batch began, in nanoseconds since Fanout.start; 0 between deliveries.
+	// busy is the time that all earlier deliveries took. Both are measured once a batch, because reading the clock
+	// costs as much as a small handler.
 	began, busy atomic.Int64
 	// call holds the bits calling and stopped.
 	call atomic.Uint32
@@ -221,14 +221,18 @@ func (l *Listener[T]) mergeLocked() {
 	l.lag, l.behind = 0, 0
 }
 
-// DueResync returns the listeners whose resync is due at now, and the time of the next resync. That time is zero if no
+// DueResync returns the listeners whose resync is due, and the time of the next resync. That time is zero if no
 // listener has a resync. It schedules the next resync of the listeners that it returns.
-func (f *Fanout[T]) DueResync(now time.Time) (due []*Listener[T], next time.Time) {
+func (f *Fanout[T]) DueResync() (due []*Listener[T], next time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	var now time.Time
 	for _, l := range f.listeners {
 		if l.resync == 0 {
 			continue
+		}
+		if now.IsZero() { // Most informers have no resync, and the clock is read after each batch.
+			now = time.Now()
 		}
 		if l.resyncAt.IsZero() {
 			l.resyncAt = now.Add(l.resync)
@@ -294,8 +298,7 @@ func (l *Listener[T]) statsLocked() handler.Stats {
 		Panics: l.panics.Load(), Busy: time.Duration(l.busy.Load()),
 	}
 	if began := l.began.Load(); began != 0 {
-		// At least 1: the clock may be coarse, or have been set back.
-		s.Running = max(time.Since(time.Unix(0, began)), 1)
+		s.Running = max(time.Since(l.fan.start)-time.Duration(began), 1) // The clock may be coarse.
 		s.Busy += s.Running
 	}
 	return s
@@ -303,5 +306,5 @@ func (l *Listener[T]) statsLocked() handler.Stats {
 
 // addBusy adds the time that the current batch took.
 func (l *Listener[T]) addBusy() {
-	l.busy.Add(time.Now().UnixNano() - l.began.Swap(0))
+	l.busy.Add(int64(time.Since(l.fan.start)) - l.began.Swap(0))
 }
