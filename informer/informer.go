@@ -27,9 +27,9 @@ type Informer[T objects.Object] interface {
 	//
 	// Errors: [ErrStopped].
 	AddHandler(h handler.Handler[T], o handler.Options) (handler.Registration, error)
-	// RemoveHandler keeps later changes from the handler, and waits until all earlier ones were delivered. If ctx ends
-	// first the rest is dropped, and the error, an [UndeliveredError], counts it. A handler that removes itself must
-	// not wait: it passes a ctx that is already done. Removing a handler twice is not an error.
+	// RemoveHandler keeps later changes from the handler, and waits until all earlier ones were delivered. If ctx or
+	// the informer ends first the rest is dropped, and the error, an [UndeliveredError], counts it. A handler that
+	// removes itself must not wait: it passes a ctx that is already done. Removing a handler twice is not an error.
 	RemoveHandler(ctx context.Context, r handler.Registration) error
 	// AddIndex adds an index to the cache, which may be empty or filled.
 	//

@@ -47,7 +47,7 @@ type UndeliveredError struct {
 	Count int64
 	// Running is true if a call had not returned.
 	Running bool
-	// Err is why the removal stopped waiting: the context's error.
+	// Err is why the removal stopped waiting: the context's error, or [ErrStopped].
 	Err error
 }
 

@@ -60,8 +60,10 @@ type Fanout[T any] struct {
 	end *Batch[T]
 	// listeners is in order of registration.
 	listeners []*Listener[T]
-	stopped   bool
-	log       klog.Logger
+	// leaving has the listeners that were removed and have still something to deliver.
+	leaving []*Listener[T]
+	stopped bool
+	log     klog.Logger
 	// trace and resource are set before the first Publish. trace is nil if tracing is off.
 	trace    *trace.Recorder
 	resource string
@@ -241,7 +243,7 @@ func (l *Listener[T]) callHandler(c *indexer.Change[T], policy handler.PanicPoli
 func (f *Fanout[T]) Stop() {
 	f.mu.Lock()
 	f.stopped = true
-	for _, l := range f.listeners {
+	for _, l := range slices.Concat(f.listeners, f.leaving) {
 		l.stopCalls()
 		if !l.served {
 			l.finishLocked()

@@ -1,10 +1,12 @@
 package fanout
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flyball-dev/flyball/informer/handler"
@@ -70,4 +72,32 @@ func TestResyncIsMonotonic(t *testing.T) {
 	if _, at := f.DueResync(); !strings.Contains(at.String(), " m=+") {
 		t.Errorf("resync at %v", at)
 	}
+}
+
+// TestStopEndsRemoval: a handler that is being removed does not keep Stop waiting for all that it has still to receive.
+// The removal reports what was dropped.
+func TestStopEndsRemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New[int](handler.ContainPanics)
+		calls, release := 0, make(chan struct{})
+		l, err := f.Join(handler.Handler[int]{OnAdd: func(int, bool) {
+			calls++
+			<-release
+		}}, handler.Options{}, Batch[int]{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Wake(f.Publish(Batch[int]{Changes: []indexer.Change[int]{{Key: "a"}, {Key: "b"}, {Key: "c"}}}))
+		removed := make(chan error, 1)
+		go func() { removed <- l.remove(t.Context()) }()
+		synctest.Wait()
+		go f.Stop()
+		synctest.Wait()
+		close(release)
+		err = <-removed
+		left := (*handler.UndeliveredError)(nil)
+		if !errors.As(err, &left) || left.Count != 2 || !errors.Is(err, handler.ErrStopped) || calls != 1 {
+			t.Errorf("%v after %d calls", err, calls)
+		}
+	})
 }

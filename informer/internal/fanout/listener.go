@@ -134,8 +134,8 @@ func Remove(ctx context.Context, r handler.Registration) error {
 	return l.remove(ctx)
 }
 
-// remove takes l off the log. It then waits until everything that was published before is delivered, or until ctx is
-// done.
+// remove takes l off the log. It then waits until everything that was published before is delivered, until ctx is done,
+// or until the fanout stops.
 //
 // Errors: a [handler.UndeliveredError].
 func (l *Listener[T]) remove(ctx context.Context) error {
@@ -144,11 +144,7 @@ func (l *Listener[T]) remove(ctx context.Context) error {
 	}
 	select {
 	case <-l.done:
-	default:
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-		}
+	case <-ctx.Done():
 	}
 	running := l.stopCalls()
 	l.fan.mu.Lock()
@@ -174,6 +170,7 @@ func (l *Listener[T]) detach() bool {
 		return false
 	}
 	f.listeners = slices.Delete(f.listeners, i, i+1)
+	f.leaving = append(f.leaving, l)
 	l.last = f.end
 	if !l.served {
 		l.finishLocked()
@@ -190,6 +187,7 @@ func (l *Listener[T]) stopCalls() (running bool) {
 func (l *Listener[T]) finishLocked() {
 	if !l.finished {
 		l.finished = true
+		l.fan.leaving = slices.DeleteFunc(l.fan.leaving, func(other *Listener[T]) bool { return other == l })
 		close(l.done)
 	}
 }
