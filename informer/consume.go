@@ -19,13 +19,13 @@ func (s *SharedInformer[T]) consume(ctx context.Context) {
 	resync := time.AfterFunc(time.Hour, s.fifo.Wake)
 	defer resync.Stop()
 	for {
+		batch = s.fifo.Take(batch) // First: a Wake after it keeps the consumer from leaving.
 		due, next := s.dueResync()
 		if next.IsZero() {
 			resync.Stop()
 		} else {
 			resync.Reset(time.Until(next))
 		}
-		batch = s.fifo.Take(batch)
 		busy := batch != nil || due != nil
 		if !busy {
 			s.logIndexErr(ctx)

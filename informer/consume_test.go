@@ -1,12 +1,17 @@
 package informer
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
 // consumers returns how many goroutines are in consume.
@@ -75,23 +80,38 @@ func TestConsumerCallsAHandler(t *testing.T) {
 	})
 }
 
+// logHook calls itself for every line of a log.
+type logHook func()
+
+func (f logHook) Log(...any) { f() }
+
+func (logHook) Helper() {}
+
 // TestResyncWhileAHandlerBlocks: the call of another handler, by whatever goroutine, delays no resync. The handler with
-// the resyncs joins before or during that call.
+// the resyncs joins before or during that call, or when the consumer has found nothing else to do and is about to make
+// it: the consumer then logs that an index function has failed.
 func TestResyncWhileAHandlerBlocks(t *testing.T) {
-	for _, when := range []string{"before", "during"} {
+	for _, when := range []string{"before", "just before", "during"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServer()
-			inf := NewSharedInformer[object](s, Options[object]{})
+			inf := NewSharedInformer[object](s, Options[object]{Indexes: map[string]IndexFunc[object]{
+				"fails": func(object) ([]string, error) { return nil, errors.New("always") },
+			}})
 			gate := make(chan struct{})
 			must(inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { <-gate }}, HandlerOptions{}))
-			stop := start(t, inf.Run)
-			defer stop()
-			synctest.Wait()
 			resyncs := 0
 			join := func() {
 				must(inf.AddHandler(Handler[object]{OnUpdate: func(_, _ object) { resyncs++ }},
 					HandlerOptions{Resync: 10 * time.Second}))
 			}
+			log := ktesting.NewLogger(logHook(func() {
+				if when == "just before" {
+					join()
+				}
+			}), ktesting.NewConfig(ktesting.Verbosity(0)))
+			stop := start(t, func(ctx context.Context) error { return inf.Run(klog.NewContext(ctx, log)) })
+			defer stop()
+			synctest.Wait()
 			if when == "before" {
 				join()
 			}

@@ -31,8 +31,8 @@ type DeltaFIFO[T any] struct {
 	spare []Delta[T]
 	// taken is the size of the batch that the consumer is working on.
 	taken int
-	// ready has a token if something was queued since the consumer last received one. Producers send under mu, the
-	// consumer receives, it is never closed. Capacity 1.
+	// ready has a token if something was queued, or Wake was called, since the last Take. Producers send under mu, the
+	// consumer and Take receive, it is never closed. Capacity 1.
 	ready chan struct{}
 	// next starts another consumer. It is nil unless the consumer has left.
 	next func()
@@ -97,13 +97,13 @@ func (f *DeltaFIFO[T]) wakeLocked() {
 	}
 }
 
-// Leave is called by a consumer that has something else to do, which may take long. If something is queued, it returns
-// false. Otherwise the next [DeltaFIFO.Push] or [DeltaFIFO.Wake] calls next, which starts another consumer, unless this
-// one has returned by then. next must not call methods of the log.
+// Leave is called by a consumer that has something else to do, which may take long. If something was queued or Wake was
+// called since it last called Take, Leave returns false. Otherwise the next [DeltaFIFO.Push] or [DeltaFIFO.Wake] calls
+// next, which starts another consumer, unless this one has returned by then. next must not call methods of the log.
 func (f *DeltaFIFO[T]) Leave(next func()) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.queued) > 0 {
+	if len(f.queued) > 0 || len(f.ready) > 0 {
 		return false
 	}
 	f.next = next
@@ -130,6 +130,10 @@ func (f *DeltaFIFO[T]) Take(done []Delta[T]) []Delta[T] {
 	defer f.mu.Unlock()
 	if done != nil {
 		f.spare = done[:0]
+	}
+	select {
+	case <-f.ready: // The token was for what is taken now.
+	default:
 	}
 	f.taken = len(f.queued)
 	if f.taken == 0 {

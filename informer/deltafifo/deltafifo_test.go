@@ -41,6 +41,18 @@ func TestLeaveAndReturn(t *testing.T) {
 	}
 }
 
+// TestWakeBeforeLeave: a consumer that was woken after it took what was queued looks again before it leaves.
+func TestWakeBeforeLeave(t *testing.T) {
+	f := New[string]()
+	f.Wake()
+	if f.Take(nil); !f.Leave(func() {}) || !f.Return() {
+		t.Error("the consumer cannot leave, although it has looked since it was woken")
+	}
+	if f.Wake(); f.Leave(func() {}) {
+		t.Error("the consumer can leave before it has looked")
+	}
+}
+
 // TestTwoConsumersAway: of two consumers that are away, the first to return is the consumer.
 func TestTwoConsumersAway(t *testing.T) {
 	f := New[string]()
