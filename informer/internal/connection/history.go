@@ -74,7 +74,7 @@ func (h *Server) Ended(ctx context.Context, resource, position, version string) 
 		h.mu.Unlock()
 		return false
 	}
-	h.uncertain = map[string]time.Time{group: time.Now()}
+	h.uncertain[group] = time.Now()
 	reflectors := h.nextLocked()
 	h.mu.Unlock()
 	klog.FromContext(ctx).Info("Server's resource versions went back; relisting all caches", "position", position,

@@ -48,6 +48,20 @@ func TestHistoryOfAnotherStorage(t *testing.T) {
 	})
 }
 
+// TestHistoriesOfTwoStorages: two API groups with storages of their own do not make each other believed again.
+func TestHistoriesOfTwoStorages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewServer(nil)
+		for range 5 {
+			h.Ended(t.Context(), "widgets.example.com", "9", "1")
+			h.Ended(t.Context(), "nodes.metrics.k8s.io", "9", "1")
+		}
+		if n := h.Current(); n != 2 {
+			t.Errorf("%d reports are believed, want one of each group", n)
+		}
+	})
+}
+
 // TestIdentityIsAskedOncePerOutage: the server is asked for its identity at the start and once after each outage,
 // however many informers noticed it. If it refuses or does not answer it counts as the same server.
 func TestIdentityIsAskedOncePerOutage(t *testing.T) {
