@@ -26,11 +26,11 @@ type Source[K comparable] interface {
 type Feeds[K comparable] struct {
 	mu    sync.Mutex
 	phase phase
-	// feeds has a feed for each source. Invariant: in phase running, each feed has a goroutine. During a warm-up run,
-	// each feed whose source repeats has one.
+	// feeds has a feed for each source. Invariant: while start is not nil, each feed has a goroutine in phase running,
+	// and each feed whose source repeats has one during a warm-up run.
 	feeds []*feed[K]
-	// start starts the goroutine of a feed. Invariant: start is not nil in phase running and during a warm-up run, and
-	// nil otherwise.
+	// start starts the goroutine of a feed. Invariant: start is not nil in phase running and during a warm-up run,
+	// except while Start decides whether that run goes on. Otherwise start is nil.
 	start func(*feed[K])
 	// fail ends the controller with an error; nil before Start.
 	fail func(error)
@@ -96,7 +96,7 @@ func (f *Feeds[K]) Start(ctx context.Context, fail func(error)) bool {
 		f.mu.Unlock()
 		return false
 	}
-	f.phase, f.fail = running, fail
+	f.phase, f.fail, f.start = running, fail, nil // A source that is added now waits for the end of this call.
 	f.mu.Unlock()
 	f.takeOver()
 	f.mu.Lock()
