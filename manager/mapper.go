@@ -21,10 +21,19 @@ type reloadingMapper struct {
 	discovery discovery.DiscoveryInterface
 
 	mu sync.Mutex
-	// known is the result of the last read; nil before the first.
+	// known is the result of the last read that succeeded; nil before the first, and after Reset.
 	known meta.RESTMapper
 	// read is when known was read.
 	read time.Time
+	// reading is the read that is under way; nil if there is none.
+	reading *discoveryRead
+}
+
+// discoveryRead is one read of the server's discovery. One caller sends the requests; the others wait for it.
+type discoveryRead struct {
+	done  chan struct{} // closed by the sender when the other fields are set
+	known meta.RESTMapper
+	err   error
 }
 
 var _ meta.ResettableRESTMapper = (*reloadingMapper)(nil)
@@ -36,48 +45,56 @@ func (r *reloadingMapper) Reset() {
 	r.known = nil
 }
 
-// mapper returns known. If known is nil, mapper reads it first, and renewed is true.
-func (r *reloadingMapper) mapper() (known meta.RESTMapper, renewed bool, err error) {
+// last returns the result of the last read, and when that was.
+func (r *reloadingMapper) last() (known meta.RESTMapper, read time.Time) {
 	r.mu.Lock()
-	known = r.known
+	defer r.mu.Unlock()
+	return r.known, r.read
+}
+
+// reload reads the server's discovery, unless it was read after the time seen. If a read is under way, it waits for
+// that.
+func (r *reloadingMapper) reload(seen time.Time) (meta.RESTMapper, error) {
+	r.mu.Lock()
+	d := r.reading
+	switch {
+	case r.known != nil && r.read.After(seen):
+		defer r.mu.Unlock()
+		return r.known, nil
+	case d != nil:
+		r.mu.Unlock()
+		<-d.done
+		return d.known, d.err
+	}
+	d = &discoveryRead{done: make(chan struct{})}
+	r.reading = d
 	r.mu.Unlock()
-	if known != nil {
-		return known, false, nil
-	}
 	groups, err := restmapper.GetAPIGroupResources(r.discovery) // a request, so not under the lock
-	if err != nil {
-		return nil, false, fmt.Errorf("read the API server's discovery: %w", err)
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known, r.read = restmapper.NewDiscoveryRESTMapper(groups), time.Now()
-	return r.known, true, nil
-}
-
-// dropIfOld drops known and returns true, unless it was read less than reloadInterval ago.
-func (r *reloadingMapper) dropIfOld() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if time.Since(r.read) < reloadInterval {
-		return false
-	}
-	r.known = nil
-	return true
-}
-
-// lookUp answers a question from known. If known has no match, it reads discovery again and retries once.
-func lookUp[T any](r *reloadingMapper, question func(meta.RESTMapper) (T, error)) (T, error) {
-	var none T
-	known, renewed, err := r.mapper()
 	if err != nil {
-		return none, err
+		d.err = fmt.Errorf("read the API server's discovery: %w", err)
+	} else {
+		d.known = restmapper.NewDiscoveryRESTMapper(groups)
+		r.known, r.read = d.known, time.Now()
 	}
-	answer, err := question(known)
-	if renewed || !meta.IsNoMatchError(err) || !r.dropIfOld() {
+	r.reading = nil
+	close(d.done)
+	return d.known, d.err
+}
+
+// lookUp answers a question from the last read. If that has no match and is old, lookUp reads discovery again and
+// retries once.
+func lookUp[T any](r *reloadingMapper, question func(meta.RESTMapper) (T, error)) (answer T, err error) {
+	known, read := r.last()
+	if known != nil {
+		answer, err = question(known)
+		if !meta.IsNoMatchError(err) || time.Since(read) < reloadInterval {
+			return answer, err
+		}
+	}
+	if known, err = r.reload(read); err != nil {
 		return answer, err
-	}
-	if known, _, err = r.mapper(); err != nil {
-		return none, err
 	}
 	return question(known)
 }
@@ -117,6 +134,11 @@ func (r *reloadingMapper) RESTMappings(kind schema.GroupKind, versions ...string
 	})
 }
 
+// ResourceSingularizer implements meta.RESTMapper.
+func (r *reloadingMapper) ResourceSingularizer(resource string) (string, error) {
+	return lookUp(r, func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
+}
+
 // GetRESTMapper returns a mapper between kinds and the server's resources. It reads the server's discovery at first
 // use, and again for a kind that it does not know, so that CustomResourceDefinitions can be added while the manager
 // runs.
@@ -125,9 +147,4 @@ func (m *Manager) GetRESTMapper() meta.RESTMapper {
 		return m.options.Informers.Mapper
 	}
 	return m.mapper
-}
-
-// ResourceSingularizer implements meta.RESTMapper.
-func (r *reloadingMapper) ResourceSingularizer(resource string) (string, error) {
-	return lookUp(r, func(known meta.RESTMapper) (string, error) { return known.ResourceSingularizer(resource) })
 }

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	discoveryfake "k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -67,6 +69,62 @@ func TestMapperFindsNewKinds(t *testing.T) {
 		gvr, err := m.ResourceFor(schema.GroupVersionResource{Group: "demo.io", Resource: "webs"})
 		if err != nil || gvr.Version != "v1" {
 			t.Errorf("resource %v, %v", gvr, err)
+		}
+	})
+}
+
+// slowDiscovery takes a second for each read, and fails if down is set.
+type slowDiscovery struct {
+	discovery.DiscoveryInterface
+	down bool
+
+	mu    sync.Mutex
+	reads int
+}
+
+func (d *slowDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	d.mu.Lock()
+	d.reads++
+	d.mu.Unlock()
+	time.Sleep(time.Second)
+	if d.down {
+		return nil, nil, errors.New("no route to host")
+	}
+	return d.DiscoveryInterface.ServerGroupsAndResources()
+}
+
+// Callers at the same time share one read of the server's discovery. If a read fails, the kinds that are known already
+// stay known.
+func TestMapperReadsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowDiscovery{DiscoveryInterface: &discoveryfake.FakeDiscovery{Fake: &clienttesting.Fake{
+			Resources: []*metav1.APIResourceList{{
+				GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true}},
+			}},
+		}}}
+		m := &reloadingMapper{discovery: slow}
+		pod, web := schema.GroupKind{Kind: "Pod"}, schema.GroupKind{Group: "demo.io", Kind: "Web"}
+		for reads, kind := range []schema.GroupKind{pod, web} {
+			var all sync.WaitGroup
+			for range 10 {
+				all.Go(func() {
+					_, err := m.RESTMapping(kind)
+					if kind == pod && err != nil || kind == web && !meta.IsNoMatchError(err) {
+						t.Errorf("%s: %v", kind, err)
+					}
+				})
+			}
+			if all.Wait(); slow.reads != reads+1 {
+				t.Errorf("%s: the server's discovery was read %d times, want %d", kind, slow.reads, reads+1)
+			}
+			time.Sleep(reloadInterval)
+		}
+		slow.down = true
+		if _, err := m.RESTMapping(web); err == nil || meta.IsNoMatchError(err) {
+			t.Errorf("an unknown kind while the server is away: %v", err)
+		}
+		if _, err := m.RESTMapping(pod); err != nil {
+			t.Errorf("a known kind while the server is away: %v", err)
 		}
 	})
 }
