@@ -6,17 +6,11 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/handler"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
+	"github.com/flyball-dev/flyball/internal/closed"
 )
 
 // HasSynced is described at [Informer].
-func (s *SharedInformer[T]) HasSynced() bool {
-	select {
-	case <-s.synced:
-		return true
-	default:
-		return false
-	}
-}
+func (s *SharedInformer[T]) HasSynced() bool { return closed.Is(s.synced) }
 
 // Synced is described at [Informer].
 func (s *SharedInformer[T]) Synced() <-chan struct{} { return s.synced }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/internal/closed"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -132,14 +133,7 @@ func as[T any](r Runnable) (T, bool) {
 	}
 }
 
-func (e *entry) isDone() bool {
-	select {
-	case <-e.done:
-		return true
-	default:
-		return false
-	}
-}
+func (e *entry) isDone() bool { return closed.Is(e.done) }
 
 // inFlight returns the work in flight of the runnable, if it has the method InFlight.
 func (e *entry) inFlight() []string {
@@ -271,14 +265,7 @@ type warmup struct {
 	done chan struct{} // closed by the warm-up's goroutine when Warmup has returned; unbuffered
 }
 
-func (w *warmup) isDone() bool {
-	select {
-	case <-w.done:
-		return true
-	default:
-		return false
-	}
-}
+func (w *warmup) isDone() bool { return closed.Is(w.done) }
 
 // end stops the warm-up and waits for it, for at most patience. It reports whether the warm-up has ended.
 func (w *warmup) end(patience time.Duration) bool {

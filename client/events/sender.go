@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/closed"
 )
 
 // drainRetryDelay is the time between tries once the broadcaster is stopping.
@@ -185,14 +187,7 @@ func (s *sender) serverAnswered(ctx context.Context) {
 	}
 }
 
-func (s *sender) isDraining() bool {
-	select {
-	case <-s.queue.closed:
-		return true
-	default:
-		return false
-	}
-}
+func (s *sender) isDraining() bool { return closed.Is(s.queue.closed) }
 
 // pause waits before the next try. When the broadcaster stops, the pause ends at once, so that the drain begins with a
 // try. It returns false if ctx has ended: then there is no next try.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/handler"
+	"github.com/flyball-dev/flyball/internal/closed"
 )
 
 // sharedInformer implements client-go's SharedIndexInformer with an informer of this module.
@@ -141,7 +142,7 @@ func (s *sharedInformer) RunWithContext(ctx context.Context) {
 	detector.Wait()
 }
 
-func (s *sharedInformer) IsStopped() bool { return closed(s.stopped) }
+func (s *sharedInformer) IsStopped() bool { return closed.Is(s.stopped) }
 
 func (s *sharedInformer) HasSynced() bool { return s.inf.HasSynced() }
 
@@ -219,15 +220,6 @@ type checker struct {
 
 func (c checker) Name() string          { return c.name }
 func (c checker) Done() <-chan struct{} { return c.done }
-
-func closed(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
-}
 
 var _ peer.SharedIndexInformer = (*sharedInformer)(nil)
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/handler"
+	"github.com/flyball-dev/flyball/internal/closed"
 )
 
 // defaultMaxLag is used when [handler.Options].MaxLag is 0.
@@ -31,6 +32,7 @@ type Listener[T any] struct {
 	name    string
 	// maxLag is how many batches the listener may be behind; negative means any number.
 	maxLag int
+	// resync is the interval; zero or less means no resync.
 	resync time.Duration
 	// synced is closed by the goroutine that serves the listener, after the last call for the initial list. Never sent
 	// on.
@@ -87,8 +89,6 @@ func newListener[T any](f *Fanout[T], h handler.Handler[T], o handler.Options) *
 	l.maxLag = cmp.Or(l.maxLag, defaultMaxLag)
 	if l.resync > 0 {
 		l.resync = max(l.resync, minResync)
-	} else {
-		l.resync = 0
 	}
 	return l
 }
@@ -226,7 +226,7 @@ func (f *Fanout[T]) DueResync() (due []*Listener[T], next time.Time) {
 	defer f.mu.Unlock()
 	var now time.Time
 	for _, l := range f.listeners {
-		if l.resync == 0 {
+		if l.resync <= 0 {
 			continue
 		}
 		if now.IsZero() { // Most informers have no resync, and the clock is read after each batch.
@@ -250,14 +250,7 @@ func (f *Fanout[T]) DueResync() (due []*Listener[T], next time.Time) {
 func (l *Listener[T]) Name() string { return l.name }
 
 // HasSynced implements [handler.Registration].
-func (l *Listener[T]) HasSynced() bool {
-	select {
-	case <-l.synced:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Listener[T]) HasSynced() bool { return closed.Is(l.synced) }
 
 // Synced implements [handler.Registration].
 func (l *Listener[T]) Synced() <-chan struct{} { return l.synced }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/flyball-dev/flyball/internal/backlog"
+	"github.com/flyball-dev/flyball/internal/closed"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -63,14 +64,7 @@ func newFeed[K comparable](s Source[K], repeats bool) *feed[K] {
 }
 
 // isSynced reports whether the source has delivered its initial keys.
-func (f *feed[K]) isSynced() bool {
-	select {
-	case <-f.synced:
-		return true
-	default:
-		return false
-	}
-}
+func (f *feed[K]) isSynced() bool { return closed.Is(f.synced) }
 
 // Add adds a source. It starts at once if the other sources are running. Add returns false after Stop.
 func (f *Feeds[K]) Add(s Source[K]) bool {
