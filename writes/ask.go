@@ -38,13 +38,13 @@ func (w *Write) ask(ctx context.Context) error {
 	list, err := l.record.fetch(ctx, w)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.askAt(time.Now().Add(askAgainAfter))
+			w.update(func(o *outcome) { o.askAfter = time.Now().Add(askAgainAfter) })
 		}
 		return err
 	}
 	if w.Key().Name != "" {
 		if w.deletesLater(list, known) {
-			w.askAt(w.state().lateUntil)
+			w.update(func(o *outcome) { o.askAfter = o.lateUntil })
 		} else {
 			l.settle(w, w.now(list, known))
 		}
@@ -101,21 +101,14 @@ func (w *Write) deletesLater(list listing, known []identity) bool {
 	return !existed // If it existed, it is gone now, so the deletion is over.
 }
 
-// askAt sets when the server may be asked about w again.
-func (w *Write) askAt(t time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.outcome.askAfter = t
-}
-
 // shownBy records the version of a list as the version that caches have to reach, if the list is sure to show the
 // effect of w. start is when the list began, and history the number of the server's history at that time.
 func (w *Write) shownBy(version string, history int64, start time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if o := &w.outcome; o.inDoubt && o.listVersion == "" && !o.askAfter.After(start) {
-		o.listVersion, o.listHistory = version, history
-	}
+	w.update(func(o *outcome) {
+		if o.inDoubt && o.listVersion == "" && !o.askAfter.After(start) {
+			o.listVersion, o.listHistory = version, history
+		}
+	})
 }
 
 // found records the versions of the objects that a deletion of many was to remove. items are those that the server
@@ -126,13 +119,12 @@ func (w *Write) found(items []json.RawMessage) {
 		a := wire.Identify(runtime.ContentTypeJSON, item)
 		versions[a.UID] = a.ResourceVersion
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	objects := slices.Clone(w.outcome.objects)
-	for i := range objects {
-		objects[i].ResourceVersion = versions[objects[i].UID]
-	}
-	w.outcome.objects = objects
+	w.update(func(o *outcome) {
+		o.objects = slices.Clone(o.objects)
+		for i := range o.objects {
+			o.objects[i].ResourceVersion = versions[o.objects[i].UID]
+		}
+	})
 }
 
 // fetch lists the objects that w may have changed: the object with the name of w or, for a deletion of many, the

@@ -146,7 +146,7 @@ func (l *Resource) mayBeUnseen(ctx context.Context, w *Write) bool {
 	if o.listVersion == "" && !o.silent && !(w.all && l.showAll(o.objects)) {
 		err := w.ask(ctx)
 		if errors.Is(err, errSilent) {
-			w.setSilent()
+			w.update(func(o *outcome) { o.silent = true })
 		}
 		if err != nil {
 			return true
@@ -164,13 +164,6 @@ func (l *Resource) mayBeUnseen(ctx context.Context, w *Write) bool {
 	}
 	w.abandoned = true // If the objects are not known, only reads still wait for w.
 	return false
-}
-
-// setSilent records that the server did not answer when it was asked about w.
-func (w *Write) setSilent() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.outcome.silent = true
 }
 
 // showAll reports whether the objects of a write are known and all caches show its effect on them.

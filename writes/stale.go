@@ -102,7 +102,7 @@ func (w *Write) Wait(ctx context.Context, c Cache, key types.NamespacedName, dea
 	}
 	wait, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	over, due := w.done, make(<-chan time.Time)
+	over, due := w.done, (<-chan time.Time)(nil)
 	if o.inDoubt {
 		over, due = nil, time.After(time.Until(o.askAfter))
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flyball-dev/flyball/internal/closed"
 	"github.com/flyball-dev/flyball/internal/versions"
 	"github.com/flyball-dev/flyball/internal/wire"
 	"github.com/flyball-dev/flyball/writes/internal/caches"
@@ -257,14 +258,14 @@ func (w *Write) lastGone(known []identity) *Entry {
 
 // addDeleted records the objects that the answer to a deletion of many lists, as they were before it.
 func (w *Write) addDeleted(items []wire.Answer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	var objects []caches.Written
 	for _, item := range items {
-		w.outcome.objects = append(w.outcome.objects, caches.Written{
+		objects = append(objects, caches.Written{
 			Resource: w.resource.Name, Key: types.NamespacedName{Namespace: item.Namespace, Name: item.Name},
 			UID: item.UID,
 		})
 	}
+	w.update(func(o *outcome) { o.objects = objects })
 }
 
 // lose ends a write whose effect is unknown. If answered is set, the server is done with the write. Otherwise the
@@ -273,17 +274,13 @@ func (w *Write) addDeleted(items []wire.Answer) {
 func (w *Write) lose(why error, answered bool) {
 	contentType, body := w.Sent()
 	if w.key.Name == "" && body != nil { // A clientset sent it: only the body has the object's name.
-		w.mu.Lock()
-		w.outcome.name = wire.Identify(contentType, body).Name
-		w.mu.Unlock()
+		w.update(func(o *outcome) { o.name = wire.Identify(contentType, body).Name })
 	}
 	askAfter := time.Now()
 	switch late := askAfter.Add(w.resource.record.peer.Load().requestTimeout); {
 	case answered || !w.harmsLate(contentType, body):
 	case w.Deletes() && !w.all: // The server's answer may show that the deletion is over.
-		w.mu.Lock()
-		w.outcome.lateUntil = late
-		w.mu.Unlock()
+		w.update(func(o *outcome) { o.lateUntil = late })
 	default:
 		askAfter = late
 	}
@@ -308,21 +305,19 @@ func (w *Write) harmsLate(contentType string, body []byte) bool {
 
 // endInDoubt ends a request whose effect is not known. lost and askAfter are fields of the outcome.
 func (w *Write) endInDoubt(lost error, askAfter time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.outcome.inDoubt, w.outcome.lost, w.outcome.askAfter = true, lost, askAfter
+	w.update(func(o *outcome) { o.inDoubt, o.lost, o.askAfter = true, lost, askAfter })
 	close(w.done)
 }
 
-// isOver reports whether the request is over.
-func (w *Write) isOver() bool {
-	select {
-	case <-w.done:
-		return true
-	default:
-		return false
-	}
+// update changes what is known of the effect.
+func (w *Write) update(change func(o *outcome)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.outcome)
 }
+
+// isOver reports whether the request is over.
+func (w *Write) isOver() bool { return closed.Is(w.done) }
 
 // state returns what is known of the effect.
 func (w *Write) state() outcome {
