@@ -188,6 +188,18 @@ func (b *bucket[T]) read() []T {
 	return slices.Clone(b.objs)
 }
 
+// keys returns the keys of the objects. b may be nil.
+func (b *bucket[T]) keys() (keys []string) {
+	if b == nil {
+		return nil
+	}
+	keys = make([]string, 0, len(b.entries))
+	for _, e := range b.entries {
+		keys = append(keys, e.key)
+	}
+	return keys
+}
+
 // share returns the objects for an iteration, and the count of readers, which the caller lowers when the iteration
 // ends. The caller holds the write lock.
 func (b *bucket[T]) share() ([]T, *atomic.Int32) {

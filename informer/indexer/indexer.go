@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -117,9 +118,7 @@ func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 			ix.bucket(t.value).add(e)
 		}
 	}
-	for key, err := range failed {
-		x.unindexed[key] = err
-	}
+	maps.Copy(x.unindexed, failed)
 	x.indexes = append(x.indexes, ix)
 	x.labelled = x.labelled || ix.label != ""
 	return nil
@@ -207,11 +206,7 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 func (x *Indexer[T]) Keys() []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	keys := make([]string, 0, len(x.all.entries))
-	for _, e := range x.all.entries {
-		keys = append(keys, e.key)
-	}
-	return keys
+	return x.all.keys()
 }
 
 // KeysByIndex returns the keys of the objects that [Indexer.ByIndex] returns, in no particular order.
@@ -224,13 +219,7 @@ func (x *Indexer[T]) KeysByIndex(name, value string) ([]string, error) {
 	if ix == nil {
 		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
 	}
-	var keys []string
-	if b := ix.buckets[value]; b != nil {
-		for _, e := range b.entries {
-			keys = append(keys, e.key)
-		}
-	}
-	return keys, nil
+	return ix.buckets[value].keys(), nil
 }
 
 // IndexValues returns the values in the index of that name, in no particular order.
@@ -243,11 +232,7 @@ func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
 	if ix == nil {
 		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
 	}
-	values := make([]string, 0, len(ix.buckets))
-	for v := range ix.buckets {
-		values = append(values, v)
-	}
-	return values, nil
+	return slices.AppendSeq(make([]string, 0, len(ix.buckets)), maps.Keys(ix.buckets)), nil
 }
 
 // AllByIndex iterates over the objects that [Indexer.ByIndex] returns, in the manner of [Indexer.All].
