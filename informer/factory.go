@@ -259,10 +259,10 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 
 // chain returns a transform that applies first, then second. Either may be nil.
 func chain(first, second func(objects.Object) (objects.Object, error)) func(objects.Object) (objects.Object, error) {
-	if first == nil || second == nil {
-		if first == nil {
-			return second
-		}
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
 		return first
 	}
 	return func(obj objects.Object) (objects.Object, error) {
@@ -349,12 +349,7 @@ func (f *Factory) start(ctx context.Context, informers *sync.WaitGroup) {
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var errs []error
 	for _, c := range f.all() {
-		if err := c.WaitForSync(ctx); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) == 1 {
-		return errs[0]
+		errs = append(errs, c.WaitForSync(ctx))
 	}
 	return errors.Join(errs...)
 }

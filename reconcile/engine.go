@@ -50,9 +50,7 @@ type engine[K comparable] struct {
 }
 
 func newEngine[K comparable](name string, r Reconciler[K], o Options[K]) *engine[K] {
-	if o.DrainTimeout <= 0 {
-		o.DrainTimeout = defaultDrainTimeout
-	}
+	o.DrainTimeout = cmp.Or(max(o.DrainTimeout, 0), defaultDrainTimeout)
 	o.Workers = max(o.Workers, 1)
 	o.HungAfter = cmp.Or(o.HungAfter, defaultPatience)
 	o.FailingAfter = cmp.Or(o.FailingAfter, defaultPatience)

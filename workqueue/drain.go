@@ -100,12 +100,13 @@ func (q *Queue[K]) drainError(cause error) error {
 	if len(queued)+len(processing) == 0 {
 		return nil
 	}
-	left := &DrainError{Cause: cause}
-	for _, key := range queued {
-		left.Queued = append(left.Queued, fmt.Sprint(key))
+	return &DrainError{Queued: texts(queued), Processing: texts(processing), Cause: cause}
+}
+
+// texts formats keys for people. It may call their String methods, so the lock must not be held.
+func texts[K comparable](keys []K) (all []string) {
+	for _, key := range keys {
+		all = append(all, fmt.Sprint(key))
 	}
-	for _, key := range processing {
-		left.Processing = append(left.Processing, fmt.Sprint(key))
-	}
-	return left
+	return all
 }

@@ -52,15 +52,9 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Scheme = cmp.Or(o.Scheme, scheme.Scheme)
-	if o.QueueSize <= 0 {
-		o.QueueSize = 1000
-	}
-	if o.MaxTries <= 0 {
-		o.MaxTries = 12
-	}
-	if o.RetryDelay <= 0 {
-		o.RetryDelay = 10 * time.Second
-	}
+	o.QueueSize = cmp.Or(max(o.QueueSize, 0), 1000)
+	o.MaxTries = cmp.Or(max(o.MaxTries, 0), 12)
+	o.RetryDelay = cmp.Or(max(o.RetryDelay, 0), 10*time.Second)
 	o.DrainTimeout = cmp.Or(o.DrainTimeout, 5*time.Second)
 	if o.Random == nil {
 		o.Random = rand.Float64

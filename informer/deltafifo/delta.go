@@ -21,20 +21,7 @@ const (
 )
 
 func (t DeltaType) String() string {
-	switch t {
-	case Upsert:
-		return "Upsert"
-	case Delete:
-		return "Delete"
-	case Replace:
-		return "Replace"
-	case Bookmark:
-		return "Bookmark"
-	case Resync:
-		return "Resync"
-	default:
-		return "Unknown"
-	}
+	return [...]string{"Upsert", "Delete", "Replace", "Bookmark", "Resync"}[t]
 }
 
 // Delta is one entry of the log: a change of the resource, or a complete list of it.

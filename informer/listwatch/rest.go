@@ -108,31 +108,27 @@ func (lw *RESTListerWatcher[T]) request(kind wire.AnswerKind) *rest.Request {
 	req := lw.client.Get().AbsPath(root...).Resource(r.Resource).NamespaceIfScoped(lw.o.Namespace,
 		lw.o.Namespace != "").
 		SetHeader("Accept", lw.decode.Accept(kind)).Throttle(nil).MaxRetries(0)
-	set := func(name, value string) {
-		if value != "" {
-			req.Param(name, value)
-		}
-	}
-	set("labelSelector", lw.o.LabelSelector)
-	set("fieldSelector", lw.o.FieldSelector)
-	set("shardSelector", lw.o.ShardSelector)
+	param(req, "labelSelector", lw.o.LabelSelector)
+	param(req, "fieldSelector", lw.o.FieldSelector)
+	param(req, "shardSelector", lw.o.ShardSelector)
 	return req
+}
+
+// param sets a query parameter unless value is "".
+func param(req *rest.Request, name, value string) {
+	if value != "" {
+		req.Param(name, value)
+	}
 }
 
 // List is described at [ListerWatcher].
 func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield func(T) error) (ListResult, error) {
 	req := lw.request(wire.AnswerList)
-	if o.ResourceVersion != "" {
-		req.Param("resourceVersion", o.ResourceVersion)
-	}
-	if o.Match != "" {
-		req.Param("resourceVersionMatch", string(o.Match))
-	}
+	param(req, "resourceVersion", o.ResourceVersion)
+	param(req, "resourceVersionMatch", string(o.Match))
+	param(req, "continue", o.Continue)
 	if o.Limit > 0 {
 		req.Param("limit", strconv.FormatInt(o.Limit, 10))
-	}
-	if o.Continue != "" {
-		req.Param("continue", o.Continue)
 	}
 	body, err := req.Stream(ctx)
 	if err != nil {
@@ -173,9 +169,7 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 		}
 	}
 	req := lw.request(wire.AnswerObjects).Param("watch", "true").Param("allowWatchBookmarks", "true")
-	if o.ResourceVersion != "" {
-		req.Param("resourceVersion", o.ResourceVersion)
-	}
+	param(req, "resourceVersion", o.ResourceVersion)
 	if o.SendInitialEvents {
 		req.Param("sendInitialEvents", "true").Param("resourceVersionMatch",
 			string(metav1.ResourceVersionMatchNotOlderThan))

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 )
@@ -32,15 +33,9 @@ type delays struct {
 }
 
 func newDelays(b Backoff) *delays {
-	if b.Min <= 0 {
-		b.Min = 800 * time.Millisecond
-	}
-	if b.Max <= 0 {
-		b.Max = 30 * time.Second
-	}
-	if b.Reset <= 0 {
-		b.Reset = 2 * time.Minute
-	}
+	b.Min = cmp.Or(max(b.Min, 0), 800*time.Millisecond)
+	b.Max = cmp.Or(max(b.Max, 0), 30*time.Second)
+	b.Reset = cmp.Or(max(b.Reset, 0), 2*time.Minute)
 	if b.Rand == nil {
 		b.Rand = rand.Float64
 	}

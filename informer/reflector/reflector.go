@@ -164,18 +164,10 @@ func New[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o O
 			"there is nothing to follow, or nowhere to put it")
 	}
 	o.PageSize = cmp.Or(o.PageSize, 500)
-	if o.WatchTimeout <= 0 {
-		o.WatchTimeout = 5 * time.Minute
-	}
-	if o.Grace <= 0 {
-		o.Grace = 30 * time.Second
-	}
-	if o.Quiet <= 0 {
-		o.Quiet = 10 * time.Second
-	}
-	if o.ListTimeout <= 0 {
-		o.ListTimeout = 5 * time.Minute
-	}
+	o.WatchTimeout = cmp.Or(max(o.WatchTimeout, 0), 5*time.Minute)
+	o.Grace = cmp.Or(max(o.Grace, 0), 30*time.Second)
+	o.Quiet = cmp.Or(max(o.Quiet, 0), 10*time.Second)
+	o.ListTimeout = cmp.Or(max(o.ListTimeout, 0), 5*time.Minute)
 	if o.Status == nil {
 		o.Status = connection.NewStatus(
 			connection.StatusOptions{Resource: o.Resource, Namespace: o.Namespace, OnError: o.OnError},

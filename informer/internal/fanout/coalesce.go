@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/identity"
@@ -75,17 +76,10 @@ func (m *coalesced[T]) merge(b *Batch[T]) (saved int64) {
 func (m *coalesced[T]) forget(o *coalescedObject[T]) {
 	delete(m.objects, o.key)
 	o.dead = true
-	m.dead++
-	if m.dead <= len(m.order)/2 {
-		return
+	if m.dead++; m.dead > len(m.order)/2 {
+		m.order = slices.DeleteFunc(m.order, func(o *coalescedObject[T]) bool { return o.dead })
+		m.dead = 0
 	}
-	live := make([]*coalescedObject[T], 0, len(m.objects))
-	for _, o := range m.order {
-		if !o.dead {
-			live = append(live, o)
-		}
-	}
-	m.order, m.dead = live, 0
 }
 
 func (o *coalescedObject[T]) merge(c *indexer.Change[T]) {
@@ -137,17 +131,14 @@ func (m *coalesced[T]) batch() *Batch[T] {
 		if !o.due {
 			continue
 		}
+		c := indexer.Change[T]{Type: indexer.ChangeUpdate, Key: o.key, Old: o.old, New: o.now}
 		switch {
 		case !o.known || o.deleted:
-			b.Changes = append(b.Changes,
-				indexer.Change[T]{Type: indexer.ChangeAdd, Key: o.key, New: o.now, Initial: o.initial})
+			c = indexer.Change[T]{Type: indexer.ChangeAdd, Key: o.key, New: o.now, Initial: o.initial}
 		case o.resync:
-			b.Changes = append(b.Changes,
-				indexer.Change[T]{Type: indexer.ChangeResync, Key: o.key, Old: o.old, New: o.now})
-		default:
-			b.Changes = append(b.Changes,
-				indexer.Change[T]{Type: indexer.ChangeUpdate, Key: o.key, Old: o.old, New: o.now})
+			c.Type = indexer.ChangeResync
 		}
+		b.Changes = append(b.Changes, c)
 	}
 	return b
 }
