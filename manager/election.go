@@ -134,7 +134,7 @@ func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFun
 	m.warmUp(intake)
 	m.election.campaigns.Store(true)
 	klog.FromContext(intake).Info("Runnables wait for the leader lease", "lease", m.election.lock.Describe(),
-		"runnables", m.runnables.namesOf(withLeader))
+		"runnables", namesOf(m.runnables.where(func(e *entry) bool { return e.needs == withLeader })))
 	for {
 		err := m.serveTenure(intake, work, stop)
 		if !m.survives() || intake.Err() != nil || !errors.Is(err, leader.ErrLost) {
@@ -197,7 +197,7 @@ func (m *Manager) survives() bool { return m.election != nil && m.election.optio
 // Errors: some work has not returned by the time another process may lead; this process must then end.
 func (m *Manager) stepDown() error {
 	m.runnables.stopStarting(withLeader)
-	m.election.recordEnd()
+	m.election.events.recordEnd()
 	guarded := m.runnables.activeWith(withLeader)
 	if left := wait(guarded, m.options.LeaderElection.Margin()); len(left) > 0 {
 		return fmt.Errorf("still running: %s", describe(left))
@@ -260,9 +260,6 @@ func (e *election) handOver(campaign *part, workRemains bool) error {
 	e.finished <- result
 	return campaign.end(e.options.ReleaseTimeout() + partTimeout)
 }
-
-// recordEnd records an event that this process stopped leading.
-func (e *election) recordEnd() { e.events.recordEnd() }
 
 // leaseEvents records events about the lease. It keeps the lease object for the last event.
 type leaseEvents struct {

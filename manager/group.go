@@ -97,6 +97,10 @@ func (g *group) close() {
 func (g *group) remove(e *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.removeLocked(e)
+}
+
+func (g *group) removeLocked(e *entry) {
 	g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
 }
 
@@ -110,7 +114,7 @@ func (g *group) claim(name string) (e *entry, started bool, err error) {
 	i := slices.IndexFunc(g.entries, func(e *entry) bool { return e.name == name })
 	switch {
 	case i < 0:
-		return nil, false, fmt.Errorf("unknown runnable; known: %s", strings.Join(g.namesLocked(), ", "))
+		return nil, false, fmt.Errorf("unknown runnable; known: %s", strings.Join(namesOf(g.entries), ", "))
 	case g.entries[i].changing:
 		return nil, false, errors.New("it is being removed or restarted already")
 	}
@@ -144,7 +148,7 @@ func (g *group) removeUnstarted(e *entry) bool {
 	if e.started {
 		return false
 	}
-	g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
+	g.removeLocked(e)
 	return true
 }
 
@@ -158,35 +162,31 @@ func (g *group) replace(old, fresh *entry) {
 	}
 }
 
-// active returns the started entries.
-func (g *group) active() []*entry {
+// where returns the entries for which match, which is called under the lock, returns true.
+func (g *group) where(match func(*entry) bool) (found []*entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var out []*entry
 	for _, e := range g.entries {
-		if e.started {
-			out = append(out, e)
+		if match(e) {
+			found = append(found, e)
 		}
 	}
-	return out
+	return found
+}
+
+func (g *group) all() []*entry { return g.where(func(*entry) bool { return true }) }
+
+// active returns the started entries.
+func (g *group) active() []*entry { return g.where(func(e *entry) bool { return e.started }) }
+
+// activeWith returns the started entries of one leadership.
+func (g *group) activeWith(needs leadership) []*entry {
+	return g.where(func(e *entry) bool { return e.started && e.needs == needs })
 }
 
 // warming returns the entries that were not started and whose warm-up is still going on.
 func (g *group) warming() []*entry {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var out []*entry
-	for _, e := range g.entries {
-		if !e.started && e.warm != nil && !e.warm.isDone() {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// activeWith returns the started entries of one leadership.
-func (g *group) activeWith(needs leadership) []*entry {
-	return slices.DeleteFunc(g.active(), func(e *entry) bool { return e.needs != needs })
+	return g.where(func(e *entry) bool { return !e.started && e.warm != nil && !e.warm.isDone() })
 }
 
 // wait waits for at most patience until all entries have returned, and returns those that have not.
@@ -207,16 +207,6 @@ func wait(entries []*entry, patience time.Duration) (left []*entry) {
 	return left
 }
 
-// unfinished returns the names of the entries of one leadership that are still running.
-func (g *group) unfinished(needs leadership) (names []string) {
-	for _, e := range g.activeWith(needs) {
-		if !e.isDone() {
-			names = append(names, e.name)
-		}
-	}
-	return names
-}
-
 // errors returns the errors of the entries that have returned.
 func (g *group) errors() (errs []error) {
 	for _, e := range g.active() {
@@ -227,27 +217,10 @@ func (g *group) errors() (errs []error) {
 	return errs
 }
 
-func (g *group) names() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.namesLocked()
-}
-
-// namesOf returns the names of the entries of that leadership.
-func (g *group) namesOf(needs leadership) (names []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, e := range g.entries {
-		if e.needs == needs {
-			names = append(names, e.name)
-		}
-	}
-	return names
-}
-
-func (g *group) namesLocked() []string {
-	names := make([]string, 0, len(g.entries))
-	for _, e := range g.entries {
+// namesOf returns the names of entries.
+func namesOf(entries []*entry) []string {
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
 		names = append(names, e.name)
 	}
 	return names

@@ -48,16 +48,32 @@ type health struct {
 // also reports the checks of serveReady, which do not count here.
 func (h *health) serveLive(w http.ResponseWriter, r *http.Request) {
 	own := h.live.check(r)
-	failing := failed(own)
-	code, verdict := http.StatusOK, "livez check passed"
-	if len(failing) > 0 {
-		code, verdict = http.StatusInternalServerError, "livez check failed"
+	h.answer(w, r, "livez", http.StatusInternalServerError, own, func() []check { return append(own, h.checks(r)...) })
+}
+
+func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
+	checks := h.checks(r)
+	h.answer(w, r, "readyz", http.StatusServiceUnavailable, checks, func() []check { return checks })
+}
+
+// answer answers a probe, with the status failure if one of checks has failed. It reports what verbose returns if the
+// request has that parameter; otherwise the checks that have failed or, if none has, the notes.
+func (h *health) answer(w http.ResponseWriter, r *http.Request, probe string, failure int, checks []check,
+	verbose func() []check,
+) {
+	missing := failed(checks)
+	notes := slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return c.note == "" })
+	code, verdict := http.StatusOK, probe+" check passed"
+	if len(missing) > 0 {
+		code, verdict = failure, probe+" check failed"
 	}
 	switch {
 	case r.URL.Query().Has("verbose"):
-		serving.Answer(w, code, h.report(append(own, h.checks(r)...)), verdict)
-	case len(failing) > 0:
-		serving.Answer(w, code, h.report(failing))
+		serving.Answer(w, code, h.report(verbose()), verdict)
+	case len(missing) > 0:
+		serving.Answer(w, code, h.report(missing))
+	case len(notes) > 0:
+		serving.Answer(w, code, "ok", h.report(notes))
 	default:
 		serving.Answer(w, code, "ok")
 	}
@@ -68,35 +84,16 @@ func failed(checks []check) []check {
 	return slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return c.problem == "" })
 }
 
-func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
-	checks := h.checks(r)
-	missing := failed(checks)
-	notes := slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return c.note == "" })
-	verbose := r.URL.Query().Has("verbose")
-	switch {
-	case len(missing) > 0 && verbose:
-		serving.Answer(w, http.StatusServiceUnavailable, h.report(checks), "readyz check failed")
-	case len(missing) > 0:
-		serving.Answer(w, http.StatusServiceUnavailable, h.report(missing))
-	case verbose:
-		serving.Answer(w, http.StatusOK, h.report(checks), "readyz check passed")
-	case len(notes) > 0:
-		serving.Answer(w, http.StatusOK, "ok", h.report(notes))
-	default:
-		serving.Answer(w, http.StatusOK, "ok")
-	}
-}
-
 func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	e, started := h.runnables.find(r.PathValue("name"))
-	known := h.runnables.names()
+	known := namesOf(h.runnables.all())
 	for _, own := range h.live.list() {
 		known = append(known, own.name)
 		if own.name != r.PathValue("name") {
 			continue
 		}
 		if c := own.check(r); e == nil || c.problem != "" {
-			h.answerOne(w, c)
+			h.answerOne(w, c, http.StatusInternalServerError)
 			return
 		}
 	}
@@ -113,7 +110,7 @@ func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	if !started {
 		c.note = "waiting for the leader lease"
 	}
-	h.answerOne(w, c)
+	h.answerOne(w, c, http.StatusInternalServerError)
 }
 
 func (h *health) serveOneReady(w http.ResponseWriter, r *http.Request) {
@@ -123,22 +120,19 @@ func (h *health) serveOneReady(w http.ResponseWriter, r *http.Request) {
 		if known = append(known, c.name); c.name != r.PathValue("name") {
 			continue
 		}
-		code := http.StatusOK
-		if c.problem != "" {
-			code = http.StatusServiceUnavailable
-		}
-		serving.Answer(w, code, h.format(c))
+		h.answerOne(w, c, http.StatusServiceUnavailable)
 		return
 	}
 	serving.Answer(w, http.StatusNotFound, "unknown check; known: "+strings.Join(known, ", "))
 }
 
-func (h *health) answerOne(w http.ResponseWriter, c check) {
+// answerOne answers with one check, and with the status failure if it has failed.
+func (h *health) answerOne(w http.ResponseWriter, c check, failure int) {
+	code := http.StatusOK
 	if c.problem != "" {
-		serving.Answer(w, http.StatusInternalServerError, h.format(c))
-		return
+		code = failure
 	}
-	serving.Answer(w, http.StatusOK, h.format(c))
+	serving.Answer(w, code, h.format(c))
 }
 
 func (h *health) report(checks []check) string {

@@ -126,9 +126,7 @@ func (m *Manager) WaitUntilIdle(ctx context.Context) {
 
 // Controllers returns all controllers of the manager.
 func (m *Manager) Controllers() (loops []reconcile.Loop) {
-	m.runnables.mu.Lock()
-	defer m.runnables.mu.Unlock()
-	for _, e := range m.runnables.entries {
+	for _, e := range m.runnables.all() {
 		if l, ok := as[reconcile.Loop](e.runnable); ok {
 			loops = append(loops, l)
 		} else if l, ok := as[interface{ Loops() []reconcile.Loop }](e.runnable); ok {

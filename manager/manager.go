@@ -100,19 +100,13 @@ func (o Options) withDefaults() Options {
 	o.GracefulTimeout = cmp.Or(o.GracefulTimeout, defaultGracefulTimeout)
 	o.ServerTimeout = cmp.Or(o.ServerTimeout, defaultServerTimeout)
 	o.StuckAfter = cmp.Or(o.StuckAfter, defaultStuckAfter)
-	if o.HealthAddr == off {
-		o.HealthAddr = ""
-	}
-	if o.MetricsAddr == off {
-		o.MetricsAddr = ""
-	}
-	if o.DebugAddr == off {
-		o.DebugAddr = ""
+	for _, addr := range []*string{&o.HealthAddr, &o.MetricsAddr, &o.DebugAddr} {
+		if *addr == off {
+			*addr = ""
+		}
 	}
 	o.Informers.Scheme = cmp.Or(o.Informers.Scheme, o.Scheme)
-	if o.Events.Scheme == nil {
-		o.Events.Scheme = o.Informers.Scheme
-	}
+	o.Events.Scheme = cmp.Or(o.Events.Scheme, o.Informers.Scheme)
 	o.LeaderElection = o.LeaderElection.withDefaults()
 	return o
 }
@@ -326,10 +320,7 @@ func (m *Manager) Elected() <-chan struct{} { return m.elected }
 
 // GetScheme returns the scheme, which maps Go types to kinds.
 func (m *Manager) GetScheme() *runtime.Scheme {
-	if m.options.Informers.Scheme != nil {
-		return m.options.Informers.Scheme
-	}
-	return scheme.Scheme
+	return cmp.Or(m.options.Informers.Scheme, scheme.Scheme)
 }
 
 // GetEventRecorderFor returns a recorder of events for the named component.

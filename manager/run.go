@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -124,7 +125,7 @@ func (m *Manager) runParts(ctx context.Context, serving, hooks *part) (undone []
 	} else {
 		campaign = startPart(ctx, "leader election", func(context.Context) error { return m.lead(intake, work, stop) })
 	}
-	names := m.runnables.names()
+	names := namesOf(m.runnables.all())
 	logger.Info("Manager started", "runnables", names)
 	if len(names) == 0 && len(m.informers.Health()) == 0 && len(m.hooks.Registered()) == 0 {
 		logger.Info(
@@ -147,13 +148,14 @@ func (m *Manager) runParts(ctx context.Context, serving, hooks *part) (undone []
 	m.runnables.close()
 	logger.Info("Manager stopping", "reason", reasonOf(intake))
 	undone = append(m.drain(ctx, m.patience(cause), cancelWork), m.endWarmups()...)
-	guarded := m.runnables.unfinished(withLeader)
+	guarded := m.runnables.activeWith(withLeader)
+	workRemains := slices.ContainsFunc(guarded, func(e *entry) bool { return !e.isDone() })
 	if m.election != nil {
-		m.election.recordEnd()
+		m.election.events.recordEnd()
 	}
 	undone = appendError(undone, sender.end(m.eventsTimeout()))
 	if campaign != nil {
-		err := m.election.handOver(campaign, len(guarded) > 0)
+		err := m.election.handOver(campaign, workRemains)
 		if !errors.Is(err, leader.ErrLost) || !errors.Is(cause, leader.ErrLost) { // otherwise cause reports it
 			undone = appendError(undone, err)
 		}

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -215,11 +216,8 @@ func (m *Manager) checkWebhooks() check {
 		return c
 	}
 	c.note = m.hooks.Note()
-	if m.certificates == nil {
-		return c
-	}
-	if c.note == "" {
-		c.note = m.certificates.Note()
+	if m.certificates != nil {
+		c.note = cmp.Or(c.note, m.certificates.Note())
 	}
 	return c
 }

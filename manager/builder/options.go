@@ -1,6 +1,8 @@
 package builder
 
 import (
+	"cmp"
+
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
@@ -47,12 +49,8 @@ func Merge(options ...WatchOptions) (all WatchOptions) {
 		all.OnlyMetadata = all.OnlyMetadata || o.OnlyMetadata
 		all.EveryOwner = all.EveryOwner || o.EveryOwner
 		all.Namespaces = append(all.Namespaces, o.Namespaces...)
-		if o.LabelSelector != "" {
-			all.LabelSelector = o.LabelSelector
-		}
-		if o.FieldSelector != "" {
-			all.FieldSelector = o.FieldSelector
-		}
+		all.LabelSelector = cmp.Or(o.LabelSelector, all.LabelSelector)
+		all.FieldSelector = cmp.Or(o.FieldSelector, all.FieldSelector)
 		if o.Transform != nil {
 			all.Transform, all.TransformName = o.Transform, o.TransformName
 		}
@@ -65,12 +63,8 @@ func (o WatchOptions) Restrict(given informer.InformerOptions) informer.Informer
 	if o.Namespaces != nil {
 		given.Namespaces = o.Namespaces
 	}
-	if o.LabelSelector != "" {
-		given.LabelSelector = o.LabelSelector
-	}
-	if o.FieldSelector != "" {
-		given.FieldSelector = o.FieldSelector
-	}
+	given.LabelSelector = cmp.Or(o.LabelSelector, given.LabelSelector)
+	given.FieldSelector = cmp.Or(o.FieldSelector, given.FieldSelector)
 	if o.Transform != nil {
 		given.Transform, given.TransformName = o.Transform, o.TransformName
 	}

@@ -217,10 +217,7 @@ func (b *WebhookBuilder) hooks() (all []hook) {
 
 // at returns a hook that serves w at the path of h, or at the given path if h has none.
 func (h hook) at(path string, w *admission.Webhook) hook {
-	if h.path != "" {
-		path = h.path
-	}
-	return hook{given: w, path: path}
+	return hook{given: w, path: cmp.Or(h.path, path)}
 }
 
 // convert registers the conversion of the kind, and reports whether it has one.
