@@ -96,6 +96,6 @@
 // # Concurrency
 //
 // An idle informer runs two goroutines: the reflector's, blocked on the response body, and the consumer of the
-// DeltaFIFO. A handler has a goroutine only while it has something to deliver. Constructors start nothing. Run blocks
-// until everything that it started has ended.
+// DeltaFIFO. A handler has a goroutine only while it has something to deliver: one of its own, or that of the consumer
+// if this has nothing else to do. Constructors start nothing. Run blocks until everything that it started has ended.
 package informer

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// ErrShutDown is returned by [Queue.Get] when the queue has been shut down and has nothing left to hand out.
+// ErrShutDown is returned by [Queue.Get] and [Queue.Next] when the queue has been shut down and has nothing left to
+// hand out.
 var ErrShutDown = errors.New("workqueue: queue is shut down")
 
 // Options configures a [Queue]. The zero value is a FIFO queue without metrics, with [DefaultControllerRateLimiter].

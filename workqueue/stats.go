@@ -66,7 +66,7 @@ type MetricsProvider interface {
 }
 
 // Metrics receives the durations of one queue. Its methods are called without any lock held, on the goroutines
-// that call [Queue.Get] and [Queue.Done]; they must be safe for concurrent use and should not block.
+// that call [Queue.Get], [Queue.Next] and [Queue.Done]; they must be safe for concurrent use and should not block.
 type Metrics interface {
 	// ObserveQueueDuration reports how long a key was ready before it was handed out.
 	ObserveQueueDuration(time.Duration)
