@@ -113,22 +113,43 @@ func (l ListOptions) ApplyToList(o *ListOptions) {
 	o.Limit, o.Continue = cmp.Or(l.Limit, o.Limit), cmp.Or(l.Continue, o.Continue)
 }
 
+// noObject is a label selector that selects no object. [labels.Nothing] and [fields.Nothing] have no text, and the
+// server takes all objects if there is no selector.
+const noObject = "none,!none"
+
 // params returns the query parameters of a list.
 func (l ListOptions) params() url.Values {
 	p := url.Values{}
-	if l.LabelSelector != nil && !l.LabelSelector.Empty() {
-		p.Set("labelSelector", l.LabelSelector.String())
+	if l.FieldSelector != nil {
+		setParam(p, "fieldSelector", l.FieldSelector.String())
 	}
-	if l.FieldSelector != nil && !l.FieldSelector.Empty() {
-		p.Set("fieldSelector", l.FieldSelector.String())
+	if l.LabelSelector != nil {
+		setParam(p, "labelSelector", l.LabelSelector.String())
 	}
+	if isNothing(l.LabelSelector) || isNothing(l.FieldSelector) {
+		p.Set("labelSelector", noObject)
+	}
+	setParam(p, "continue", l.Continue)
 	if l.Limit > 0 {
 		p.Set("limit", strconv.FormatInt(l.Limit, 10))
 	}
-	if l.Continue != "" {
-		p.Set("continue", l.Continue)
-	}
 	return p
+}
+
+// setParam sets a query parameter unless value is "".
+func setParam(p url.Values, name, value string) {
+	if value != "" {
+		p.Set(name, value)
+	}
+}
+
+// isNothing reports whether a selector, which may be nil, is labels.Nothing or fields.Nothing.
+func isNothing(selector interface {
+	Empty() bool
+	String() string
+},
+) bool {
+	return selector != nil && !selector.Empty() && selector.String() == ""
 }
 
 // selection is an option of List and of DeleteAllOf.
@@ -225,8 +246,8 @@ type MatchingFieldsSelector struct{ fields.Selector }
 // ApplyToList implements [ListOption].
 func (m MatchingFieldsSelector) ApplyToList(o *ListOptions) {
 	switch {
-	case m.Selector == nil:
-	case o.FieldSelector == nil:
+	case m.Selector == nil, isNothing(o.FieldSelector):
+	case o.FieldSelector == nil, isNothing(m.Selector):
 		o.FieldSelector = m.Selector
 	default:
 		o.FieldSelector = fields.AndSelectors(o.FieldSelector, m.Selector)
@@ -277,15 +298,11 @@ func (w WriteOptions) params() url.Values {
 	if w.DryRun {
 		p.Set("dryRun", metav1.DryRunAll)
 	}
-	if w.FieldManager != "" {
-		p.Set("fieldManager", w.FieldManager)
-	}
 	if w.Force {
 		p.Set("force", "true")
 	}
-	if w.FieldValidation != "" {
-		p.Set("fieldValidation", w.FieldValidation)
-	}
+	setParam(p, "fieldManager", w.FieldManager)
+	setParam(p, "fieldValidation", w.FieldValidation)
 	return p
 }
 

@@ -91,6 +91,36 @@ func TestFieldSelectors(t *testing.T) {
 	}, configMap("a"), configMap("b"))
 }
 
+// A selector that selects nothing has no text. The server must not take it for one that selects all.
+func TestSelectorsOfNothing(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		for what, nothing := range map[string]interface {
+			client.ListOption
+			client.DeleteAllOfOption
+		}{
+			"labels": client.MatchingLabelsSelector{Selector: labels.Nothing()},
+			"label":  client.MatchingLabels{"not a key": "a"},
+			"key":    client.HasLabels{"not a key"},
+			"fields": client.MatchingFieldsSelector{Selector: fields.Nothing()},
+		} {
+			for _, from := range []client.ReadOptions{{}, client.Live} {
+				if got := w.names(nothing, client.InNamespace("default"), from); got != "" {
+					t.Errorf("%s, %+v: %q", what, from, got)
+				}
+			}
+			w.must(w.DeleteAllOf(w.ctx, configMap("a"), nothing, client.InNamespace("default")))
+			if got := w.names(client.InNamespace("default")); got != "a b" {
+				t.Fatalf("%s: after a deletion of nothing, %q is left", what, got)
+			}
+		}
+		none := client.MatchingFieldsSelector{Selector: fields.Nothing()}
+		isA := client.MatchingFields{"metadata.name": "a"}
+		for _, opts := range [][]client.ListOption{{none, isA}, {isA, none}, {none, isA, client.Live}} {
+			w.wantNames("", opts...)
+		}
+	}, configMap("a"), configMap("b"))
+}
+
 // DeleteOptions add up as an option, too.
 func TestDeleteOptions(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
