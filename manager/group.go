@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/flyball-dev/flyball/internal/closed"
 )
 
 // group holds the runnables of a manager.
@@ -186,7 +188,7 @@ func (g *group) activeWith(needs leadership) []*entry {
 
 // warming returns the entries that were not started and whose warm-up is still going on.
 func (g *group) warming() []*entry {
-	return g.where(func(e *entry) bool { return !e.started && e.warm != nil && !e.warm.isDone() })
+	return g.where(func(e *entry) bool { return !e.started && e.warm != nil && !closed.Is(e.warm.done) })
 }
 
 // wait waits for at most patience until all entries have returned, and returns those that have not.

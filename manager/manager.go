@@ -361,8 +361,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.http.Listen(); err != nil {
 		return err
 	}
-	served := startPart(ctx, "servers", m.http.Run)
-	hooks := startPart(ctx, "webhooks", m.hooks.Run)
+	served := startPart(context.WithoutCancel(ctx), "servers", m.http.Run)
+	hooks := startPart(context.WithoutCancel(ctx), "webhooks", m.hooks.Run)
 	if err := m.awaitServer(ctx); err != nil || ctx.Err() != nil { // or stopped before the server answered
 		return errors.Join(err, m.endWebhooks(hooks), served.end(partTimeout))
 	}

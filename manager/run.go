@@ -69,7 +69,7 @@ func (s *state) get() (stage, error) {
 	return s.now, s.err
 }
 
-// part is one of the manager's own goroutines. It outlives the stop until it is ended in its turn.
+// part is a goroutine that the manager ends in its turn: one of its own, which outlives the stop, or a warm-up.
 type part struct {
 	name string
 	stop context.CancelFunc
@@ -77,19 +77,23 @@ type part struct {
 	err  error
 }
 
-// startPart calls run in a goroutine, with a context that has the values of ctx but does not end with it.
+// startPart calls run in a goroutine.
 func startPart(ctx context.Context, name string, run func(context.Context) error) *part {
-	own, stop := context.WithCancel(context.WithoutCancel(ctx))
+	own, stop := context.WithCancel(ctx)
 	p := &part{name: name, stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
+		defer stop()
 		p.err = run(own)
 	}()
 	return p
 }
 
-// end stops the part and waits for it, for at most patience.
+// end stops the part and waits for it, for at most patience. It returns the part's error; nil for a nil part.
 func (p *part) end(patience time.Duration) error {
+	if p == nil {
+		return nil
+	}
 	p.stop()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -107,23 +111,25 @@ func (m *Manager) runParts(ctx context.Context, serving, hooks *part) (undone []
 	logger := klog.FromContext(ctx)
 	intake, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	work, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
+	beyond := context.WithoutCancel(ctx) // Work in flight and the parts outlive the stop.
+	work, cancelWork := context.WithCancel(beyond)
 	defer cancelWork()
 
-	m.informers.Start(context.WithoutCancel(ctx)) // Runnables may read from now on.
-	informers := startPart(ctx, "informers", func(ctx context.Context) error {
+	m.informers.Start(beyond) // Runnables may read from now on.
+	informers := startPart(beyond, "informers", func(ctx context.Context) error {
 		<-ctx.Done()
 		m.informers.Shutdown()
 		return nil
 	})
-	sender := startPart(ctx, "events", m.events.Run)
+	sender := startPart(beyond, "events", m.events.Run)
 	m.state.set(running)
 	m.runnables.startAll(withoutLeader, starter(intake, work, stop))
 	var campaign *part
 	if m.election == nil {
 		m.startLed(intake, work, stop)
 	} else {
-		campaign = startPart(ctx, "leader election", func(context.Context) error { return m.lead(intake, work, stop) })
+		lead := func(context.Context) error { return m.lead(intake, work, stop) }
+		campaign = startPart(beyond, "leader election", lead)
 	}
 	names := namesOf(m.runnables.all())
 	logger.Info("Manager started", "runnables", names)

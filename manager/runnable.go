@@ -100,9 +100,10 @@ type entry struct {
 	err      error
 	// endIntake and cancelWork end the two contexts of this entry. They are set when it starts.
 	endIntake, cancelWork context.CancelFunc
-	// warm is the warm-up of an entry that waits for the lease; nil if it has none. Guarded by the group's lock until
-	// the entry starts.
-	warm *warmup
+	// warm is a running call of the method Warmup(ctx) error of a runnable that waits for the lease; nil if there is
+	// none. It continues while Run runs, and ends before the entry is done. Guarded by the group's lock until the entry
+	// starts.
+	warm *part
 }
 
 func newEntry(r Runnable) *entry {
@@ -165,9 +166,9 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	}
 	defer m.runnables.unclaim(e)
 	if m.runnables.removeUnstarted(e) {
-		ended := e.warm.end(abandonAfter)
+		late := e.warm.end(abandonAfter)
 		m.forget(e)
-		if !ended {
+		if late != nil {
 			return fmt.Errorf("manager: remove %s: its event handlers did not return within %v", name, abandonAfter)
 		}
 		return nil
@@ -258,31 +259,6 @@ func (m *Manager) InFlight() int {
 	return n
 }
 
-// warmup is a running call of the method Warmup(ctx) error of a runnable that waits for the lease. It continues while
-// Run runs, and ends before the entry is done.
-type warmup struct {
-	stop context.CancelFunc
-	done chan struct{} // closed by the warm-up's goroutine when Warmup has returned; unbuffered
-}
-
-func (w *warmup) isDone() bool { return closed.Is(w.done) }
-
-// end stops the warm-up and waits for it, for at most patience. It reports whether the warm-up has ended.
-func (w *warmup) end(patience time.Duration) bool {
-	if w == nil {
-		return true
-	}
-	w.stop()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-w.done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
 // warmer returns the function that starts a warm-up. The fence rejects writes with the warm-up's context unless this
 // process leads. A warm-up that fails stops the manager.
 func (m *Manager) warmer(intake context.Context, stop context.CancelCauseFunc) func(*entry) {
@@ -292,16 +268,12 @@ func (m *Manager) warmer(intake context.Context, stop context.CancelCauseFunc) f
 		if !ok {
 			return
 		}
-		own, cancel := context.WithCancel(fenced)
-		w := &warmup{stop: cancel, done: make(chan struct{})}
-		e.warm = w
-		go func() {
-			defer close(w.done)
-			defer cancel()
+		e.warm = startPart(fenced, e.name, func(own context.Context) error {
 			if err := recovered(own, e.name, r.Warmup); err != nil && own.Err() == nil {
 				stop(fmt.Errorf("%s: %w", e.name, err))
 			}
-		}()
+			return nil
+		})
 	}
 }
 
@@ -309,7 +281,7 @@ func (m *Manager) warmer(intake context.Context, stop context.CancelCauseFunc) f
 // in time.
 func (m *Manager) endWarmups() (left []error) {
 	for _, e := range m.runnables.warming() {
-		if !e.warm.end(partTimeout) {
+		if e.warm.end(partTimeout) != nil {
 			left = append(left, fmt.Errorf("%s: its event handlers did not return within %v", e.name, partTimeout))
 		}
 	}
