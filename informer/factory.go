@@ -135,9 +135,7 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = wire.ErrorCodecs()
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	config.UserAgent = cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())
 	config.Wrap(redirect.Refuse)
 	client, err := rest.RESTClientFor(config)
 	if err != nil {

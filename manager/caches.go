@@ -33,9 +33,7 @@ func (o Options) validateClient() error {
 func newCluster(config *rest.Config, informers *informer.Factory, o Options) (*client.Cluster, error) {
 	own := o.Client
 	own.Informers, own.Caches = informers, o.Caches
-	if own.Mapper == nil {
-		own.Mapper = o.Informers.Mapper
-	}
+	own.Mapper = cmp.Or(own.Mapper, o.Informers.Mapper)
 	return client.New(config, own)
 }
 

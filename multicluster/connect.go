@@ -1,6 +1,7 @@
 package multicluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,7 @@ func (m *Manager) configOf(inc *incarnation, given *rest.Config) *rest.Config {
 	if config.QPS > 0 && config.RateLimiter == nil {
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(config.Burst, 1))
 	}
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	config.UserAgent = cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())
 	config.Wrap(inc.fence)
 	config.Wrap(leader.Fence)
 	config.Wrap(redirect.Refuse)

@@ -80,23 +80,13 @@ const (
 
 func (o Options) withDefaults() Options {
 	o.Name = cmp.Or(o.Name, defaultName)
-	if o.JoinTimeout <= 0 {
-		o.JoinTimeout = defaultJoinTimeout
-	}
-	if o.JoinBackoff.Min <= 0 {
-		o.JoinBackoff.Min = time.Second
-	}
-	if o.JoinBackoff.Max <= 0 {
-		o.JoinBackoff.Max = time.Minute
-	}
+	o.JoinTimeout = cmp.Or(max(o.JoinTimeout, 0), defaultJoinTimeout)
+	o.JoinBackoff.Min = cmp.Or(max(o.JoinBackoff.Min, 0), time.Second)
+	o.JoinBackoff.Max = cmp.Or(max(o.JoinBackoff.Max, 0), time.Minute)
 	o.DrainTimeout = cmp.Or(o.DrainTimeout, defaultDrainTimeout)
-	if o.ReleaseAfter == 0 {
-		o.ReleaseAfter = defaultReleaseAfter
-	}
+	o.ReleaseAfter = cmp.Or(o.ReleaseAfter, defaultReleaseAfter)
 	o.QPS = cmp.Or(o.QPS, defaultQPS)
-	if o.Burst <= 0 {
-		o.Burst = defaultBurst
-	}
+	o.Burst = cmp.Or(max(o.Burst, 0), defaultBurst)
 	return o
 }
 

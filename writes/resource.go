@@ -2,6 +2,7 @@ package writes
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -282,11 +283,7 @@ func (l *Resource) awaitedLocked(e *Entry) bool {
 
 // dropSettledLocked drops the writes in doubt whose effect every cache shows.
 func (l *Resource) dropSettledLocked() {
-	for w := range l.inDoubt {
-		if w.settledIn(l.joined) {
-			delete(l.inDoubt, w)
-		}
-	}
+	maps.DeleteFunc(l.inDoubt, func(w *Write, _ struct{}) bool { return w.settledIn(l.joined) })
 }
 
 // forgetLocked drops the entries after the server's history went back. The caches now have a list of the new history.
@@ -295,21 +292,16 @@ func (l *Resource) dropSettledLocked() {
 func (l *Resource) forgetLocked() {
 	clear(l.entries)
 	l.order, l.minimums = nil, versions.Minimums{}
-	for w := range l.inDoubt {
-		if w.state().listVersion != "" {
-			delete(l.inDoubt, w)
-		}
-	}
+	maps.DeleteFunc(l.inDoubt, func(w *Write, _ struct{}) bool { return w.state().listVersion != "" })
 }
 
 // forgetOldLocked drops the writes in doubt that no read has asked about for long.
 func (l *Resource) forgetOldLocked() {
 	l.swept = time.Now()
-	for w := range l.inDoubt {
-		if o := w.state(); o.inDoubt && time.Since(o.askAfter) > forgetDeletedAfter {
-			delete(l.inDoubt, w)
-		}
-	}
+	maps.DeleteFunc(l.inDoubt, func(w *Write, _ struct{}) bool {
+		o := w.state()
+		return o.inDoubt && time.Since(o.askAfter) > forgetDeletedAfter
+	})
 }
 
 // identities returns the states of an object that this process has seen. The last one comes from a cache, if a cache

@@ -5,6 +5,7 @@
 package groupclient
 
 import (
+	"cmp"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,9 +27,7 @@ func New(config *rest.Config, version schema.GroupVersion) (rest.Interface, erro
 		own.APIPath = "/api"
 	}
 	own.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion()
-	if own.UserAgent == "" {
-		own.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent())
 	return rest.RESTClientFor(own)
 }
 

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -78,18 +79,14 @@ func (s *Server) connect(config *rest.Config, informers *informer.Factory) error
 	config.ContentType, config.AcceptContentTypes = kinds.JSON, kinds.JSON
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = wire.ErrorCodecs()
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
+	config.UserAgent = cmp.Or(config.UserAgent, rest.DefaultKubernetesUserAgent())
 	config.Wrap(redirect.Refuse)
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
 	}
 	own := *shared
-	if own.Transport == nil {
-		own.Transport = http.DefaultTransport
-	}
+	own.Transport = cmp.Or(own.Transport, http.DefaultTransport)
 	carried := writes.Of(own.Transport)
 	if s.Record == nil && carried != nil && (informers == nil || carried.Connect(informers, nil, 0)) {
 		s.Record = carried

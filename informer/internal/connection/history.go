@@ -87,11 +87,7 @@ func (h *Server) Ended(ctx context.Context, resource, position, version string) 
 func (h *Server) Confirm(resource string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for group := range h.uncertain {
-		if group != groupOf(resource) {
-			delete(h.uncertain, group)
-		}
-	}
+	maps.DeleteFunc(h.uncertain, func(group string, _ time.Time) bool { return group != groupOf(resource) })
 }
 
 // groupOf returns the API group of a resource such as "deployments.apps".

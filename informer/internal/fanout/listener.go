@@ -153,11 +153,9 @@ func (l *Listener[T]) remove(ctx context.Context) error {
 	if count == 0 && !running {
 		return nil
 	}
-	err := ctx.Err()
-	if err == nil {
-		err = handler.ErrStopped
+	return &handler.UndeliveredError{
+		Handler: l.name, Count: count, Running: running, Err: cmp.Or(ctx.Err(), handler.ErrStopped),
 	}
-	return &handler.UndeliveredError{Handler: l.name, Count: count, Running: running, Err: err}
 }
 
 // detach keeps later batches from reaching l. It returns false if l was already removed.

@@ -82,10 +82,9 @@ func Health[K comparable](name string, states map[K]*State) error {
 			since[key] = state.since
 		}
 	}
-	err := overdue.Report(name, "contradicted by the server", since, 0)
-	if err == nil {
+	longest, keys := overdue.Longest(since, 0)
+	if keys == 0 {
 		return nil
 	}
-	longest, _ := overdue.Longest(since, 0)
-	return fmt.Errorf("%w: %w", err, states[longest].why)
+	return fmt.Errorf("%w: %w", overdue.Report(name, "contradicted by the server", since, 0), states[longest].why)
 }
