@@ -63,10 +63,8 @@ func (cs *Caches) Index(k kinds.Kind, field string, extract func(informer.Object
 	c := cs.made[k]
 	if c == nil {
 		defer cs.mu.Unlock()
-		for _, other := range cs.pending[k] {
-			if other.field == field {
-				return fmt.Errorf("index %s of %s: %w", field, k.GVK.Kind, informer.ErrIndexExists)
-			}
+		if slices.ContainsFunc(cs.pending[k], func(i pendingIndex) bool { return i.field == field }) {
+			return fmt.Errorf("index %s of %s: %w", field, k.GVK.Kind, informer.ErrIndexExists)
 		}
 		cs.pending[k] = append(cs.pending[k], pendingIndex{field, extract})
 		return nil

@@ -33,15 +33,6 @@ func (b *Batch[T]) isFor(l *Listener[T]) bool {
 	return b.Only == nil || slices.Contains(b.Only, l)
 }
 
-// delivery is the content of a batch without its link. A stuck handler thus pins only its current batch, not every
-// batch published since.
-type delivery[T any] struct {
-	changes []indexer.Change[T]
-	synced  bool
-}
-
-func (b *Batch[T]) delivery() delivery[T] { return delivery[T]{b.Changes, b.Synced} }
-
 // Fanout delivers every batch to every handler.
 //
 // Each listener has a cursor in the log, and the garbage collector frees the batches that all cursors have passed. The
@@ -141,37 +132,39 @@ func (f *Fanout[T]) Serve(l *Listener[T]) {
 		f.serving.Done()
 	}()
 	for {
-		d, more := f.take(l)
+		changes, synced, more := f.take(l)
 		if !more {
 			return
 		}
 		l.began.Store(max(int64(time.Since(f.start)), 1))
-		for i := range d.changes {
-			if !l.deliver(&d.changes[i], f.policy) {
+		for i := range changes {
+			if !l.deliver(&changes[i], f.policy) {
 				l.addBusy()
 				f.finish(l)
 				return
 			}
 		}
 		l.addBusy()
-		if d.synced {
+		if synced {
 			l.markSynced()
 		}
 	}
 }
 
-// take returns the next batch for l, from first, from the buffer or from the log, and moves l past it. If there is no
-// batch, it returns false and records that l has no goroutine any more.
-func (f *Fanout[T]) take(l *Listener[T]) (delivery[T], bool) {
+// take returns what the next batch for l has, from first, from the buffer or from the log, and moves l past it. It does
+// not return the batch itself: a stuck handler would pin every batch published since. If there is no batch, more is
+// false, and take records that l has no goroutine any more.
+func (f *Fanout[T]) take(l *Listener[T]) (changes []indexer.Change[T], synced, more bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if b := l.first; b != nil {
 		l.first = nil
-		return b.delivery(), true
+		return b.Changes, b.Synced, true
 	}
-	if m := l.buffer; m != nil {
+	if l.buffer != nil {
+		b := l.buffer.batch()
 		l.buffer = nil
-		return m.batch().delivery(), true
+		return b.Changes, b.Synced, true
 	}
 	for l.cursor.next != nil && l.cursor != l.last {
 		b := l.cursor
@@ -179,14 +172,14 @@ func (f *Fanout[T]) take(l *Listener[T]) (delivery[T], bool) {
 		l.lag--
 		if b.isFor(l) {
 			l.behind -= len(b.Changes)
-			return b.delivery(), true
+			return b.Changes, b.Synced, true
 		}
 	}
 	l.served = false
 	if l.last != nil {
 		l.finishLocked()
 	}
-	return delivery[T]{}, false
+	return nil, false, false
 }
 
 // finish is called when the goroutine of l ends because calls were stopped.

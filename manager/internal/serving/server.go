@@ -109,7 +109,7 @@ func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	failures := make(chan error, len(s.handlers)) // each goroutine sends once
+	failures := make([]error, 0, len(s.handlers)) // Each goroutine writes one element.
 	for addr, mux := range s.handlers {
 		handler := http.Handler(mux)
 		if guard := s.guards[addr]; guard != nil {
@@ -119,23 +119,18 @@ func (s *Server) Run(ctx context.Context) error {
 		listener := s.listeners[addr]
 		s.mu.Unlock()
 		klog.FromContext(ctx).Info("Serving", "what", s.serves[addr], "address", listener.Addr().String())
+		failures = append(failures, nil)
+		failure := &failures[len(failures)-1]
 		wg.Go(func() {
-			err := Serve(ctx, listener, handler, shutdownTimeout)
-			if err != nil {
+			if err := Serve(ctx, listener, handler, shutdownTimeout); err != nil {
 				cancel()
-				err = fmt.Errorf("serve on %s: %w", addr, err)
+				*failure = fmt.Errorf("serve on %s: %w", addr, err)
 			}
-			failures <- err
 		})
 	}
 	<-ctx.Done()
 	wg.Wait()
-	close(failures)
-	var all []error
-	for err := range failures {
-		all = append(all, err)
-	}
-	return errors.Join(all...)
+	return errors.Join(failures...)
 }
 
 // Serve serves a handler until ctx ends or the listener fails. It then waits for responses that are being sent, for at
