@@ -165,7 +165,6 @@ func addQuota(t *testing.T, dir string) {
 	const test = `package v1_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -176,11 +175,11 @@ import (
 )
 
 func TestQuota(t *testing.T) {
-	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
+	harness.Webhooks(t, func(t *testing.T, c client.Client) {
 		for _, name := range []string{"a", "b", "c"} {
 			obj := newGuestbook("hello")
 			obj.Name = name
-			err := c.Create(ctx, obj)
+			err := c.Create(t.Context(), obj)
 			if refused := err != nil && strings.Contains(err.Error(), "two are enough"); refused != (name == "c") {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -205,7 +204,6 @@ func addUserRules(t *testing.T, dir string) {
 		"  name: manager-role\n  namespace: system\nrules: []\n---\n")
 	const test = `
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -217,12 +215,12 @@ import (
 )
 
 func TestRule(t *testing.T) {
-	harness.CALL, func(ctx context.Context, c client.Client) {
+	harness.CALL, func(t *testing.T, c client.Client) {
 		obj := &webappv1.Guestbook{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
 			Spec:       webappv1.GuestbookSpec{Message: "forbidden"},
 		}
-		if err := c.Create(ctx, obj); err == nil || !strings.Contains(err.Error(), "not this") {
+		if err := c.Create(t.Context(), obj); err == nil || !strings.Contains(err.Error(), "not this") {
 			t.Errorf("against the rule: %v", err)
 		}
 	})

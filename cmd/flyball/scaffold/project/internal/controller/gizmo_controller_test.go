@@ -28,7 +28,8 @@ func setupGizmo(mgr ctrl.Manager) error {
 
 // TestGizmo follows a Gizmo through its life: created, changed, deleted.
 func TestGizmo(t *testing.T) {
-	harness.Run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+	harness.Run(t, setupGizmo, func(t *testing.T, c client.Client) {
+		ctx := t.Context()
 		obj := &samplev1alpha1.Gizmo{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
 			Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
@@ -128,7 +129,8 @@ func TestGizmoScriptFindsDuplicates(t *testing.T) {
 
 // TestGizmoWhoseConfigMapIsTaken: what hinders a Gizmo stands in its conditions and in an event.
 func TestGizmoWhoseConfigMapIsTaken(t *testing.T) {
-	harness.Run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+	harness.Run(t, setupGizmo, func(t *testing.T, c client.Client) {
+		ctx := t.Context()
 		others, controller := &corev1.ConfigMap{}, true
 		others.Namespace, others.Name = "default", "first-gizmo"
 		others.OwnerReferences = []metav1.OwnerReference{
@@ -164,7 +166,8 @@ func TestGizmoWhoseConfigMapIsTaken(t *testing.T) {
 
 // TestInvalidGizmo: the server rejects what the markers in gizmo_types.go forbid.
 func TestInvalidGizmo(t *testing.T) {
-	harness.Run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+	harness.Run(t, setupGizmo, func(t *testing.T, c client.Client) {
+		ctx := t.Context()
 		obj := &samplev1alpha1.Gizmo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "empty"}}
 		if err := c.Create(ctx, obj); !apierrors.IsInvalid(err) {
 			t.Errorf("without a message: %v, want Invalid", err)

@@ -69,14 +69,14 @@ func setupWebhooks(mgr ctrl.Manager) error {
 
 // Run runs controllers, which setup adds to a manager. The time of the test is virtual: time.Sleep takes none, and
 // returns when nothing else happens before.
-func Run(t *testing.T, setup func(mgr ctrl.Manager) error, test func(ctx context.Context, c client.Client)) {
+func Run(t *testing.T, setup func(mgr ctrl.Manager) error, test func(t *testing.T, c client.Client)) {
 	t.Helper()
 	run(t, objects(t, "config/crd/bases", "config/crd/external"), setup, test)
 }
 
 // Webhooks runs all webhooks of this operator, in a manager without controllers. The API server calls them as
 // config/webhook and config/crd/patches say. A path there that no webhook serves fails the test.
-func Webhooks(t *testing.T, test func(ctx context.Context, c client.Client)) {
+func Webhooks(t *testing.T, test func(t *testing.T, c client.Client)) {
 	t.Helper()
 	all := objects(t, "config/crd/bases", "config/crd/external", "config/crd/patches", "config/webhook/manifests.yaml")
 	run(t, all, func(mgr ctrl.Manager) error {
@@ -109,7 +109,7 @@ func checkServed(all []runtime.Object, served []string) error {
 }
 
 func run(t *testing.T, objects []runtime.Object, setup func(mgr ctrl.Manager) error,
-	test func(ctx context.Context, c client.Client),
+	test func(t *testing.T, c client.Client),
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,15 +130,16 @@ func run(t *testing.T, objects []runtime.Object, setup func(mgr ctrl.Manager) er
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
 		done := make(chan error)
 		go func() { done <- mgr.Start(ctx) }()
+		defer func() { // also after t.Fatal
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}()
 		synctest.Wait() // until it has started
-		test(ctx, c)
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		test(t, c)
 	})
 }
 

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -28,13 +27,13 @@ func setupGizmo(mgr ctrl.Manager) error {
 const gizmoInTest = `{"spec": {"message": "required"}}`
 
 // createGizmo creates a Gizmo. The definition of a kind of another project must be in config/crd/external.
-func createGizmo(ctx context.Context, t *testing.T, c client.Client, meta metav1.ObjectMeta) {
+func createGizmo(t *testing.T, c client.Client, meta metav1.ObjectMeta) {
 	t.Helper()
 	obj := &samplev1alpha1.Gizmo{}
 	err := json.Unmarshal([]byte(gizmoInTest), obj)
 	if err == nil {
 		obj.ObjectMeta = meta
-		err = c.Create(ctx, obj)
+		err = c.Create(t.Context(), obj)
 	}
 	if err != nil {
 		t.Fatalf("complete gizmoInTest, or put the definition into config/crd/external: %v", err)
@@ -44,17 +43,17 @@ func createGizmo(ctx context.Context, t *testing.T, c client.Client, meta metav1
 
 // TestGizmo: the annotation of a Gizmo becomes a ConfigMap.
 func TestGizmo(t *testing.T) {
-	harness.Run(t, setupGizmo, func(ctx context.Context, c client.Client) {
+	harness.Run(t, setupGizmo, func(t *testing.T, c client.Client) {
 		message := map[string]string{gizmoMessage: "hello"}
-		createGizmo(ctx, t, c, metav1.ObjectMeta{Namespace: "default", Name: "first", Annotations: message})
-		createGizmo(ctx, t, c, metav1.ObjectMeta{Namespace: "default", Name: "second"})
+		createGizmo(t, c, metav1.ObjectMeta{Namespace: "default", Name: "first", Annotations: message})
+		createGizmo(t, c, metav1.ObjectMeta{Namespace: "default", Name: "second"})
 		configMap := &corev1.ConfigMap{}
 		key := client.ObjectKey{Namespace: "default", Name: "first-gizmo"}
-		if err := c.Get(ctx, key, configMap); err != nil || configMap.Data["message"] != "hello" {
+		if err := c.Get(t.Context(), key, configMap); err != nil || configMap.Data["message"] != "hello" {
 			t.Errorf("the ConfigMap has %q: %v", configMap.Data, err)
 		}
 		key.Name = "second-gizmo"
-		if err := c.Get(ctx, key, configMap); !apierrors.IsNotFound(err) {
+		if err := c.Get(t.Context(), key, configMap); !apierrors.IsNotFound(err) {
 			t.Errorf("without the annotation: %v, want NotFound", err)
 		}
 	})

@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"context"
 	"reflect"
 	"testing"
 
@@ -17,7 +16,8 @@ import (
 // TestConvertGizmoV1beta7: a Gizmo that is written in version v1beta7 can be read in version v1alpha1, and comes back
 // as it was written. Set all fields of it here.
 func TestConvertGizmoV1beta7(t *testing.T) {
-	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
+	harness.Webhooks(t, func(t *testing.T, c client.Client) {
+		ctx := t.Context()
 		written := &samplev1beta7.Gizmo{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
 			Spec:       samplev1beta7.GizmoSpec{Message: "hello"},

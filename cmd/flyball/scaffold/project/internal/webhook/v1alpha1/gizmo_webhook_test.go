@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"context"
 	// flyball:validation
 	"strings"
 	// flyball:end
@@ -25,7 +24,8 @@ func newGizmo(message string) *samplev1alpha1.Gizmo {
 // flyball:defaulting
 
 func TestDefaultGizmo(t *testing.T) {
-	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
+	harness.Webhooks(t, func(t *testing.T, c client.Client) {
+		ctx := t.Context()
 		obj := newGizmo("")
 		if err := c.Create(ctx, obj); err != nil || obj.Spec.Message != "hello" {
 			t.Errorf("without a message: %v, and it is %q", err, obj.Spec.Message)
@@ -37,7 +37,8 @@ func TestDefaultGizmo(t *testing.T) {
 // flyball:validation
 
 func TestValidateGizmo(t *testing.T) {
-	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
+	harness.Webhooks(t, func(t *testing.T, c client.Client) {
+		ctx := t.Context()
 		obj := newGizmo("hello")
 		if err := c.Create(ctx, obj); err != nil {
 			t.Fatal(err)

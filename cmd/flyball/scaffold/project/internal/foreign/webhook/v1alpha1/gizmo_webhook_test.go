@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"context"
 	"encoding/json"
 	// flyball:validation
 	"strings"
@@ -20,7 +19,7 @@ import (
 const gizmoInTest = `{"spec": {"message": "required"}}`
 
 // createGizmo creates a Gizmo with a message. A kind of another project needs its definition in config/crd/external.
-func createGizmo(ctx context.Context, t *testing.T, c client.Client, message string) (*samplev1alpha1.Gizmo, error) {
+func createGizmo(t *testing.T, c client.Client, message string) (*samplev1alpha1.Gizmo, error) {
 	t.Helper()
 	obj := &samplev1alpha1.Gizmo{}
 	if err := json.Unmarshal([]byte(gizmoInTest), obj); err != nil {
@@ -28,14 +27,14 @@ func createGizmo(ctx context.Context, t *testing.T, c client.Client, message str
 	}
 	obj.ObjectMeta = metav1.ObjectMeta{Namespace: "default", Name: "first"}
 	obj.Annotations = map[string]string{"annotation.flyball.example/message": message}
-	return obj, c.Create(ctx, obj)
+	return obj, c.Create(t.Context(), obj)
 }
 
 // flyball:defaulting
 
 func TestDefaultGizmo(t *testing.T) {
-	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
-		obj, err := createGizmo(ctx, t, c, "")
+	harness.Webhooks(t, func(t *testing.T, c client.Client) {
+		obj, err := createGizmo(t, c, "")
 		if got := obj.Annotations["annotation.flyball.example/message"]; err != nil || got != "hello" {
 			t.Errorf("without a message: %v, and it is %q", err, got)
 		}
@@ -46,12 +45,12 @@ func TestDefaultGizmo(t *testing.T) {
 // flyball:validation
 
 func TestValidateGizmo(t *testing.T) {
-	harness.Webhooks(t, func(ctx context.Context, c client.Client) {
-		_, err := createGizmo(ctx, t, c, " hello")
+	harness.Webhooks(t, func(t *testing.T, c client.Client) {
+		_, err := createGizmo(t, c, " hello")
 		if err == nil || !strings.Contains(err.Error(), "it has spaces around it") {
 			t.Errorf("with spaces around the message: %v", err)
 		}
-		if _, err := createGizmo(ctx, t, c, "hello"); err != nil {
+		if _, err := createGizmo(t, c, "hello"); err != nil {
 			t.Errorf("complete gizmoInTest, or put the definition into config/crd/external: %v", err)
 		}
 	})
