@@ -31,7 +31,9 @@ func createConversion(t *testing.T, dir, hub, kind string, spokes ...string) {
 func TestVersions(t *testing.T) {
 	dir := newProjectDir(t, "v1alpha1/Guestbook", "v1/Category")
 	edit(t, dir, "api/v1alpha1/guestbook_types.go", "type GuestbookSpec struct {\n",
-		"type GuestbookSpec struct {\n\t// since is a field of the user.\n\t// +optional\n\tSince *metav1.Time "+
+		"// Style is a type of the user.\ntype Style struct {\n\tFont string `json:\"font\"`\n}\n\n"+
+			"type GuestbookSpec struct {\n\t// +optional\n\tStyle Style `json:\"style,omitzero\"`\n\n"+
+			"\t// since is a field of the user.\n\t// +optional\n\tSince *metav1.Time "+
 			"`json:\"since,omitempty\"`\n\n")
 	const copied = "func (in *GuestbookSpec) DeepCopyInto(out *GuestbookSpec) {\n	*out = *in\n"
 	edit(t, dir, "api/v1alpha1/zz_generated.deepcopy.go", "	out.Spec = in.Spec\n",
@@ -44,10 +46,11 @@ func TestVersions(t *testing.T) {
 	createWebhook(t, dir, "v1alpha1/Guestbook", true, false)
 	createConversion(t, dir, "v1", "Category", "v2")
 	createWebhook(t, dir, "v2/Category", true, true)
+	addPlace(t, dir)
 	kit.Guard(t)
 	testProject(t, dir)
 	got := filesOf(t, dir)
-	checkGenerated(t, dir, "guestbook", "api/")
+	checkGenerated(t, dir, "guestbook", "api/", "categor")
 	if !strings.Contains(got["api/v2/guestbook_types.go"], "Since *metav1.Time") ||
 		strings.Contains(got["api/v2/guestbook_types.go"], "storageversion") ||
 		!strings.Contains(got["api/v1alpha1/guestbook_types.go"], "root=true\n// +kubebuilder:storageversion\n") {
@@ -58,6 +61,32 @@ func TestVersions(t *testing.T) {
 	}
 	checkDeployed(t, dir, "guestbooks.webapp.example.com", "v1 v1alpha1* v2")
 	checkDeployed(t, dir, "categories.webapp.example.com", "v1* v2")
+}
+
+// addPlace gives one version of Categories a field that the hub does not have, with a test that it is not lost.
+func addPlace(t *testing.T, dir string) {
+	t.Helper()
+	edit(t, dir, "api/v2/category_types.go", "type CategorySpec struct {\n",
+		"type CategorySpec struct {\n\t// +optional\n\tPlace string `json:\"place,omitempty\"`\n\n")
+	const test = `package v2
+
+import (
+	"strings"
+	"testing"
+
+	webappv1 "example.com/shops/guestbook/api/v1"
+)
+
+func TestPlace(t *testing.T) {
+	err := (&Category{Spec: CategorySpec{Place: "here"}}).ConvertTo(&webappv1.Category{})
+	if err == nil || !strings.Contains(err.Error(), "unknown field \"spec.place\"") {
+		t.Error(err)
+	}
+}
+`
+	if err := os.WriteFile(filepath.Join(dir, "api/v2/place_test.go"), []byte(test), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkGenerated compares what create has written with what controller-gen makes of it, but for files with edits and a

@@ -1,27 +1,29 @@
 package v1beta7
 
 import (
-	"github.com/flyball-dev/flyball/manager/webhook/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
 
-	samplev1alpha1 "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project/api/v1alpha1"
+	"github.com/flyball-dev/flyball/manager/webhook/conversion"
 )
 
 var _ conversion.Convertible = (*Gizmo)(nil)
 
-// ConvertTo implements conversion.Convertible. The metadata is copied already. The types of both versions have the same
-// fields, so Go converts them; where they differ, assign the fields one by one. The API server may store hub and
-// nothing else: keep what it has no field for, for example in an annotation.
-func (in *Gizmo) ConvertTo(hub conversion.Hub) error {
-	out := hub.(*samplev1alpha1.Gizmo)
-	out.Spec = samplev1alpha1.GizmoSpec(in.Spec)
-	out.Status = samplev1alpha1.GizmoStatus(in.Status)
-	return nil
-}
+// ConvertTo implements conversion.Convertible. The API server may store hub and nothing else: where hub does not have a
+// field of this version, keep its value, for example in an annotation.
+func (in *Gizmo) ConvertTo(hub conversion.Hub) error { return convertGizmo(in, hub) }
 
 // ConvertFrom implements conversion.Convertible. It is the reverse of ConvertTo.
-func (out *Gizmo) ConvertFrom(hub conversion.Hub) error {
-	in := hub.(*samplev1alpha1.Gizmo)
-	out.Spec = GizmoSpec(in.Spec)
-	out.Status = GizmoStatus(in.Status)
-	return nil
+func (out *Gizmo) ConvertFrom(hub conversion.Hub) error { return convertGizmo(hub, out) }
+
+// convertGizmo copies all fields by their names in JSON, but for the version. It returns an error if a field is set
+// that out does not have: where the versions differ, assign the fields in ConvertTo and ConvertFrom instead.
+func convertGizmo(in, out runtime.Object) error {
+	kind := out.GetObjectKind().GroupVersionKind()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(in)
+	if err != nil {
+		return err
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, out, true)
+	out.GetObjectKind().SetGroupVersionKind(kind)
+	return err
 }
