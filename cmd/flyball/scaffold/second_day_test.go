@@ -2,11 +2,20 @@ package scaffold
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/localapi"
 )
 
 // TestForeign: what create refuses of kinds that are not the project's own.
@@ -20,6 +29,7 @@ func TestForeign(t *testing.T) {
 		{APIOptions{Group: "core", Version: "v1", Kind: "Pood"}, "neither the project nor Kubernetes has a kind Pood"},
 		{APIOptions{Group: "apps", Version: "v2", Kind: "Deployment"}, "neither the project nor Kubernetes"},
 		{APIOptions{Group: "acme", Version: "v1", Kind: "Issuer"}, "by --external-api-path"},
+		{APIOptions{Group: "rbac", Version: "v1", Kind: "Role"}, "policy, rbac.authorization, resource"},
 		{APIOptions{Group: "webapp", Version: "v1", Kind: "Guestbook"}, "the controller of Guestbook exists already"},
 		{APIOptions{Group: "core", Version: "v1", Kind: "Pod", NoController: true}, "nothing to create"},
 		{APIOptions{Group: "core", Version: "v1", Kind: "Pod", Storage: true}, "--storage is about a resource"},
@@ -38,6 +48,54 @@ func TestForeign(t *testing.T) {
 	}
 	if after := filesOf(t, dir); !maps.Equal(before, after) {
 		t.Error("it refused, and wrote something")
+	}
+}
+
+// TestKubernetesKinds compares what is known of the kinds of Kubernetes with what localapi serves: their plurals, which
+// of them are in a namespace, and the objects that tests create.
+func TestKubernetesKinds(t *testing.T) {
+	server := localapi.NewTest(t)
+	_, lists, err := discovery.NewDiscoveryClientForConfigOrDie(server.RESTConfig()).ServerGroupsAndResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(server.RESTConfig(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, incomplete := &project{}, []string{}
+	for _, list := range lists {
+		gv, _ := schema.ParseGroupVersion(list.GroupVersion)
+		for short, group := range coreGroups {
+			for _, r := range list.APIResources {
+				if group != gv.Group || strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "update") {
+					continue
+				}
+				n, err := p.foreign(p.names(short, gv.Version, r.Kind), "", "")
+				if err != nil || n.cluster == r.Namespaced || n.plural != r.Name {
+					t.Errorf("%s %s: %v, %+v", gv, r.Kind, err, n)
+				}
+				u := &unstructured.Unstructured{}
+				if err := json.Unmarshal([]byte(n.sample()), &u.Object); err != nil {
+					t.Fatalf("%s: %v", r.Kind, err)
+				}
+				u.SetGroupVersionKind(gv.WithKind(r.Kind))
+				u.SetName("in-" + gv.Version)
+				if r.Namespaced {
+					u.SetNamespace("default")
+				}
+				if err := c.Create(t.Context(), u); err != nil {
+					incomplete = append(incomplete, r.Kind)
+				}
+			}
+		}
+	}
+	slices.Sort(incomplete)
+	const rare = "CSIStorageCapacity CertificateSigningRequest ClusterTrustBundle ControllerRevision DeviceTaintRule " +
+		"Event IPAddress MutatingAdmissionPolicy MutatingAdmissionPolicyBinding PodCertificateRequest ServiceCIDR " +
+		"ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding VolumeAttachment VolumeAttributesClass"
+	if got := strings.Join(incomplete, " "); got != rare {
+		t.Errorf("the samples of these kinds are not complete: %s, want %s", got, rare)
 	}
 }
 

@@ -36,7 +36,8 @@ func TestDefaultGizmo(t *testing.T) {
 	harness.Webhooks(t, func(t *testing.T, c client.Client) {
 		obj, err := createGizmo(t, c, "")
 		if got := obj.Annotations["annotation.flyball.example/message"]; err != nil || got != "hello" {
-			t.Errorf("without a message: %v, and it is %q", err, got)
+			t.Errorf("without a message it is %q; complete gizmoInTest, or put the definition into "+
+				"config/crd/external: %v", got, err)
 		}
 	})
 }
