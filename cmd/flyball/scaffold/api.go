@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/flyball-dev/flyball/internal/plural"
@@ -159,10 +160,12 @@ func (p *project) checkNew(n names, force bool) error {
 		group, _ := r["group"].(string)
 		kind, _ := r["kind"].(string)
 		named, _ := r["plural"].(string)
+		// Singulars and plurals of a group are one set: the API server serves no definition with a name of another.
+		names := []string{strings.ToLower(kind), cmp.Or(named, plural.Of(kind))}
 		if group == n.shortGroup && kind != n.kind &&
-			(strings.EqualFold(kind, n.kind) || cmp.Or(named, plural.Of(kind)) == n.plural) {
-			return fmt.Errorf("--kind %q: the kind %s of this group has the same files, or the same plural: choose "+
-				"another name", n.kind, kind)
+			(slices.Contains(names, strings.ToLower(n.kind)) || slices.Contains(names, n.plural)) {
+			return fmt.Errorf("--kind %q: the kind %s of this group has the same singular or plural: choose another "+
+				"name", n.kind, kind)
 		}
 	}
 	return nil

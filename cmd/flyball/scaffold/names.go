@@ -213,6 +213,8 @@ func checkKind(n names) error {
 			"--kind Guestbook")
 	case len(validation.IsDNS1123Subdomain(n.group)) > 0:
 		return fmt.Errorf("--group %q: %s", n.shortGroup, validation.IsDNS1123Subdomain(n.group)[0])
+	case n.domain != "" && strings.HasSuffix("."+n.shortGroup, "."+n.domain):
+		return fmt.Errorf("--group %q: leave out %s, which is added to it", n.shortGroup, n.domain)
 	case strings.NewReplacer("-", "", ".", "").Replace(n.shortGroup) == "webhook":
 		return fmt.Errorf("--group %q: the package of the webhooks is imported by the name that the types of this "+
 			"group would have: use another one, such as hooks", n.shortGroup)
