@@ -116,11 +116,16 @@ func (o APIOptions) create(c *change, p *project, n names) (next string, err err
 	if o.NoController {
 		return "Next: make test; then write your fields into " + types, nil
 	}
-	r = p.record(n)
-	if exists, _ := r["controller"].(bool); exists && !o.Force {
-		return "", fmt.Errorf("the controller of %s exists already; --force writes its files anew", n.kind)
+	for _, r := range p.resources() { // all versions of a kind have one controller
+		if r["group"] != n.shortGroup || r["kind"] != n.kind {
+			continue
+		}
+		if r["controller"] == true && !o.Force {
+			return "", fmt.Errorf("the controller of %s exists already; --force writes its files anew", n.kind)
+		}
+		delete(r, "controller")
 	}
-	r["controller"] = true
+	p.record(n)["controller"] = true
 	next = "Next: make test; then write your fields into " + types
 	if o.NoResource {
 		next = "Next: make test; then write what it does into " +

@@ -121,6 +121,9 @@ func (p *project) own(n names) (names, error) {
 	n.plural = cmp.Or(n.plural, inherited, plural.Of(n.kind))
 	if api, _ := first["api"].(map[string]any); api != nil {
 		namespaced, _ := api["namespaced"].(bool)
+		if n.cluster && namespaced {
+			return n, fmt.Errorf("--namespaced=false: %s is in namespaces: all versions have the same scope", n.kind)
+		}
 		n.cluster = !namespaced
 	}
 	return n, nil

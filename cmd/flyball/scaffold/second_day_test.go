@@ -99,7 +99,7 @@ func TestKubernetesKinds(t *testing.T) {
 	}
 }
 
-// TestControllerLater: a kind without a controller gets it later.
+// TestControllerLater: a kind without a controller gets it later. Its versions have one controller.
 func TestControllerLater(t *testing.T) {
 	dir := newProjectDir(t)
 	o := APIOptions{Dir: dir, Group: "webapp", Version: "v1", Kind: "Book", Out: &bytes.Buffer{}, NoController: true}
@@ -122,6 +122,18 @@ func TestControllerLater(t *testing.T) {
 				t.Errorf("%s:\n%s\nand at once:\n%s", path, got[path], want[path])
 			}
 		}
+	}
+	createAPI(t, dir, "v2/Book")
+	o.Version = "v2"
+	if err := CreateAPI(t.Context(), o); err == nil || !strings.Contains(err.Error(), "of Book exists already") {
+		t.Errorf("a controller of another version: %v", err)
+	}
+	o.Force = true
+	err := CreateAPI(t.Context(), o)
+	got = filesOf(t, dir)
+	if err != nil || strings.Count(got[projectFile], "controller: true") != 1 ||
+		!strings.Contains(got["internal/controller/book_controller.go"], "For(&webappv2.Book{})") {
+		t.Errorf("%v:\n%s", err, got[projectFile])
 	}
 }
 
@@ -147,6 +159,11 @@ func TestInherited(t *testing.T) {
 	o.Version, o.Plural = "v3", "sheep"
 	if err := CreateAPI(t.Context(), o); err == nil || !strings.Contains(err.Error(), "have the same plural") {
 		t.Errorf("with another plural: %v", err)
+	}
+	createAPI(t, dir, "v1/Cow")
+	o.Kind, o.Plural = "Cow", ""
+	if err := CreateAPI(t.Context(), o); err == nil || !strings.Contains(err.Error(), "have the same scope") {
+		t.Errorf("with another scope: %v", err)
 	}
 }
 
