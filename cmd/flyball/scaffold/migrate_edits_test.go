@@ -481,6 +481,7 @@ func TestMigrateHints(t *testing.T) {
 
 import (
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -495,22 +496,34 @@ func serve(o *ctrl.Options) { o.Metrics.ExtraHandlers = nil }
 
 func lease(o *ctrl.Options) { o.RetryPeriod = new(time.Duration) }
 
+func name(o *ctrl.Options) { o.LeaderElectionNamespace = "mine" }
+
+func hooks(o *ctrl.Options) { o.WebhookServer = nil }
+
+func live(o *ctrl.Options) { o.LivenessEndpointName = "/live" }
+
+var apply = &client.PatchOptions{FieldManager: "mine"}
+
 var more = []any{handler.Funcs{}, controller.New("mine"), fake.NewClientBuilder(), metrics.Registry}
 `
 	_, after, report := moved(t, edits{file: {rest}})
 	for _, want := range []string{
-		file + `:8: what takes the place of "sigs.k8s.io/controller-runtime/pkg/client/fake" is yours to decide: ` +
+		file + `:9: what takes the place of "sigs.k8s.io/controller-runtime/pkg/client/fake" is yours to decide: ` +
 			"`localapi.NewTest",
-		file + ":13: var h = handler.Funcs{} is yours to decide: write `builder.HandlerFuncs{",
+		file + ":14: var h = handler.Funcs{} is yours to decide: write `builder.HandlerFuncs{",
 		"= nil } is yours to decide: write `AddMetricsServerExtraHandler`",
 		"new(time.Duration) } is yours to decide: write `ctrl.Options{LeaderElection: manager.LeaderElection{Options: ",
+		"\"mine\" } is yours to decide: write `ctrl.Options{LeaderElection: manager.LeaderElection{Enabled: ",
+		"= nil } is yours to decide: write `ctrl.Options{Webhook: options}`",
+		"\"/live\" } is yours to decide: write none: `/readyz`;",
+		"\"mine\"} is yours to decide: write `client.WriteOptions{",
 	} {
 		if !strings.Contains(report, want) {
 			t.Errorf("%q is not in the report:\n%s", want, report)
 		}
 	}
-	if n := strings.Count(report, file+":"); n != 4 {
-		t.Errorf("%d notes on %s, want 4:\n%s", n, file, report)
+	if n := strings.Count(report, file+":"); n != 8 {
+		t.Errorf("%d notes on %s, want 8:\n%s", n, file, report)
 	}
 	_, code, _ := strings.Cut(rest, ")\n\n")
 	if !strings.HasSuffix(after[file], code) ||

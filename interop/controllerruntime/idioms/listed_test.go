@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,11 +21,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -35,7 +39,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/authentication"
 )
 
 // Program
@@ -95,6 +101,23 @@ func _() *rest.Config { return config.GetConfigOrDie() }
 // `scheme.Builder{GroupVersion: gv}`: write `runtime.NewSchemeBuilder` of apimachinery
 func _() *scheme.Builder { return &scheme.Builder{GroupVersion: schema.GroupVersion{Version: "v1"}} }
 
+// `mgr.GetLogger()`: write `ctrl.Log`, or the context's logger in a reconcile and in a runnable
+func _(mgr ctrl.Manager) logr.Logger { return mgr.GetLogger() }
+
+// `mgr.GetCache().GetInformer(ctx, obj)`: write `informer.For` with `mgr.Informers()`
+func _(ctx context.Context, mgr ctrl.Manager) (cache.Informer, error) {
+	return mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
+}
+
+// `cluster.New(config)`: write package `multicluster`, or a second `ctrl.NewManager`, which `mgr.Add` runs
+func _(mgr ctrl.Manager) error {
+	other, err := cluster.New(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	return mgr.Add(other)
+}
+
 // Builder
 
 // `controller.Options{NeedLeaderElection: …, CacheSyncTimeout: …}`: write the builder's methods of these names
@@ -105,6 +128,19 @@ func _(no bool) controller.Options {
 // `controller.New(name, mgr, options)`: write `ctrl.NewControllerManagedBy(mgr).Named(name)`
 func _(mgr ctrl.Manager, r reconcile.Reconciler) (controller.Controller, error) {
 	return controller.New("web", mgr, controller.Options{Reconciler: r})
+}
+
+// `builder.TypedControllerManagedBy`: write `reconcile.New(name, r, reconcile.Options[K]{…})`, its `Watch`
+// with sources of `reconcile/source`, and `mgr.Add`
+func _(mgr ctrl.Manager, r reconcile.TypedReconciler[string], s source.TypedSource[string]) error {
+	return builder.TypedControllerManagedBy[string](mgr).Named("web").WatchesRawSource(s).Complete(r)
+}
+
+// `WithLogConstructor` of a controller's builder: write nothing: the context's logger names the controller and the
+// object
+func _(mgr ctrl.Manager, r reconcile.Reconciler) error {
+	return ctrl.NewControllerManagedBy(mgr).For(&corev1.Pod{}).
+		WithLogConstructor(func(*reconcile.Request) logr.Logger { return mgr.GetLogger() }).Complete(r)
 }
 
 // Client: read
@@ -121,6 +157,14 @@ func _(ctx context.Context, config *rest.Config) (watch.Interface, error) {
 // `c.IsObjectNamespaced(obj)`: write `apiutil.IsObjectNamespaced(obj, mgr.GetScheme(), mgr.GetRESTMapper())`
 func _(c client.Client, obj runtime.Object) (bool, error) { return c.IsObjectNamespaced(obj) }
 
+// `c.RESTMapper()`: write `mgr.GetRESTMapper()`
+func _(c client.Client) meta.RESTMapper { return c.RESTMapper() }
+
+// `&client.GetOptions{…}`: write `client.ReadOptions{…}`, whose fields are those of this framework
+func _(ctx context.Context, c client.Client, key client.ObjectKey, pod *corev1.Pod) error {
+	return c.Get(ctx, key, pod, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}})
+}
+
 // Client: write
 
 // `client.NewNamespacedClient(c, namespace)`: write the namespace in the objects and in `client.InNamespace(namespace)`
@@ -133,12 +177,30 @@ func _(c client.Client) client.Client { return client.NewDryRunClient(c) }
 // call
 func _(c client.Client) client.Client { return client.WithFieldOwner(c, "web") }
 
+// `&client.CreateOptions{…}`, `UpdateOptions` and `PatchOptions`: write `client.WriteOptions{…}`, whose `Force` and
+// `DryRun` are booleans
+func _(ctx context.Context, c client.Client, pod *corev1.Pod, yes bool) error {
+	return c.Patch(ctx, pod, client.Apply, &client.PatchOptions{FieldManager: "web", Force: &yes})
+}
+
+// `client.StrategicMergeFrom(obj, client.MergeFromWithOptimisticLock{})`: write
+// `client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})`
+func _(pod *corev1.Pod) client.Patch {
+	return client.StrategicMergeFrom(pod, client.MergeFromWithOptimisticLock{})
+}
+
 // controllerutil
 
 // `controllerutil.RemoveControllerReference(owner, obj, scheme)`: write
 // `controllerutil.RemoveControllerReference(owner, obj)`, which reports whether there was one
 func _(owner, obj metav1.Object, scheme *runtime.Scheme) error {
 	return controllerutil.RemoveControllerReference(owner, obj, scheme)
+}
+
+// `controllerutil.RemoveOwnerReference(owner, obj, scheme)`: write `controllerutil.RemoveOwnerReference(owner, obj)`,
+// which reports whether there was one
+func _(owner, obj metav1.Object, scheme *runtime.Scheme) error {
+	return controllerutil.RemoveOwnerReference(owner, obj, scheme)
 }
 
 // Handlers and sources
@@ -162,6 +224,11 @@ func _() (prometheus.Gatherer, error) {
 	_, err := metrics.Registry.Gather()
 	return metrics.Registry, err
 }
+
+// Webhooks
+
+// `&authentication.Webhook{Handler: h}`: write an `http.Handler` of your own, for `mgr.GetWebhookServer().Register`
+func _(h authentication.Handler) *authentication.Webhook { return &authentication.Webhook{Handler: h} }
 
 // Tests
 
