@@ -344,6 +344,11 @@ var goRewrites = newRewrites(
 	`(?m)\bWebhookServer:(\s+)webhookServer,`, `Webhook:$1 webhookServerOptions,`,
 	`(?s)\bWebhookServer:(\s+)webhook\.NewServer\((webhook\.Options\{.*?\n\t\t\})\),`, `Webhook:$1$2,`,
 	`(?m)^\s*Metrics:\s+\w+\.Options\{\s*BindAddress:\s*"0",?\s*\},\n`, "",
+
+	`(?m)^(func setupCacheNamespaces\(\w+ string\)) cache\.Options \{\n\t\w+ := make\(map\[string\]cache\.Config\)\n`+
+		`(\tfor .*\n)\t\t\w+\[(.*)\] = cache\.Config\{\}\n\t\}\n\treturn cache\.Options\{\n.*\n\t\}\n\}\n`,
+	"$1 (o informer.FactoryOptions) {\n$2\t\to.Namespaces = append(o.Namespaces, $3)\n\t}\n\treturn o\n}\n",
+	`\bCache = setupCacheNamespaces\(`, "Informers = setupCacheNamespaces(",
 )
 
 // optionRewrites are for the literals of a manager's options.
@@ -489,6 +494,7 @@ func dropImports(text string) string {
 func addImports(text string) string {
 	for _, i := range []struct{ use, spec string }{
 		{`klog.`, `"k8s.io/klog/v2"`},
+		{`informer.FactoryOptions`, `"github.com/flyball-dev/flyball/informer"`},
 		{`metrics.Registry`, `"github.com/flyball-dev/flyball/manager/ctrl/metrics"`},
 		{`manager.Serving{`, `"github.com/flyball-dev/flyball/manager"`},
 		{`manager.LeaderElection{`, `"github.com/flyball-dev/flyball/manager"`},

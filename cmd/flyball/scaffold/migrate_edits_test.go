@@ -330,6 +330,17 @@ func TestMigrateForms(t *testing.T) {
 	const options = "\topts := zap.Options{\n\t\tDevelopment: true,\n\t}\n"
 	const mine = "\tmine.Options{HealthProbeBindAddress: probeAddr, LeaderElection: false}.check()\n"
 	const id = "\t\tLeaderElectionID:       \"80807133.example.com\",\n"
+	const namespaces = `func setupCacheNamespaces(namespaces string) cache.Options {
+	defaultNamespaces := make(map[string]cache.Config)
+	for ns := range strings.SplitSeq(namespaces, ",") {
+		defaultNamespaces[strings.TrimSpace(ns)] = cache.Config{}
+	}
+	return cache.Options{
+		DefaultNamespaces: defaultNamespaces,
+	}
+}
+
+`
 	for name, c := range map[string]struct {
 		edit       []string
 		want, gone []string
@@ -382,6 +393,17 @@ func TestMigrateForms(t *testing.T) {
 			[]string{"\tmgr, err := ctrl.NewManager(", mine + "\tmgr, err := ctrl.NewManager("},
 			[]string{mine, "\t\tHealthAddr: "},
 			[]string{"LeaderElectionID: "},
+		},
+		"some namespaces": {
+			[]string{"func main() {", namespaces + "func main() {\n\to.Cache = setupCacheNamespaces(watched)"},
+			[]string{
+				"(namespaces string) (o informer.FactoryOptions) {\n" +
+					"\tfor ns := range strings.SplitSeq(namespaces, \",\") {\n" +
+					"\t\to.Namespaces = append(o.Namespaces, strings.TrimSpace(ns))\n\t}\n\treturn o\n}\n",
+				"\to.Informers = setupCacheNamespaces(watched)\n",
+				"\t\"github.com/flyball-dev/flyball/informer\"\n",
+			},
+			[]string{"cache."},
 		},
 		"durations of the lease": {
 			[]string{id, "\t\tRetryPeriod: &period,\n" + id},
