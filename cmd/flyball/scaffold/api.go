@@ -63,11 +63,8 @@ func CreateAPI(ctx context.Context, o APIOptions) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	p, err := readProject(o.Dir)
+	p, err := openProject(ctx, o.Dir, o.FetchDeps)
 	if err != nil {
-		return err
-	}
-	if err := checkGo(ctx, o.Dir, o.FetchDeps); err != nil {
 		return err
 	}
 	n := p.names(o.Group, o.Version, o.Kind)

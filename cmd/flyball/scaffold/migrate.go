@@ -44,7 +44,7 @@ func Migrate(ctx context.Context, o MigrateOptions) error {
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(fmt.Sprint(p.fields["layout"]), "kubebuilder") {
+	if !p.ofKubebuilder() {
 		return errors.New("PROJECT does not have the layout of kubebuilder: there is nothing to migrate")
 	}
 	if err := checkGo(ctx, o.Dir, true); err != nil {

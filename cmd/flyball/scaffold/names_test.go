@@ -149,6 +149,13 @@ func TestCreateAPIRefuses(t *testing.T) {
 	if err := CreateAPI(t.Context(), o); err == nil || !strings.Contains(err.Error(), "has no file PROJECT") {
 		t.Errorf("in another module: %v", err)
 	}
+	o.Dir = kubebuilderProject(t)
+	w := WebhookOptions{Dir: o.Dir, Group: "shop", Version: "v1", Kind: "Cart", Defaulting: true, Out: &bytes.Buffer{}}
+	for _, err := range []error{CreateAPI(t.Context(), o), CreateWebhook(t.Context(), w)} {
+		if err == nil || !strings.Contains(err.Error(), "run flyball migrate first") {
+			t.Errorf("in a project of kubebuilder: %v", err)
+		}
+	}
 }
 
 func TestNames(t *testing.T) {

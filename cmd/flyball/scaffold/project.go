@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -56,6 +57,22 @@ func readProject(dir string) (*project, error) {
 		return nil, fmt.Errorf("%s: it does not have the field repo, the path of the module", projectFile)
 	}
 	return p, nil
+}
+
+// openProject reads the file of a project of flyball, and checks that there is a go command.
+func openProject(ctx context.Context, dir string, fetchDeps bool) (*project, error) {
+	p, err := readProject(dir)
+	if err == nil && p.ofKubebuilder() {
+		err = errors.New("PROJECT has the layout of kubebuilder: run flyball migrate first")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, checkGo(ctx, dir, fetchDeps)
+}
+
+func (p *project) ofKubebuilder() bool {
+	return strings.Contains(fmt.Sprint(p.fields["layout"]), "kubebuilder")
 }
 
 func (p *project) text(field string) string {

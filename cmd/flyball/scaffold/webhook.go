@@ -65,11 +65,8 @@ func CreateWebhook(ctx context.Context, o WebhookOptions) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	p, err := readProject(o.Dir)
+	p, err := openProject(ctx, o.Dir, o.FetchDeps)
 	if err != nil {
-		return err
-	}
-	if err := checkGo(ctx, o.Dir, o.FetchDeps); err != nil {
 		return err
 	}
 	n, err := o.names(p)
