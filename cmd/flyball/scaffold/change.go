@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,12 @@ func (c *change) merge(path string, n names, parts ...string) error {
 	}
 	if !exists {
 		c.put(to, with, "create")
+		return nil
+	}
+	pkg := packageClause.Find(old)
+	if strings.HasSuffix(to, "_test.go") && !bytes.Equal(pkg, packageClause.Find(with)) { // it may import the harness
+		c.notes = append(c.notes, fmt.Sprintf("%s is of the %s, and is kept as it is: write the tests of these "+
+			"webhooks yourself", to, pkg))
 		return nil
 	}
 	without, err := render(path, n)

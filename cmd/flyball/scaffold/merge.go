@@ -146,23 +146,63 @@ func (p *parsed) lines(s ast.Stmt) string {
 // lineStart returns where the line of a place begins.
 func lineStart(text string, at int) int { return strings.LastIndex(text[:at], "\n") + 1 }
 
-// extend adds the statements of a function to that of the user, and the calls of a builder.
+// extend adds the statements of a function to that of the user, and the calls of a builder. A statement that uses a
+// variable of the template which the user's file does not have is left.
 func (m *merger) extend(fn, base, user *ast.FuncDecl) {
+	lacking, has := variables(base), variables(m.user.File)
+	maps.DeleteFunc(lacking, func(name string, _ bool) bool { return has[name] })
 	for i, s := range fn.Body.List {
 		line := m.full.line(s)
 		inBase := slices.ContainsFunc(base.Body.List, func(b ast.Stmt) bool { return m.base.line(b) == line })
 		if inBase || lineOf(m.user.text, line) >= 0 {
 			continue
 		}
-		if at, marked := m.place(fn, user, i); marked {
-			m.insert(at, m.full.lines(s))
-		} else if at >= 0 {
-			m.insert(at, m.full.lines(s)+"\n")
-		} else {
+		switch at, marked := m.place(fn, user, i); {
+		case at < 0 || needs(s, lacking):
 			m.left += m.full.lines(s)
+			maps.Copy(lacking, variables(s))
+		case marked:
+			m.insert(at, m.full.lines(s))
+		default:
+			m.insert(at, m.full.lines(s)+"\n")
 		}
 	}
 	m.build(fn, base, user)
+}
+
+// variables returns the names of the variables and parameters that are declared in a part of a file.
+func variables(part ast.Node) map[string]bool {
+	all := map[string]bool{}
+	ast.Inspect(part, func(n ast.Node) bool {
+		var names []*ast.Ident
+		switch n := n.(type) {
+		case *ast.Field:
+			names = n.Names
+		case *ast.ValueSpec:
+			names = n.Names
+		case *ast.AssignStmt:
+			for _, e := range n.Lhs {
+				if name, ok := e.(*ast.Ident); ok && n.Tok == token.DEFINE {
+					names = append(names, name)
+				}
+			}
+		}
+		for _, name := range names {
+			all[name.Name] = true
+		}
+		return true
+	})
+	return all
+}
+
+// needs reports whether a statement uses one of these variables.
+func needs(s ast.Stmt, variables map[string]bool) (found bool) {
+	ast.Inspect(s, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		found = found || ok && variables[name.Name]
+		return !found
+	})
+	return found
 }
 
 // place returns where the i-th statement of a function goes in that of the user, or -1, and whether that is at a

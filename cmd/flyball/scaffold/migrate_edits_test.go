@@ -157,6 +157,43 @@ func TestMigrateDeployment(t *testing.T) {
 	}
 }
 
+// TestCreateAfterMigrate: files of kubebuilder are extended by what fits into them. What does not is printed.
+func TestCreateAfterMigrate(t *testing.T) {
+	dir := kubebuilderProject(t)
+	o := MigrateOptions{Dir: dir, Source: root, Force: true, Out: &bytes.Buffer{}}
+	if err := Migrate(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, dir, "api/v1/cart_types.go", "type Cart struct",
+		"// +kubebuilder:object:root=true\n\n// Cart is one.\ntype Cart struct")
+	const test = "internal/webhook/v1/cart_webhook_test.go"
+	const theirs = "package v1\n\nvar theirs int\n"
+	if err := os.WriteFile(filepath.Join(dir, test), []byte(theirs), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err := CreateAPI(t.Context(), APIOptions{Dir: dir, Group: "shop", Version: "v2", Kind: "Cart", Out: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = CreateWebhook(t.Context(), WebhookOptions{
+		Dir: dir, Group: "shop", Version: "v1", Kind: "Cart", Validation: true, Out: &out,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := filesOf(t, dir)
+	if !strings.Contains(got["api/v1/cart_types.go"], "root=true\n"+storageMarker) {
+		t.Errorf("no version is stored:\n%s", got["api/v1/cart_types.go"])
+	}
+	if strings.Contains(got["cmd/main.go"], "hooks.") || !strings.Contains(out.String(), "if hooks.CertDir ==") {
+		t.Errorf("cmd/main.go:\n%s\nreport:\n%s", got["cmd/main.go"], &out)
+	}
+	if got[test] != theirs || !strings.Contains(out.String(), test+" is of the package v1") {
+		t.Errorf("%s:\n%s\nreport:\n%s", test, got[test], &out)
+	}
+}
+
 // TestMigrateCommitted: work that is not committed is not mixed with the edits.
 func TestMigrateCommitted(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {

@@ -69,8 +69,10 @@ func moveStorage(c *change, p *project, n names) error {
 var (
 	// packageClause matches the package clause of a file.
 	packageClause = regexp.MustCompile(`(?m)^package .*$`)
-	// rooted matches the marker of a kind's type, down to the declaration. Its groups are the marker and the kind.
-	rooted = regexp.MustCompile(`(?m)^(// \+kubebuilder:object:root=true\n)(?://.*\n)*type ([A-Za-z0-9]+) struct`)
+	// rooted matches the marker of a kind's type, down to the declaration: kubebuilder leaves a line between the
+	// markers and the comment of the type. Its groups are the marker and the kind.
+	rooted = regexp.MustCompile(
+		`(?m)^(// \+kubebuilder:object:root=true\n)(?:(?://.*)?\n)*type ([A-Za-z0-9]+) struct`)
 )
 
 const storageMarker = "// +kubebuilder:storageversion\n"
