@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,9 +22,6 @@ import (
 
 // historyBytes bounds the past writes that the API keeps: a tab has less memory than a server.
 const historyBytes = 8 << 20
-
-// mostManifest bounds what the editor sends, mostScript a controller.
-const mostManifest, mostScript = 16 << 20, 1 << 20
 
 // run plays a scenario of the demo, or none if its name is empty, until ctx is done. It has serve send requests to its
 // handler.
@@ -85,15 +82,10 @@ func (p *process) handler(page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/inspect/", page)
 	mux.HandleFunc("POST /command", func(w http.ResponseWriter, r *http.Request) {
-		manifest, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostManifest))
-		if err != nil {
-			http.Error(w, "error: the editor has too much: "+err.Error(), http.StatusRequestEntityTooLarge)
-			return
-		}
-		p.terminal.Run(r.Context(), r.URL.Query().Get("line"), string(manifest), flusher{w})
+		p.terminal.Run(r.Context(), r.URL.Query().Get("line"), r.Body, flusher{w})
 	})
 	mux.HandleFunc("POST /controller", func(w http.ResponseWriter, r *http.Request) {
-		source, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostScript))
+		source, err := io.ReadAll(r.Body)
 		if err == nil {
 			err = p.use(string(source))
 		}
@@ -113,7 +105,7 @@ func (p *process) use(source string) error {
 			return err
 		}
 		for _, kind := range c.Kinds() {
-			if err := p.terminal.Serves(kind); err != nil {
+			if _, err := p.terminal.Serves(kind); err != nil {
 				return err
 			}
 		}
@@ -143,7 +135,7 @@ type log struct {
 	most int
 
 	mu    sync.Mutex
-	lines [][]byte      // oldest first
+	lines []string      // oldest first
 	count int           // of all lines so far
 	more  chan struct{} // closed at the next line
 }
@@ -157,7 +149,7 @@ const mostLine = 4 << 10
 func (l *log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line := bytes.Clone(b[:min(len(b), mostLine)])
+	line := strings.TrimSuffix(string(b[:min(len(b), mostLine)]), "\n")
 	l.lines = append(l.lines[max(0, len(l.lines)+1-l.most):], line)
 	l.count++
 	close(l.more)
@@ -165,21 +157,16 @@ func (l *log) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// since returns the lines from a number on, the number of the next one, and what is closed when that comes.
-func (l *log) since(number int) ([][]byte, int, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.lines[max(0, len(l.lines)-(l.count-number)):]), l.count, l.more
-}
-
 // copy implements [terminal.Options.Logs].
 func (l *log) copy(ctx context.Context, out io.Writer, text string, follow bool) error {
-	for number := 0; ; {
-		lines, next, more := l.since(number)
-		number = next
+	for number := 0; ; { // of the next line
+		l.mu.Lock()
+		lines, more := slices.Clone(l.lines[max(0, len(l.lines)-(l.count-number)):]), l.more
+		number = l.count
+		l.mu.Unlock()
 		for _, line := range lines {
-			if bytes.Contains(line, []byte(text)) {
-				if _, err := fmt.Fprintf(out, "%s\n", bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			if strings.Contains(line, text) {
+				if _, err := fmt.Fprintln(out, line); err != nil {
 					return err
 				}
 			}

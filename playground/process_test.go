@@ -84,6 +84,10 @@ func TestProcess(t *testing.T) {
 		{"rollout undo deploy/web", "", "deployment.apps/web rolled back\n"},
 		{"scale deploy/web --replicas=3", "", "deployment.apps/web scaled\n"},
 		{"describe deploy web", "", "Scaled up replica set web-"},
+		{"create deployment none --image=nginx --replicas=0", "", "deployment.apps/none created\n"},
+		{"get deploy none --no-headers", "", "none   0/0   "},
+		{"get deploy -l 'app in (none, x)' -o name", "", "deployment.apps/none\n"},
+		{"delete deploy none -l app=web", "", "error: name cannot be provided when a selector is specified\n"},
 		{"get pods x", "", "Error from server (NotFound): pods \"x\" not found\n"},
 		{"get x", "", "error: the server doesn't have a resource type \"x\"\n"},
 		{"get secrets", "", "No resources found in default namespace.\n"},
@@ -165,7 +169,7 @@ func TestPage(t *testing.T) {
 // TestLoop: a script that does not end is stopped, and the log says where.
 func TestLoop(t *testing.T) {
 	address := begin(t)
-	source := "watches = \"v1/ConfigMap\"\ndef reconcile(a, b):\n  for i in range(1000000000):\n    pass\n"
+	source := "watches = \"v1/ConfigMap\"\ndef reconcile(a, b):\n  for i in range(1000000):\n    pass\n"
 	if got := ask(t, address+"/controller", source); got != "" {
 		t.Fatal(got)
 	}

@@ -63,6 +63,24 @@ var commands = []struct {
 	{line: "get secrets"},
 	{line: "get pods,nodes nothing"},
 	{line: "get nothing"},
+	{line: "create deployment none --image=host:5000/nginx@sha256:0 --replicas=0"},
+	{line: "create deployment none --image=nginx"},
+	{line: "create deployment negative --image=nginx --replicas=-1"},
+	{line: "get deploy none -o wide"},
+	{line: "get deploy -l 'app in (none, nothing)' -o name"},
+	{line: `get deploy -l "app=none"`},
+	{line: "get deploy none -l app=none"},
+	{line: "get deploy none -A"},
+	{line: "get deploy/none pods/nothing"},
+	{line: "get deploy none nothing -o yaml"},
+	{line: "get pods a b -o name"},
+	{line: "get deploy/"},
+	{line: "get /none"},
+	{line: "get deploy/none/x"},
+	{line: "get pods,"},
+	{line: "scale deployment/none --replicas=-1"},
+	{line: "delete deploy/nothing deploy/none deploy/nobody"},
+	{line: "delete deploy,cm -l app=none"},
 	{line: "get pods nothing"},
 	{line: "delete -f -", manifest: two},
 	{line: "delete deployment web"},
@@ -99,7 +117,7 @@ func TestTerminal(t *testing.T) {
 	theirs := serve(t, api)
 	kubectl := func(line, manifest string) string {
 		c := exec.CommandContext(t.Context(), filepath.Join(strings.TrimSpace(string(bin)), "kubectl"),
-			append(strings.Fields(line), "--server="+theirs, "--cache-dir="+filepath.Join(t.TempDir(), "cache"))...)
+			append(words(line), "--server="+theirs, "--cache-dir="+filepath.Join(t.TempDir(), "cache"))...)
 		c.Env = []string{"HOME=" + t.TempDir()}
 		c.Stdin = strings.NewReader(manifest)
 		out, _ := c.CombinedOutput() // An error is in the text.
@@ -112,7 +130,7 @@ func TestTerminal(t *testing.T) {
 	}
 	for _, c := range commands {
 		var got bytes.Buffer
-		ours.Run(t.Context(), c.line+" -n ours", c.manifest, &got)
+		ours.Run(t.Context(), c.line+" -n ours", strings.NewReader(c.manifest), &got)
 		want := kubectl(c.line+" -n theirs", c.manifest)
 		texts := []string{plain(got.String()), plain(want)}
 		if c.progress {
@@ -125,6 +143,18 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("%s: kubectl (-), the terminal (+):\n%s", c.line, diff)
 		}
 	}
+}
+
+// words returns the words of a command line, as a shell reads it.
+func words(line string) (words []string) {
+	for i, part := range strings.FieldsFunc(line, func(r rune) bool { return r == '\'' || r == '"' }) {
+		if i%2 == 1 { // It was in quotes.
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
 }
 
 // begin runs the cluster of the playground, and returns a configuration for clients of its API.

@@ -1,10 +1,12 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/client/manifest"
 )
@@ -21,30 +24,24 @@ import (
 const manager = "kubectl"
 
 // declared reads what the editor has.
-func (c *command) declared() ([]manifest.Object, []target, error) {
-	all, err := manifest.Read("editor", strings.NewReader(c.manifest))
+func (c *command) declared() ([]target, error) {
+	all, err := manifest.Read("editor", c.manifest)
 	if err == nil && len(all) == 0 {
 		err = errors.New("no objects passed: write them into the editor")
 	}
 	targets := make([]target, len(all))
 	for i, m := range all {
-		mapping, err := c.serves(m.GroupVersionKind())
+		mapping, err := c.Serves(m.GroupVersionKind())
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", m.From, err)
+			return nil, fmt.Errorf("%s: %w", m.From, err)
 		}
-		targets[i] = target{mapping, m.GetName()}
+		targets[i] = c.target(mapping, m.GetName())
+		if targets[i].namespace != "" {
+			targets[i].namespace = cmp.Or(m.GetNamespace(), targets[i].namespace)
+		}
+		targets[i].object = m.Unstructured
 	}
-	return all, targets, err
-}
-
-// within runs do in the namespace of an object.
-func (c *command) within(m manifest.Object, do func() error) error {
-	before := c.namespace
-	defer func() { c.namespace = before }()
-	if m.GetNamespace() != "" {
-		c.namespace = m.GetNamespace()
-	}
-	return do()
+	return targets, err
 }
 
 // apply applies what the editor has, on the server.
@@ -52,44 +49,48 @@ func (c *command) apply(ctx context.Context) error {
 	if !c.follow || len(c.args) != 1 || c.args[0] != "-" {
 		return errors.New("must specify -f -: it is the editor")
 	}
-	all, targets, err := c.declared()
+	targets, err := c.declared()
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for i, m := range all {
-		errs = append(errs, c.within(m, func() error { return c.applyOne(ctx, targets[i], m.Unstructured) }))
-		if i%20 == 19 {
+	count := 0
+	return each(targets, func(t target) error {
+		if count++; count%20 == 0 {
 			time.Sleep(time.Millisecond) // In a browser, messages come in when nothing else is to be done.
 		}
 		if ctx.Err() != nil {
-			break
+			return nil
 		}
-	}
-	return errors.Join(errs...)
+		t.object.SetNamespace(t.namespace)
+		change := "configured"
+		before, err := c.objects(t).Get(ctx, t.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			change = "created"
+		} else if err != nil {
+			return err
+		}
+		now, err := c.objects(t).Apply(ctx, t.name, t.object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+		if err == nil && change != "created" && now.GetResourceVersion() == before.GetResourceVersion() {
+			change = "unchanged"
+		}
+		return c.did(t, change, err)
+	})
 }
 
-func (c *command) applyOne(ctx context.Context, t target, o *unstructured.Unstructured) error {
-	if t.scoped() {
-		o.SetNamespace(c.namespace)
-	}
-	change := "configured"
-	before, err := c.objects(t).Get(ctx, t.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		change = "created"
-	} else if err != nil {
-		return err
-	}
-	now, err := c.objects(t).Apply(ctx, t.name, o, metav1.ApplyOptions{FieldManager: manager, Force: true})
-	if err != nil {
-		return err
-	}
-	if change != "created" && now.GetResourceVersion() == before.GetResourceVersion() {
-		change = "unchanged"
-	}
-	fmt.Fprintln(c.out, t, change)
-	return nil
-}
+// deployment is what "create deployment" creates.
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: &name %q
+  labels: {app: *name}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: *name}}
+  template:
+    metadata: {labels: {app: *name}}
+    spec: {containers: [{name: %q, image: %q}]}
+`
 
 // create creates a Deployment.
 func (c *command) create(ctx context.Context) error {
@@ -100,24 +101,18 @@ func (c *command) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	labels := map[string]any{"app": t.name}
 	container := c.image[strings.LastIndexByte(c.image, '/')+1:]
 	container, _, _ = strings.Cut(container, "@")
 	container, _, _ = strings.Cut(container, ":")
-	_, err = c.objects(t).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"name": t.name, "labels": labels},
-		"spec": map[string]any{
-			"replicas": int64(max(c.replicas, 1)),
-			"selector": map[string]any{"matchLabels": labels},
-			"template": map[string]any{
-				"metadata": map[string]any{"labels": labels},
-				"spec": map[string]any{"containers": []any{
-					map[string]any{"name": container, "image": c.image},
-				}},
-			},
-		},
-	}}, metav1.CreateOptions{FieldManager: manager})
+	var o unstructured.Unstructured
+	text := fmt.Appendf(nil, deployment, t.name, c.replicas, container, c.image)
+	if err := yaml.Unmarshal(text, &o.Object); err != nil {
+		return err
+	}
+	_, err = c.objects(t).Create(ctx, &o, metav1.CreateOptions{FieldManager: manager})
+	if err != nil {
+		err = errors.New("failed to create deployment: " + err.Error()) // kubectl, too, leaves out the reason.
+	}
 	return c.did(t, "created", err)
 }
 
@@ -130,23 +125,24 @@ func (c *command) did(t target, what string, err error) error {
 }
 
 // patch changes a target.
-func (c *command) patch(ctx context.Context, t target, kind types.PatchType, patch any, part ...string) error {
-	text, err := json.Marshal(patch)
-	if err == nil {
-		_, err = c.objects(t).Patch(ctx, t.name, kind, text, metav1.PatchOptions{FieldManager: manager}, part...)
-	}
+func (c *command) patch(ctx context.Context, t target, kind types.PatchType, patch string, part ...string) error {
+	_, err := c.objects(t).Patch(ctx, t.name, kind, []byte(patch), metav1.PatchOptions{FieldManager: manager}, part...)
 	return err
 }
 
 func (c *command) scale(ctx context.Context) error {
-	if c.replicas < 0 {
+	if !c.changed("replicas") {
 		return errors.New(`required flag(s) "replicas" not set`)
+	}
+	if c.replicas < 0 {
+		//lint:ignore ST1005 these are the words of kubectl
+		return errors.New("The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0")
 	}
 	t, err := c.one(c.args)
 	if err != nil {
 		return err
 	}
-	patch := map[string]any{"spec": map[string]any{"replicas": c.replicas}}
+	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, c.replicas)
 	return c.did(t, "scaled", c.patch(ctx, t, types.MergePatchType, patch, "scale"))
 }
 
@@ -156,14 +152,13 @@ func (c *command) set(ctx context.Context) error {
 		return errors.New("the command is: set image TYPE/NAME CONTAINER=IMAGE")
 	}
 	var names []string
-	var containers []map[string]any
+	var containers []map[string]string
 	for _, arg := range c.args[1:] {
-		container, image, ok := strings.Cut(arg, "=")
-		if !ok {
+		if container, image, ok := strings.Cut(arg, "="); ok {
+			containers = append(containers, map[string]string{"name": container, "image": image})
+		} else {
 			names = append(names, arg)
-			continue
 		}
-		containers = append(containers, map[string]any{"name": container, "image": image})
 	}
 	t, err := c.one(names)
 	if err != nil {
@@ -178,78 +173,59 @@ func (c *command) set(ctx context.Context) error {
 			return fmt.Errorf("unable to find container named %q", wanted["name"])
 		}
 	}
-	return c.did(t, "image updated", c.patch(ctx, t, types.StrategicMergePatchType, template(map[string]any{
-		"spec": map[string]any{"containers": containers},
-	})))
-}
-
-func hasContainer(o *unstructured.Unstructured, name any) bool {
-	all, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-	for _, each := range all {
-		if container, _ := each.(map[string]any); container["name"] == name {
-			return true
-		}
+	text, err := json.Marshal(containers)
+	if err != nil {
+		return err
 	}
-	return false
+	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":%s}}}}`, text)
+	return c.did(t, "image updated", c.patch(ctx, t, types.StrategicMergePatchType, patch))
 }
 
-// template is a patch of the template of pods.
-func template(patch map[string]any) map[string]any {
-	return map[string]any{"spec": map[string]any{"template": patch}}
+func hasContainer(o *unstructured.Unstructured, name string) bool {
+	all, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	return slices.ContainsFunc(all, func(each any) bool {
+		container, _ := each.(map[string]any)
+		return container["name"] == name
+	})
 }
 
 // delete deletes objects, and waits until they are gone.
 func (c *command) delete(ctx context.Context) error {
+	var found []target
+	var err error
 	if c.follow {
-		all, targets, err := c.declared()
-		for i, m := range all {
-			if err == nil {
-				err = c.within(m, func() error { return c.deleteOne(ctx, targets[i]) })
-			}
-		}
-		return err
+		found, err = c.declared()
+	} else if found, err = c.targets(c.args); err == nil && found[0].name == "" && c.selector == "" {
+		err = errors.New("resource(s) were provided, but no name was specified")
 	}
-	found, err := c.targets(c.args)
 	if err != nil {
 		return err
 	}
-	for _, t := range found {
-		names := []string{t.name}
-		if t.name == "" {
-			if c.selector == "" {
-				return errors.New("resource(s) were provided, but no name was specified")
-			}
-			all, err := c.objects(t).List(ctx, metav1.ListOptions{LabelSelector: c.selector})
-			if err != nil {
-				return err
-			}
-			names = nil
-			for _, o := range all.Items {
-				names = append(names, o.GetName())
-			}
+	deleted := 0
+	err = each(found, func(t target) error {
+		all, err := c.read(ctx, t)
+		for _, o := range all {
+			t.name, t.namespace = o.GetName(), o.GetNamespace()
+			err = errors.Join(err, c.deleteOne(ctx, t, o.GetUID()))
+			deleted++
 		}
-		for _, name := range names {
-			if err := c.deleteOne(ctx, target{t.RESTMapping, name}); err != nil {
-				return err
-			}
-		}
+		return err
+	})
+	if deleted == 0 && err == nil {
+		fmt.Fprintln(c.out, "No resources found")
 	}
-	return nil
+	return err
 }
 
-func (c *command) deleteOne(ctx context.Context, t target) error {
-	before, err := c.objects(t).Get(ctx, t.name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
+func (c *command) deleteOne(ctx context.Context, t target, uid types.UID) error {
 	background := metav1.DeletePropagationBackground
-	err = c.objects(t).Delete(ctx, t.name, metav1.DeleteOptions{PropagationPolicy: &background})
+	err := c.objects(t).Delete(ctx, t.name, metav1.DeleteOptions{PropagationPolicy: &background})
 	if err != nil {
 		return err
 	}
 	from := ""
-	if t.scoped() {
-		from = " from " + c.namespace + " namespace"
+	if t.namespace != "" {
+		from = " from " + t.namespace + " namespace"
 	}
 	fmt.Fprintf(c.out, "%s %q deleted%s\n", t.kind(), t.name, from)
 	if !c.wait {
@@ -260,6 +236,6 @@ func (c *command) deleteOne(ctx context.Context, t target) error {
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
-		return err == nil && now.GetUID() != before.GetUID(), err
+		return err == nil && now.GetUID() != uid, err
 	})
 }

@@ -6,23 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	apilabels "k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
-
-func labels(set map[string]string) string {
-	return cmp.Or(apilabels.FormatLabels(set), "<none>")
-}
 
 func (c *command) get(ctx context.Context) error {
 	found, err := c.targets(c.args)
@@ -40,133 +31,114 @@ func (c *command) get(ctx context.Context) error {
 }
 
 // asTable asks for the table of a target.
-func (c *command) asTable(t target, watch bool) *rest.Request {
-	r := c.rest.Get().AbsPath(c.path(t)).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
-	if c.selector != "" {
-		r = r.Param("labelSelector", c.selector)
+func (c *command) asTable(t target) *rest.Request {
+	root := "/apis"
+	if t.Resource.Group == "" {
+		root = "/api"
 	}
-	if watch {
-		r = r.Param("watch", "true")
+	r := c.rest.Get().AbsPath(root, t.Resource.Group, t.Resource.Version).
+		NamespaceIfScoped(t.namespace, t.namespace != "").Resource(t.Resource.Resource).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+	if t.name != "" {
+		r = r.Name(t.name)
+	}
+	for name, value := range map[string]string{"labelSelector": c.selector, "fieldSelector": c.fields} {
+		if value != "" {
+			r = r.Param(name, value)
+		}
 	}
 	return r
 }
 
-// read decodes the answer of a request, which is JSON.
-func read(ctx context.Context, r *rest.Request, into any) error {
-	answer := r.Do(ctx)
-	if err := answer.Error(); err != nil { // Raw does not read the Status of an error.
-		return err
-	}
-	text, err := answer.Raw()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
-}
-
 // tables prints the tables of the targets. Those of a kind, one after the other, share one.
 func (c *command) tables(ctx context.Context, found []target) error {
-	several := slices.ContainsFunc(found, func(t target) bool { return t.Resource != found[0].Resource })
-	if c.watch && (several || len(found) > 1) {
+	if c.watch && len(found) > 1 {
 		return errors.New("you may only specify a single resource type with --watch")
 	}
-	var errs []error
-	printed, last := 0, target{}
-	var columns columns
-	for i, t := range found {
+	var answered []target
+	var tables []*metav1.Table
+	err := each(found, func(t target) error {
 		table := &metav1.Table{}
-		err := read(ctx, c.asTable(t, false), table)
+		err := c.asTable(t).Do(ctx).Into(table)
 		if err == nil {
-			err = objects(table)
+			answered, tables = append(answered, t), append(tables, table)
 		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		var rows [][]string
-		if i == 0 || last.RESTMapping == nil || last.Resource != t.Resource {
-			if printed > 0 && len(table.Rows) > 0 {
-				fmt.Fprintln(c.out)
-			}
-			if !c.noHeaders && len(table.Rows) > 0 {
-				rows = append(rows, c.heads(table.ColumnDefinitions))
-			}
-			columns.widths = nil
-		}
+		return err
+	})
+	several := slices.ContainsFunc(answered, func(t target) bool { return t.Resource != answered[0].Resource })
+	printed := 0
+	var columns columns
+	for i, t := range answered {
 		kind := ""
 		if several {
 			kind = t.kind()
 		}
-		last = t
-		columns.print(c.out, append(rows, c.rows(table, table.ColumnDefinitions, kind)...))
-		printed += len(table.Rows)
-		if c.watch {
-			return c.follows(ctx, t, table, &columns)
+		rows := c.rows(tables[i], tables[i].ColumnDefinitions, kind)
+		if len(rows) > 0 && (i == 0 || t.Resource != answered[i-1].Resource) {
+			if printed > 0 {
+				fmt.Fprintln(c.out)
+			}
+			columns.widths = nil
+			rows = slices.Insert(rows, 0, c.heads(tables[i].ColumnDefinitions)...)
 		}
+		columns.print(c.out, rows)
+		printed += len(rows)
 	}
-	if printed == 0 && len(errs) == 0 {
+	if c.watch && err == nil {
+		return c.follows(ctx, found[0], tables[0], &columns)
+	}
+	if printed == 0 && err == nil {
 		in := ""
-		if !c.all && found[0].scoped() {
+		if found[0].namespace != "" {
 			in = " in " + c.namespace + " namespace."
 		}
 		fmt.Fprintf(c.out, "No resources found%s\n", in)
 	}
-	return errors.Join(errs...)
-}
-
-// objects decodes the objects of a table.
-func objects(table *metav1.Table) error {
-	for i := range table.Rows {
-		object := &metav1.PartialObjectMetadata{}
-		if err := json.Unmarshal(table.Rows[i].Object.Raw, object); err != nil {
-			return err
-		}
-		table.Rows[i].Object.Object = object
-	}
-	return nil
+	return err
 }
 
 // follows prints the rows of a watch from the version of a table on, until ctx is done.
 func (c *command) follows(ctx context.Context, t target, first *metav1.Table, columns *columns) error {
-	only := t.name
-	t.name = ""
-	r := c.asTable(t, true).Param("resourceVersion", first.ResourceVersion)
-	if only != "" {
-		r = r.Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", only).String())
+	if t.name != "" {
+		c.fields = "metadata.name=" + t.name
+		t.name = ""
 	}
-	stream, err := r.Stream(ctx)
+	w, err := c.asTable(t).Param("watch", "true").Param("resourceVersion", first.ResourceVersion).Watch(ctx)
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer w.Stop()
 	definitions := first.ColumnDefinitions
-	for decoder := json.NewDecoder(stream); ; {
-		var event struct {
-			Type   string          `json:"type"`
-			Object json.RawMessage `json:"object"`
-		}
-		if err := decoder.Decode(&event); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		table := &metav1.Table{}
-		if err := json.Unmarshal(event.Object, table); err != nil || event.Type == "ERROR" {
-			return fmt.Errorf("the watch has ended: %s", event.Object)
-		}
-		if err := objects(table); err != nil {
-			return err
+	for event := range w.ResultChan() {
+		table, ok := event.Object.(*metav1.Table)
+		if !ok {
+			return fmt.Errorf("the watch has ended: %w", apierrors.FromObject(event.Object))
 		}
 		if len(table.ColumnDefinitions) > 0 {
 			definitions = table.ColumnDefinitions
 		}
-		if len(columns.widths) == 0 && len(table.Rows) > 0 && !c.noHeaders {
-			columns.print(c.out, [][]string{c.heads(definitions)})
+		if columns.widths == nil {
+			columns.print(c.out, c.heads(definitions))
 		}
 		columns.print(c.out, c.rows(table, definitions, ""))
 	}
+	return nil
+}
+
+// read returns the object of a target, or all that the selector selects.
+func (c *command) read(ctx context.Context, t target) ([]unstructured.Unstructured, error) {
+	if t.name != "" {
+		o, err := c.objects(t).Get(ctx, t.name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return []unstructured.Unstructured{*o}, nil
+	}
+	all, err := c.objects(t).List(ctx, metav1.ListOptions{LabelSelector: c.selector})
+	if err != nil {
+		return nil, err
+	}
+	return all.Items, nil
 }
 
 // print prints the targets in another form than a table.
@@ -174,44 +146,40 @@ func (c *command) print(ctx context.Context, found []target) error {
 	list := &unstructured.UnstructuredList{Object: map[string]any{
 		"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""},
 	}}
-	for _, t := range found {
-		all := &unstructured.UnstructuredList{}
-		var err error
-		if t.name == "" {
-			all, err = c.objects(t).List(ctx, metav1.ListOptions{LabelSelector: c.selector})
-		} else if o, failed := c.objects(t).Get(ctx, t.name, metav1.GetOptions{}); failed == nil {
-			all.Items = append(all.Items, *o)
-		} else {
-			err = failed
-		}
-		if err != nil {
-			return err
-		}
-		for _, o := range all.Items {
-			if c.output == "name" {
-				fmt.Fprintln(c.out, target{t.RESTMapping, o.GetName()})
+	err := each(found, func(t target) error {
+		all, err := c.read(ctx, t)
+		for _, o := range all {
+			if t.name = o.GetName(); c.output == "name" {
+				fmt.Fprintln(c.out, t)
 			}
 			o.SetManagedFields(nil)
 			list.Items = append(list.Items, o)
 		}
-	}
-	if c.output == "name" {
-		return nil
-	}
-	var value any = list.UnstructuredContent()
+		return err
+	})
+	value := list.UnstructuredContent()
 	if len(found) == 1 && found[0].name != "" {
+		if err != nil {
+			return err
+		}
 		value = list.Items[0].Object
 	}
-	text, err := json.MarshalIndent(value, "", "    ")
-	if err == nil && c.output == "yaml" {
-		text, err = yaml.Marshal(value)
-	} else {
-		text = append(text, '\n')
+	return errors.Join(c.write(value), err)
+}
+
+// write writes a value as JSON or YAML.
+func (c *command) write(value any) error {
+	switch c.output {
+	case "json":
+		encoder := json.NewEncoder(c.out)
+		encoder.SetIndent("", "    ")
+		return encoder.Encode(value)
+	case "yaml":
+		text, err := yaml.Marshal(value)
+		fmt.Fprint(c.out, string(text))
+		return err
 	}
-	if err == nil {
-		_, err = c.out.Write(text)
-	}
-	return err
+	return nil
 }
 
 // describe prints the object as YAML, and its events.
@@ -225,28 +193,13 @@ func (c *command) describe(ctx context.Context) error {
 		return err
 	}
 	o.SetManagedFields(nil)
-	text, err := yaml.Marshal(o.Object)
-	if err != nil {
+	c.output = "yaml"
+	events, err := c.mapping("events")
+	if err := errors.Join(err, c.write(o.Object)); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "%sEvents:", text)
-	var events corev1.EventList
-	in := cmp.Or(o.GetNamespace(), metav1.NamespaceDefault)
-	err = read(ctx, c.rest.Get().AbsPath("/api/v1/namespaces", in, "events").
-		Param("fieldSelector", "involvedObject.uid="+string(o.GetUID())), &events)
-	if err != nil || len(events.Items) == 0 {
-		fmt.Fprintln(c.out, "  <none>")
-		return err
-	}
-	rows := [][]string{{"  Type", "Reason", "Age", "From", "Message"}, {"  ----", "------", "----", "----", "-------"}}
-	for _, e := range events.Items {
-		seen := cmp.Or(e.LastTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time)
-		rows = append(rows, []string{
-			"  " + e.Type, e.Reason, duration.HumanDuration(time.Since(seen)),
-			cmp.Or(e.Source.Component, e.ReportingController), cell(e.Message),
-		})
-	}
-	fmt.Fprintln(c.out)
-	(&columns{}).print(c.out, rows)
-	return nil
+	fmt.Fprintln(c.out, "Events:")
+	c.output, c.fields = "", "involvedObject.uid="+string(o.GetUID())
+	c.namespace = cmp.Or(t.namespace, metav1.NamespaceDefault)
+	return c.tables(ctx, []target{c.target(events, "")})
 }

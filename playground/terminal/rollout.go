@@ -3,10 +3,12 @@ package terminal
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"text/tabwriter"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,48 +34,40 @@ func (c *command) rollout(ctx context.Context) error {
 	if t.kind() != "deployment.apps" {
 		return fmt.Errorf("the playground has rollouts of Deployments only, not of %s", t.kind())
 	}
-	switch c.args[0] {
-	case "status":
-		return c.status(ctx, t)
-	case "history":
-		return c.history(ctx, t)
-	case "undo":
-		return c.undo(ctx, t)
-	case "restart", "pause", "resume":
-		return c.change(ctx, t, c.args[0])
+	run := map[string]func(context.Context, target) error{
+		"status": c.status, "history": c.history, "undo": c.undo,
+		"restart": c.change, "pause": c.change, "resume": c.change,
+	}[c.args[0]]
+	if run == nil {
+		return fmt.Errorf("unknown command \"rollout %s\"", c.args[0])
 	}
-	return fmt.Errorf("unknown command \"rollout %s\"", c.args[0])
+	return run(ctx, t)
 }
 
 // change restarts, pauses or resumes a rollout.
-func (c *command) change(ctx context.Context, t target, how string) error {
+func (c *command) change(ctx context.Context, t target) error {
 	d, err := c.deployment(ctx, t)
 	if err != nil {
 		return err
 	}
-	refuse := func(why string) error {
+	how := c.args[0]
+	why, patch := "", fmt.Sprintf(`{"spec":{"paused":%t}}`, how == "pause")
+	switch {
+	case how == "restart" && d.Spec.Paused:
+		why = "can't restart paused deployment (run rollout resume first)"
+	case how == "restart":
+		patch = fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`,
+			time.Now().Format(time.RFC3339))
+	case how == "pause" && d.Spec.Paused:
+		why = "is already paused"
+	case how == "resume" && !d.Spec.Paused:
+		why = "is not paused"
+	}
+	if why != "" {
 		return fmt.Errorf("%s %q %s", t.Resource.GroupResource(), t.name, why)
 	}
-	pause := func(paused any) error {
-		return c.patch(ctx, t, types.MergePatchType, map[string]any{"spec": map[string]any{"paused": paused}})
-	}
-	switch {
-	case how == "resume" && d.Spec.Paused:
-		return c.did(t, "resumed", pause(nil))
-	case how == "resume":
-		return refuse("is not paused")
-	case how == "pause" && d.Spec.Paused:
-		return refuse("is already paused")
-	case how == "pause":
-		return c.did(t, "paused", pause(true))
-	case d.Spec.Paused:
-		return refuse("can't restart paused deployment (run rollout resume first)")
-	}
-	return c.did(t, "restarted", c.patch(ctx, t, types.StrategicMergePatchType, template(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{
-			"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339),
-		}},
-	})))
+	past := map[string]string{"pause": "paused", "resume": "resumed", "restart": "restarted"}[how]
+	return c.did(t, past, c.patch(ctx, t, types.MergePatchType, patch))
 }
 
 // deployment reads the Deployment.
@@ -107,31 +101,27 @@ func (c *command) status(ctx context.Context, t target) error {
 //
 // Source: k8s.io/kubectl v0.37.2 pkg/polymorphichelpers/rollout_status.go DeploymentStatusViewer.Status.
 func progress(d *appsv1.Deployment) (text string, done bool, err error) {
-	s, want := d.Status, int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
-	}
-	waits := func(format string, args ...any) (string, bool, error) {
-		return fmt.Sprintf("Waiting for deployment %q rollout to finish: "+format,
-			append([]any{d.Name}, args...)...), false, nil
-	}
-	if d.Generation > s.ObservedGeneration {
-		return "Waiting for deployment spec update to be observed...", false, nil
-	}
-	for _, condition := range s.Conditions {
+	for _, condition := range d.Status.Conditions {
 		if condition.Type == appsv1.DeploymentProgressing && condition.Reason == "ProgressDeadlineExceeded" {
-			return "", false, fmt.Errorf("deployment %q exceeded its progress deadline", d.Name)
+			err = fmt.Errorf("deployment %q exceeded its progress deadline", d.Name)
 		}
 	}
+	s, want := d.Status, *d.Spec.Replicas
 	switch {
+	case d.Generation > s.ObservedGeneration:
+		return "Waiting for deployment spec update to be observed...", false, nil
+	case err != nil:
+		return "", false, err
 	case s.UpdatedReplicas < want:
-		return waits("%d out of %d new replicas have been updated...", s.UpdatedReplicas, want)
+		text = fmt.Sprintf("%d out of %d new replicas have been updated...", s.UpdatedReplicas, want)
 	case s.Replicas > s.UpdatedReplicas:
-		return waits("%d old replicas are pending termination...", s.Replicas-s.UpdatedReplicas)
+		text = fmt.Sprintf("%d old replicas are pending termination...", s.Replicas-s.UpdatedReplicas)
 	case s.AvailableReplicas < s.UpdatedReplicas:
-		return waits("%d of %d updated replicas are available...", s.AvailableReplicas, s.UpdatedReplicas)
+		text = fmt.Sprintf("%d of %d updated replicas are available...", s.AvailableReplicas, s.UpdatedReplicas)
+	default:
+		return fmt.Sprintf("deployment %q successfully rolled out", d.Name), true, nil
 	}
-	return fmt.Sprintf("deployment %q successfully rolled out", d.Name), true, nil
+	return fmt.Sprintf("Waiting for deployment %q rollout to finish: %s", d.Name, text), false, nil
 }
 
 // revisions returns the ReplicaSets of a Deployment, in the order of their revisions.
@@ -144,7 +134,7 @@ func (c *command) revisions(ctx context.Context, t target) ([]appsv1.ReplicaSet,
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := c.objects(target{RESTMapping: sets}).List(ctx, metav1.ListOptions{
+	all, err := c.objects(c.target(sets, "")).List(ctx, metav1.ListOptions{
 		LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector),
 	})
 	if err != nil {
@@ -175,14 +165,14 @@ func (c *command) history(ctx context.Context, t target) error {
 		return err
 	}
 	fmt.Fprintln(c.out, t, "")
-	rows := [][]string{{"REVISION", "CHANGE-CAUSE"}}
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "REVISION\tCHANGE-CAUSE")
 	for i := range sets {
 		cause := cmp.Or(sets[i].Annotations["kubernetes.io/change-cause"], "<none>")
-		rows = append(rows, []string{strconv.Itoa(revision(&sets[i])), cause})
+		fmt.Fprintf(w, "%d\t%s\n", revision(&sets[i]), cause)
 	}
-	(&columns{tight: true}).print(c.out, rows)
-	fmt.Fprintln(c.out)
-	return nil
+	fmt.Fprintln(w)
+	return w.Flush()
 }
 
 // undo restores the template of an earlier revision.
@@ -213,6 +203,10 @@ func (c *command) undo(ctx context.Context, t target) error {
 		why := fmt.Sprintf("skipped rollback (current template already matches revision %d)", c.revision)
 		return c.did(t, why, nil)
 	}
-	patch := []map[string]any{{"op": "replace", "path": "/spec/template", "value": earlier}}
+	text, err := json.Marshal(earlier)
+	if err != nil {
+		return err
+	}
+	patch := fmt.Sprintf(`[{"op":"replace","path":"/spec/template","value":%s}]`, text)
 	return c.did(t, "rolled back", c.patch(ctx, t, types.JSONPatchType, patch))
 }

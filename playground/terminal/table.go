@@ -1,29 +1,24 @@
 package terminal
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // columns prints rows in columns, which stay as wide as the widest cell so far.
 //
-// Source: k8s.io/cli-runtime v0.37.2 pkg/printers/tabwriter.go: at least 6 characters, and 3 between columns; for a
-// history, k8s.io/kubectl v0.37.2 pkg/polymorphichelpers/history.go tabbedString: 2 between columns.
-type columns struct {
-	widths []int
-	tight  bool // for a history
-}
+// Source: k8s.io/cli-runtime v0.37.2 pkg/printers/tabwriter.go: at least 6 characters, and 3 between columns.
+type columns struct{ widths []int }
 
 // print prints rows. All rows have the same cells.
 func (c *columns) print(out io.Writer, rows [][]string) {
-	minWidth, padding := 6, 3
-	if c.tight {
-		minWidth, padding = 0, 2
-	}
+	const minWidth, padding = 6, 3
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == len(c.widths) {
@@ -68,10 +63,8 @@ func (c *command) rows(table *metav1.Table, definitions []metav1.TableColumnDefi
 	var rows [][]string
 	for _, row := range table.Rows {
 		var cells []string
-		object := &metav1.PartialObjectMetadata{}
-		if row.Object.Object != nil {
-			object, _ = row.Object.Object.(*metav1.PartialObjectMetadata)
-		}
+		var object metav1.PartialObjectMetadata
+		_ = json.Unmarshal(row.Object.Raw, &object) // Without it, the row has no namespace.
 		if c.all {
 			cells = append(cells, object.Namespace)
 		}
@@ -86,15 +79,19 @@ func (c *command) rows(table *metav1.Table, definitions []metav1.TableColumnDefi
 			cells = append(cells, text)
 		}
 		if c.showLabels {
-			cells = append(cells, labels(object.Labels))
+			cells = append(cells, labels.FormatLabels(object.Labels))
 		}
 		rows = append(rows, cells)
 	}
 	return rows
 }
 
-// heads returns the heads of a server's table.
-func (c *command) heads(definitions []metav1.TableColumnDefinition) (heads []string) {
+// heads returns the row with the heads of a server's table, or none if they are not wanted.
+func (c *command) heads(definitions []metav1.TableColumnDefinition) [][]string {
+	if c.noHeaders {
+		return nil
+	}
+	var heads []string
 	if c.all {
 		heads = append(heads, "NAMESPACE")
 	}
@@ -106,5 +103,5 @@ func (c *command) heads(definitions []metav1.TableColumnDefinition) (heads []str
 	if c.showLabels {
 		heads = append(heads, "LABELS")
 	}
-	return heads
+	return [][]string{heads}
 }

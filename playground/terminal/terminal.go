@@ -1,22 +1,25 @@
 package terminal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/discovery"
 	cached "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 )
@@ -43,14 +46,17 @@ func New(config *rest.Config, o Options) (*Terminal, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "kubectl/playground" // inspect/tap does not hold it up.
 	t := &Terminal{o: o}
-	raw := rest.CopyConfig(config)
-	raw.NegotiatedSerializer, raw.GroupVersion = scheme.Codecs.WithoutConversion(), &schema.GroupVersion{}
-	var errs [3]error
-	t.rest, errs[0] = rest.UnversionedRESTClientFor(raw)
-	t.dynamic, errs[1] = dynamic.NewForConfig(config)
+	var dynamicErr, restErr error
+	t.dynamic, dynamicErr = dynamic.NewForConfig(config)
 	found, err := discovery.NewDiscoveryClientForConfig(config)
-	if errs[2] = err; errors.Join(errs[:]...) != nil {
-		return nil, errors.Join(errs[:]...)
+	kinds := runtime.NewScheme()
+	metav1.AddToGroupVersion(kinds, schema.GroupVersion{Version: "v1"})
+	metaErr := metav1.AddMetaToScheme(kinds)
+	config.NegotiatedSerializer, config.GroupVersion = serializer.NewCodecFactory(kinds).WithoutConversion(),
+		&schema.GroupVersion{}
+	t.rest, restErr = rest.UnversionedRESTClientFor(config)
+	if err := errors.Join(err, dynamicErr, metaErr, restErr); err != nil {
+		return nil, err
 	}
 	memory := cached.NewMemCacheClient(found)
 	t.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory)
@@ -62,13 +68,14 @@ func New(config *rest.Config, o Options) (*Terminal, error) {
 type command struct {
 	*Terminal
 	out      io.Writer
-	manifest string
+	manifest io.Reader
 	args     []string
+	changed  func(flag string) bool
 
-	namespace, output, selector, image string
-	all, watch, follow, noHeaders      bool
-	showLabels, wait                   bool
-	replicas, revision                 int
+	namespace, output, selector, fields, image string
+	all, watch, follow, noHeaders              bool
+	showLabels, wait                           bool
+	replicas, revision                         int
 }
 
 // commands are all commands, by their first word.
@@ -89,10 +96,16 @@ const usage = `  get TYPE [NAME] [-o wide|yaml|json|name] [-l SELECTOR] [-n NAME
   logs [-f] [TEXT]                 the lines of the controllers' log that contain a text
 `
 
+// word is a word of a command line, and quoted a part of one in quotes.
+var word, quoted = regexp.MustCompile(`(?:[^\s'"]|'[^']*'|"[^"]*")+`), regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
+
 // Run runs a command line. manifest is what "-f -" reads. The errors are in the words of kubectl, and Run writes them,
 // too.
-func (t *Terminal) Run(ctx context.Context, line, manifest string, out io.Writer) {
-	words := strings.Fields(line)
+func (t *Terminal) Run(ctx context.Context, line string, manifest io.Reader, out io.Writer) {
+	words := word.FindAllString(line, -1)
+	for i := range words {
+		words[i] = quoted.ReplaceAllString(words[i], "$1$2")
+	}
 	if len(words) > 0 && words[0] == "kubectl" {
 		words = words[1:]
 	}
@@ -106,6 +119,7 @@ func (t *Terminal) Run(ctx context.Context, line, manifest string, out io.Writer
 	}
 	c := &command{Terminal: t, out: out, manifest: manifest}
 	f := c.flags()
+	c.changed = f.Changed
 	err := f.Parse(words[1:])
 	if c.args = f.Args(); err == nil {
 		err = run(c, ctx)
@@ -142,7 +156,7 @@ func (c *command) flags() *pflag.FlagSet {
 	f.BoolVar(&c.noHeaders, "no-headers", false, "")
 	f.BoolVar(&c.showLabels, "show-labels", false, "")
 	f.BoolVar(&c.wait, "wait", true, "")
-	f.IntVar(&c.replicas, "replicas", -1, "")
+	f.IntVar(&c.replicas, "replicas", 1, "")
 	f.IntVar(&c.revision, "to-revision", 0, "")
 	f.BoolVarP(&c.follow, "follow", "f", false, "")
 	return f
@@ -160,7 +174,18 @@ func (c *command) logs(ctx context.Context) error {
 // target is a resource, or an object of it.
 type target struct {
 	*meta.RESTMapping
-	name string // empty for all objects
+	namespace string                     // empty for all namespaces, and for a resource without
+	name      string                     // empty for all objects
+	object    *unstructured.Unstructured // what the editor has, if the target is from there
+}
+
+// target returns a target in the namespace of the command.
+func (c *command) target(m *meta.RESTMapping, name string) target {
+	t := target{RESTMapping: m, name: name}
+	if m.Scope.Name() == meta.RESTScopeNameNamespace && !c.all {
+		t.namespace = c.namespace
+	}
+	return t
 }
 
 // String returns the name as kubectl prints it: "deployment.apps/web".
@@ -170,44 +195,60 @@ func (t target) kind() string {
 	return strings.ToLower(t.GroupVersionKind.GroupKind().String())
 }
 
-// scoped reports whether the resource has namespaces.
-func (t target) scoped() bool { return t.Scope.Name() == meta.RESTScopeNameNamespace }
+// each does something with all targets, even after an error.
+func each(found []target, do func(target) error) error {
+	var errs []error
+	for _, t := range found {
+		errs = append(errs, do(t))
+	}
+	return errors.Join(errs...)
+}
 
 // targets reads "TYPE", "TYPE,TYPE", "TYPE NAME…" and "TYPE/NAME…".
 func (c *command) targets(args []string) (found []target, err error) {
 	if len(args) == 0 {
 		return nil, errors.New("you must name the type of resource, such as pods")
 	}
+	add := func(kind, name string) {
+		m, failed := c.mapping(kind)
+		if failed == nil {
+			found = append(found, c.target(m, name))
+		}
+		err = cmp.Or(err, failed)
+	}
 	if strings.Contains(args[0], "/") {
 		for _, arg := range args {
 			kind, name, ok := strings.Cut(arg, "/")
-			if !ok {
-				return nil, fmt.Errorf("there is no need to specify a resource type as a separate argument when " +
+			switch {
+			case !ok:
+				return nil, errors.New("there is no need to specify a resource type as a separate argument when " +
 					"passing arguments in resource/name form (e.g. 'kubectl get resource/<resource_name>' instead " +
 					"of 'kubectl get resource resource/<resource_name>'")
+			case strings.Contains(name, "/"):
+				return nil, errors.New("arguments in resource/name form may not have more than one slash")
+			case kind == "" || name == "":
+				return nil, errors.New("arguments in resource/name form must have a single resource and name")
 			}
-			m, err := c.mapping(kind)
-			if err != nil {
-				return nil, err
+			add(kind, name)
+		}
+	} else {
+		names := args[1:]
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for kind := range strings.SplitSeq(args[0], ",") {
+			for _, name := range names {
+				add(kind, name)
 			}
-			found = append(found, target{m, name})
-		}
-		return found, nil
-	}
-	names := args[1:]
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	for kind := range strings.SplitSeq(args[0], ",") {
-		m, err := c.mapping(kind)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			found = append(found, target{m, name})
 		}
 	}
-	return found, nil
+	if err == nil && found[0].name != "" && c.selector != "" {
+		err = errors.New("name cannot be provided when a selector is specified")
+	}
+	if err == nil && found[0].name != "" && c.all {
+		err = errors.New("a resource cannot be retrieved by name across all namespaces")
+	}
+	return found, err
 }
 
 // one returns the only target, which has a name.
@@ -229,7 +270,7 @@ func (c *command) mapping(kind string) (*meta.RESTMapping, error) {
 		c.mapper.Reset() // A definition may have come.
 		found, err = c.names.ResourceFor(named.WithVersion(""))
 	}
-	if meta.IsNoMatchError(err) {
+	if meta.IsNoMatchError(err) || kind == "" {
 		return nil, fmt.Errorf("the server doesn't have a resource type %q", kind)
 	}
 	if err != nil {
@@ -239,16 +280,11 @@ func (c *command) mapping(kind string) (*meta.RESTMapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.serves(of)
+	return c.Serves(of)
 }
 
-// Serves returns an error if the API does not have a kind.
-func (t *Terminal) Serves(kind schema.GroupVersionKind) error {
-	_, err := t.serves(kind)
-	return err
-}
-
-func (t *Terminal) serves(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+// Serves returns how the API serves a kind, or an error if it does not.
+func (t *Terminal) Serves(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	found, err := t.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		t.mapper.Reset() // A definition may have come.
@@ -259,24 +295,5 @@ func (t *Terminal) serves(kind schema.GroupVersionKind) (*meta.RESTMapping, erro
 
 // objects is the client of a target.
 func (c *command) objects(t target) dynamic.ResourceInterface {
-	if t.scoped() && !c.all {
-		return c.dynamic.Resource(t.Resource).Namespace(c.namespace)
-	}
-	return c.dynamic.Resource(t.Resource)
-}
-
-// path is where the API has a target.
-func (c *command) path(t target) string {
-	parts := []string{"/api", t.Resource.Version}
-	if t.Resource.Group != "" {
-		parts = []string{"/apis", t.Resource.Group, t.Resource.Version}
-	}
-	if t.scoped() && !c.all {
-		parts = append(parts, "namespaces", c.namespace)
-	}
-	parts = append(parts, t.Resource.Resource)
-	if t.name != "" {
-		parts = append(parts, t.name)
-	}
-	return strings.Join(slices.Clip(parts), "/")
+	return c.dynamic.Resource(t.Resource).Namespace(t.namespace)
 }
