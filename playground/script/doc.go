@@ -7,7 +7,7 @@
 //	get(kind, namespace, name)     the object, from the cache; None if there is none
 //	list(kind, namespace)          the objects, from the cache
 //	create(object, owner=None)     creates it; it is then deleted with its owner
-//	update(object)                 replaces it, if its version is still the one that was read
+//	update(object, owner=None)     replaces it, if its version is still the one that was read
 //	delete(kind, namespace, name)  deletes it
 //	print(…)                       writes to the log
 package script

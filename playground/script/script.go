@@ -10,9 +10,8 @@ import (
 	"time"
 
 	starlarkjson "go.starlark.net/lib/json"
-	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
-	"go.starlark.net/syntax"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,9 +25,6 @@ import (
 
 // Name is the name of the controller.
 const Name = "yours"
-
-// MostSteps bounds the steps of Starlark's interpreter in one reconcile, and in a script itself.
-const MostSteps = 1_000_000
 
 // file is the name of a script in positions.
 const file = "controller"
@@ -44,15 +40,23 @@ type Controller struct {
 //
 // Errors: all of the script, with their lines.
 func Compile(source string) (*Controller, error) {
-	thread := &starlark.Thread{Name: file, Print: func(*starlark.Thread, string) {}}
-	thread.SetMaxExecutionSteps(MostSteps)
-	known := starlark.StringDict{}
-	for name, call := range builtins {
-		known[name] = starlark.NewBuiltin(name, call)
-	}
-	globals, err := starlark.ExecFileOptions(&syntax.FileOptions{}, thread, file, source, known)
+	known := functions()
+	var globals starlark.StringDict
+	err := bounded(func(thread *starlark.Thread) error {
+		tree, err := parse(source)
+		if err != nil {
+			return err
+		}
+		program, err := starlark.FileProgram(tree, known.Has)
+		if err != nil {
+			return err
+		}
+		globals, err = program.Init(thread, known)
+		globals.Freeze()
+		return err
+	})
 	if err != nil {
-		return nil, explain(thread, err)
+		return nil, err
 	}
 	c := &Controller{}
 	c.reconcile, _ = globals["reconcile"].(starlark.Callable)
@@ -119,196 +123,133 @@ const sessionKey = "session"
 
 // run reconciles an object.
 func (c *Controller) run(ctx context.Context, cl client.Client, r reconcile.Request) error {
-	thread := &starlark.Thread{Name: file, Print: func(_ *starlark.Thread, text string) {
-		klog.FromContext(ctx).Info("The script prints", "text", text)
-	}}
-	thread.SetMaxExecutionSteps(MostSteps)
-	thread.SetLocal(sessionKey, session{ctx, cl})
-	defer context.AfterFunc(ctx, func() { thread.Cancel("the controller ends") })()
 	// In a browser, messages come in when nothing else is to be done. A script whose writes cause its next run would
 	// leave no such moment, and could not be removed.
 	time.Sleep(time.Millisecond)
-	_, err := starlark.Call(thread, c.reconcile, starlark.Tuple{
-		starlark.String(r.Namespace), starlark.String(r.Name),
-	}, nil)
-	return explain(thread, err)
-}
-
-// explain puts the line of the script before an error.
-func explain(thread *starlark.Thread, err error) error {
-	var evaluated *starlark.EvalError
-	var unread syntax.Error
-	var unresolved resolve.ErrorList
-	switch {
-	case errors.As(err, &unread):
-		return fmt.Errorf("line %d: %s", unread.Pos.Line, unread.Msg)
-	case errors.As(err, &unresolved):
-		return fmt.Errorf("line %d: %s", unresolved[0].Pos.Line, unresolved[0].Msg)
-	case !errors.As(err, &evaluated):
-		return err
-	}
-	line := int32(0)
-	for _, frame := range evaluated.CallStack { // the innermost last
-		if frame.Pos.Filename() == file {
-			line = frame.Pos.Line
+	return bounded(func(thread *starlark.Thread) error {
+		thread.Print = func(_ *starlark.Thread, text string) {
+			klog.FromContext(ctx).Info("The script prints", "text", text)
 		}
-	}
-	if thread.ExecutionSteps() >= MostSteps {
-		return reconcile.Terminal(fmt.Errorf("line %d: stopped after %d steps: it must come to an end", line,
-			MostSteps))
-	}
-	return fmt.Errorf("line %d: %w", line, evaluated.Unwrap())
+		thread.SetLocal(sessionKey, session{ctx, cl})
+		defer context.AfterFunc(ctx, func() { thread.Cancel("the controller ends") })()
+		_, err := starlark.Call(thread, c.reconcile, starlark.Tuple{
+			starlark.String(r.Namespace), starlark.String(r.Name),
+		}, nil)
+		return err
+	})
 }
 
-type builtin = func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error)
+// builtin is what a function does that a script may call. It has the object that the arguments name or are, and returns
+// its result as a value of JSON.
+type builtin = func(session, *unstructured.Unstructured) (any, error)
 
-// builtins are the functions that a script may call.
-var builtins = map[string]builtin{
-	"get": get, "list": list, "create": create, "update": update, "delete": remove,
-}
+// arguments reads the arguments of a function.
+type arguments = func(*starlark.Thread, string, starlark.Tuple, []starlark.Tuple) (*unstructured.Unstructured, error)
 
-// sessionOf returns the session of a thread. What is outside of the functions of a script has none.
-func sessionOf(thread *starlark.Thread) (session, error) {
-	s, ok := thread.Local(sessionKey).(session)
-	if !ok {
-		return s, errors.New("the cluster can be used in reconcile only")
+// functions returns the functions that a script may call.
+func functions() starlark.StringDict {
+	known := starlark.StringDict{
+		"range": starlark.NewBuiltin("range", ranged), productName: starlark.NewBuiltin(productName, times),
 	}
-	return s, nil
+	add := func(name string, read arguments, do builtin) {
+		known[name] = starlark.NewBuiltin(name, func(
+			thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, more []starlark.Tuple,
+		) (starlark.Value, error) {
+			s, ok := thread.Local(sessionKey).(session)
+			if !ok { // What is outside of the functions of a script has none.
+				return nil, errors.New("the cluster can be used in reconcile only")
+			}
+			o, err := read(thread, name, args, more)
+			if err != nil {
+				return nil, err
+			}
+			result, err := do(s, o)
+			if err != nil {
+				return nil, err
+			}
+			text, err := json.Marshal(result)
+			if err != nil {
+				return nil, err
+			}
+			decode := starlarkjson.Module.Members["decode"]
+			return starlark.Call(thread, decode, starlark.Tuple{starlark.String(text)}, nil)
+		})
+	}
+	add("get", named, func(s session, o *unstructured.Unstructured) (any, error) {
+		err := s.client.Get(s.ctx, client.ObjectKeyFromObject(o), o)
+		if apierrors.IsNotFound(err) {
+			return nil, nil //nolint:nilnil // None is the answer.
+		}
+		return o.Object, err
+	})
+	add("list", named, func(s session, o *unstructured.Unstructured) (any, error) {
+		all := &unstructured.UnstructuredList{}
+		of := o.GroupVersionKind()
+		all.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
+		err := s.client.List(s.ctx, all, client.InNamespace(o.GetNamespace()))
+		items := []any{}
+		for _, item := range all.Items {
+			items = append(items, item.Object)
+		}
+		return items, err
+	})
+	add("create", declared, func(s session, o *unstructured.Unstructured) (any, error) {
+		return o.Object, s.client.Create(s.ctx, o)
+	})
+	add("update", declared, func(s session, o *unstructured.Unstructured) (any, error) {
+		return o.Object, s.client.Update(s.ctx, o)
+	})
+	add("delete", named, func(s session, o *unstructured.Unstructured) (any, error) {
+		return nil, client.IgnoreNotFound(s.client.Delete(s.ctx, o))
+	})
+	return known
 }
 
 // named reads the arguments (kind, namespace, name).
-func named(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, more []starlark.Tuple) (
-	s session, o *unstructured.Unstructured, err error,
+func named(_ *starlark.Thread, function string, args starlark.Tuple, more []starlark.Tuple) (
+	*unstructured.Unstructured, error,
 ) {
 	var of, namespace, name string
-	if s, err = sessionOf(thread); err != nil {
-		return s, nil, err
-	}
-	err = starlark.UnpackArgs(b.Name(), args, more, "kind", &of, "namespace", &namespace, "name?", &name)
+	err := starlark.UnpackArgs(function, args, more, "kind", &of, "namespace", &namespace, "name?", &name)
 	if err != nil {
-		return s, nil, err
+		return nil, err
 	}
 	found, err := kind(of)
-	if err != nil {
-		return s, nil, err
-	}
-	o = object(found)
+	o := object(found)
 	o.SetNamespace(namespace)
 	o.SetName(name)
-	return s, o, nil
+	return o, err
 }
 
-func get(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, more []starlark.Tuple) (
-	starlark.Value, error,
+// declared reads the arguments (object, owner=None).
+func declared(thread *starlark.Thread, function string, args starlark.Tuple, more []starlark.Tuple) (
+	*unstructured.Unstructured, error,
 ) {
-	s, o, err := named(thread, b, args, more)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.client.Get(s.ctx, client.ObjectKeyFromObject(o), o); err != nil {
-		return starlark.None, client.IgnoreNotFound(err)
-	}
-	return toScript(thread, o.Object)
-}
-
-func list(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, more []starlark.Tuple) (
-	starlark.Value, error,
-) {
-	s, o, err := named(thread, b, args, more)
-	if err != nil {
-		return nil, err
-	}
-	all := &unstructured.UnstructuredList{}
-	of := o.GroupVersionKind()
-	all.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
-	if err := s.client.List(s.ctx, all, client.InNamespace(o.GetNamespace())); err != nil {
-		return nil, err
-	}
-	items := []any{}
-	for _, item := range all.Items {
-		items = append(items, item.Object)
-	}
-	return toScript(thread, items)
-}
-
-func create(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, more []starlark.Tuple) (
-	starlark.Value, error,
-) {
-	var value, by starlark.Value
-	s, err := sessionOf(thread)
-	if err == nil {
-		err = starlark.UnpackArgs(b.Name(), args, more, "object", &value, "owner?", &by)
-	}
-	if err != nil {
+	var value, by starlark.Value = nil, starlark.None
+	if err := starlark.UnpackArgs(function, args, more, "object", &value, "owner?", &by); err != nil {
 		return nil, err
 	}
 	o, err := fromScript(thread, value)
-	if err != nil {
-		return nil, err
+	if err != nil || by == starlark.None {
+		return o, err
 	}
-	if by != nil && by != starlark.None {
-		owner, err := fromScript(thread, by)
-		if err != nil {
-			return nil, err
-		}
+	owner, err := fromScript(thread, by)
+	if err == nil {
 		o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GroupVersionKind())})
 	}
-	if err := s.client.Create(s.ctx, o); err != nil {
-		return nil, err
-	}
-	return toScript(thread, o.Object)
-}
-
-func update(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, more []starlark.Tuple) (
-	starlark.Value, error,
-) {
-	var value starlark.Value
-	s, err := sessionOf(thread)
-	if err == nil {
-		err = starlark.UnpackArgs(b.Name(), args, more, "object", &value)
-	}
-	if err != nil {
-		return nil, err
-	}
-	o, err := fromScript(thread, value)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.client.Update(s.ctx, o); err != nil {
-		return nil, err
-	}
-	return toScript(thread, o.Object)
-}
-
-func remove(thread *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, more []starlark.Tuple) (
-	starlark.Value, error,
-) {
-	s, o, err := named(thread, b, args, more)
-	if err != nil {
-		return nil, err
-	}
-	return starlark.None, client.IgnoreNotFound(s.client.Delete(s.ctx, o))
-}
-
-// toScript returns the value of a script for a value of JSON.
-func toScript(thread *starlark.Thread, value any) (starlark.Value, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	return starlark.Call(thread, starlarkjson.Module.Members["decode"], starlark.Tuple{starlark.String(text)}, nil)
+	return o, err
 }
 
 // fromScript returns the object that a value of a script is.
 func fromScript(thread *starlark.Thread, value starlark.Value) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
 	if _, ok := value.(*starlark.Dict); !ok {
-		return nil, fmt.Errorf("an object is a dict, not a %s", value.Type())
+		return o, fmt.Errorf("an object is a dict, not a %s", value.Type())
 	}
 	text, err := starlark.Call(thread, starlarkjson.Module.Members["encode"], starlark.Tuple{value}, nil)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	o := &unstructured.Unstructured{}
 	encoded, _ := starlark.AsString(text)
 	return o, o.UnmarshalJSON([]byte(encoded))
 }

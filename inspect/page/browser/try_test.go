@@ -119,8 +119,8 @@ func TestTryTerminal(t *testing.T) {
 	other.readable("#console")
 }
 
-// TestTryController: a controller of the reader's own runs with the others; one that never ends is stopped, and the
-// page goes on.
+// TestTryController: a controller of the reader's own runs with the others; one that never ends is stopped, and so is
+// one that uses too much memory, and the page goes on.
 func TestTryController(t *testing.T) {
 	p := open(t, 1280, 900)
 	try(t, p, "")
@@ -140,8 +140,12 @@ func TestTryController(t *testing.T) {
 	}
 	write("def reconcile(a, b):\n  oops()")
 	p.shows("#console .problem", "line 2: undefined: oops")
-	write("watches = 'apps/v1/Deployment'\ndef reconcile(a, b):\n  for i in range(1000000000):\n    pass")
+	write("watches = 'apps/v1/Deployment'\ndef reconcile(a, b):\n  for i in range(1000000):\n    pass")
 	p.command("logs -f must come to an end", "line 3: stopped after")
+	write("watches = 'apps/v1/Deployment'\ndef reconcile(a, b):\n  x = 'x'\n  for i in range(1000):\n    x += x")
+	p.command("logs -f of memory", "line 5: stopped because it uses more than 128 MB of memory")
+	write("x = [str(n) * 1000000 for n in range(1000)]")
+	p.shows("#console .problem", "line 1: stopped because it uses more than 128 MB of memory")
 	p.command("get deployments", "web")
 }
 
