@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"maps"
+	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall/js"
@@ -27,6 +27,15 @@ type bridge struct {
 	running map[int]context.CancelFunc
 }
 
+func main() {
+	scenario := ""
+	if len(os.Args) > 1 {
+		scenario = os.Args[1]
+	}
+	err := run(context.Background(), scenario, serve)
+	post(map[string]any{"failed": fmt.Sprint(err)})
+}
+
 // serve answers the messages by h, for as long as the program runs.
 func serve(h http.Handler) {
 	b := &bridge{handler: h, running: map[int]context.CancelFunc{}}
@@ -35,11 +44,6 @@ func serve(h http.Handler) {
 		return nil
 	}))
 	post(map[string]any{"ready": true})
-}
-
-// fail tells the page why the program ends.
-func fail(err error) {
-	post(map[string]any{"failed": err.Error()})
 }
 
 func post(message map[string]any) { js.Global().Call("postMessage", message) }
@@ -83,15 +87,11 @@ func (b *bridge) message(m js.Value) {
 	}()
 }
 
-// chunk is how many bytes of an answer are sent in one message, if they are not flushed before.
-const chunk = 64 << 10
-
-// answer is an [http.ResponseWriter] and [http.Flusher] that sends messages.
+// answer is an [http.ResponseWriter] that sends messages.
 type answer struct {
 	id     int
 	header http.Header
 	sent   bool // the head
-	buf    bytes.Buffer
 }
 
 func (a *answer) Header() http.Header { return a.header }
@@ -102,7 +102,7 @@ func (a *answer) WriteHeader(code int) {
 	}
 	a.sent = true
 	headers := map[string]any{}
-	for name := range maps.Keys(a.header) {
+	for name := range a.header {
 		headers[name] = a.header.Get(name)
 	}
 	post(map[string]any{"id": a.id, "status": code, "headers": headers})
@@ -110,23 +110,14 @@ func (a *answer) WriteHeader(code int) {
 
 func (a *answer) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
-	a.buf.Write(b)
-	if a.buf.Len() >= chunk {
-		a.Flush()
-	}
+	bytes := js.Global().Get("Uint8Array").New(len(b))
+	js.CopyBytesToJS(bytes, b)
+	post(map[string]any{"id": a.id, "chunk": bytes})
 	return len(b), nil
 }
 
-func (a *answer) Flush() {
-	a.WriteHeader(http.StatusOK)
-	if a.buf.Len() == 0 {
-		return
-	}
-	bytes := js.Global().Get("Uint8Array").New(a.buf.Len())
-	js.CopyBytesToJS(bytes, a.buf.Bytes())
-	a.buf.Reset()
-	post(map[string]any{"id": a.id, "chunk": bytes})
-}
+// Flush implements [http.Flusher]. Nothing waits in the answer but its head.
+func (a *answer) Flush() { a.WriteHeader(http.StatusOK) }
 
 func (a *answer) end() {
 	a.Flush()

@@ -6,10 +6,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -47,48 +49,37 @@ var additions = []struct{ before, text string }{
 	{`<noscript>`, `<section id="console" aria-label="Terminal and editors"></section>` + "\n"},
 }
 
-// build writes all files. It deletes the programs of earlier builds.
+// build writes all files.
 func build(dir string) error {
 	if dir == "" {
-		return fmt.Errorf("-o must name a folder")
-	}
-	files := map[string][]byte{}
-	for _, from := range []string{"../inspect/page/assets", "page"} { // A later file takes the place of an earlier one.
-		if err := read(files, from); err != nil {
-			return err
-		}
+		return errors.New("-o must name a folder")
 	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return fmt.Errorf("go env GOROOT: %w", err)
 	}
-	glue := filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js")
-	if files["wasm_exec.js"], err = os.ReadFile(glue); err != nil {
-		return err
-	}
-	page := string(files["index.html"])
-	for _, a := range additions {
-		if page, err = replace(page, a.before, a.text+a.before); err != nil {
-			return err
-		}
-	}
-	page = strings.NewReplacer(`src="app.js"`, `src="try.js"`, "Flyball: inspect", "Flyball: try it").Replace(page)
-	files["index.html"] = []byte(page)
 	raw, packed, err := program()
 	if err != nil {
 		return err
 	}
-	name := "program-" + digest(packed) + ".bin"
-	server, err := replace(string(files["server.js"]), "'program.bin'", "'"+name+"'")
-	if err != nil {
-		return err
+	s := site{files: map[string][]byte{}}
+	s.read("../inspect/page/assets/*")
+	s.read("page/*") // A later file takes the place of an earlier one.
+	s.read(filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"))
+	for _, a := range additions {
+		s.replace("index.html", a.before, a.text+a.before)
 	}
-	files["server.js"] = []byte(server)
-	if err := nameFiles(files); err != nil {
-		return err
-	}
-	files[name] = packed
-	if err := write(dir, files); err != nil {
+	s.replace("index.html", `src="app.js"`, `src="try.js"`)
+	s.replace("index.html", "<title>Flyball: inspect", "<title>Flyball: try it")
+	s.replace("server.js", "program.bin", "program.bin?"+digest(packed))
+	names := slices.Sorted(maps.Keys(s.files))
+	names[slices.Index(names, "index.html")] = "./"
+	list, listErr := json.Marshal(names)
+	all, allErr := json.Marshal(s.files)
+	s.replace("offline.js", "['FILES']", string(list))
+	s.replace("offline.js", "VERSION", digest(all))
+	s.files["program.bin"] = packed
+	if err := errors.Join(listErr, allErr, s.write(dir)); err != nil {
 		return err
 	}
 	fmt.Printf("%s: the program has %.1f MB, compressed %.1f MB\n", dir, float64(raw)/1e6, float64(len(packed))/1e6)
@@ -98,47 +89,40 @@ func build(dir string) error {
 	return nil
 }
 
-// read reads the files of a folder.
-func read(files map[string][]byte, dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
+// site is what the folder will have. Its methods keep the first error, which write returns.
+type site struct {
+	files map[string][]byte // by name
+	err   error
+}
+
+// read reads the files that match a pattern.
+func (s *site) read(pattern string) {
+	found, err := filepath.Glob(pattern)
+	s.err = cmp.Or(s.err, err)
+	for _, file := range found {
+		text, err := os.ReadFile(file)
+		s.err = cmp.Or(s.err, err)
+		s.files[filepath.Base(file)] = text
 	}
-	for _, e := range entries {
-		if files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
-			return err
+}
+
+// replace replaces what occurs once in a file.
+func (s *site) replace(name, old, new string) {
+	if n := bytes.Count(s.files[name], []byte(old)); n != 1 && s.err == nil {
+		s.err = fmt.Errorf("%s has %s %d times, not once", name, old, n)
+	}
+	s.files[name] = bytes.Replace(s.files[name], []byte(old), []byte(new), 1)
+}
+
+// write writes the files into a folder.
+func (s *site) write(dir string) error {
+	s.err = cmp.Or(s.err, os.MkdirAll(dir, 0o755))
+	for name, text := range s.files {
+		if s.err == nil {
+			s.err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
 		}
 	}
-	return nil
-}
-
-// replace replaces what occurs once.
-func replace(text, old, new string) (string, error) {
-	if n := strings.Count(text, old); n != 1 {
-		return "", fmt.Errorf("%s is there %d times, not once", old, n)
-	}
-	return strings.Replace(text, old, new, 1), nil
-}
-
-// nameFiles tells the service worker the files and what identifies them.
-func nameFiles(files map[string][]byte) error {
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(files)), func(n string) bool { return n == "offline.js" })
-	var all bytes.Buffer
-	for _, name := range names {
-		all.WriteString(name)
-		all.Write(files[name])
-	}
-	names[slices.Index(names, "index.html")] = "./"
-	list, err := json.Marshal(names)
-	if err != nil {
-		return err
-	}
-	text, err := replace(string(files["offline.js"]), "['FILES']", string(list))
-	if err == nil {
-		text, err = replace(text, "VERSION", digest(all.Bytes()))
-	}
-	files["offline.js"] = []byte(text)
-	return err
+	return s.err
 }
 
 // most bounds the bytes of the compressed program, for which a reader waits at the first visit.
@@ -168,40 +152,10 @@ func program() (size int, packed []byte, err error) {
 	if err := c.Run(); err != nil {
 		return 0, nil, fmt.Errorf("go build: %w; %w", err, errUpgraded)
 	}
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return 0, nil, err
-	}
+	raw, readErr := os.ReadFile(file)
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return 0, nil, err
-	}
-	if _, err := w.Write(raw); err != nil {
-		return 0, nil, err
-	}
-	err = w.Close()
+	w, levelErr := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	_, writeErr := w.Write(raw)
+	err = errors.Join(readErr, levelErr, writeErr, w.Close())
 	return len(raw), b.Bytes(), err
-}
-
-// write writes the files.
-func write(dir string, files map[string][]byte) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	earlier, err := filepath.Glob(filepath.Join(dir, "program-*.bin"))
-	if err != nil {
-		return err
-	}
-	for _, file := range earlier {
-		if err := os.Remove(file); err != nil {
-			return err
-		}
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -4,7 +4,7 @@
 /** chapters is where the book is. */
 export const chapters = '../docs/book/';
 
-const program = 'program.bin'; // The build puts in the name that it has given the program.
+const program = 'program.bin'; // The build puts in what identifies the program.
 
 /** process reports "loading" while the program comes, "ready" when it answers, and "failed" with the reason. */
 export const process = new EventTarget();
@@ -60,12 +60,13 @@ function tell(type, detail) {
   process.dispatchEvent(new CustomEvent(type, {detail}));
 }
 
-/** fail ends all requests. */
+/** fail ends all requests, and those to come. */
 function fail(reason) {
-  ready.reject(new TypeError(reason));
-  for (const answer of answers.values()) {
-    answer.fail(new TypeError(reason)); // as when a server goes away
-  }
+  const err = new TypeError(reason);
+  ready.reject(err);
+  ready.promise = Promise.reject(err);
+  ready.promise.catch(() => {}); // Each request has its own.
+  answers.forEach((answer) => answer.fail(err)); // as when a server goes away
   answers.clear();
 }
 
@@ -77,14 +78,9 @@ function hear(data, run) {
   if (data.ready) {
     run.resolve();
     tell('ready');
-  } else if (data.failed) {
-    if (run.failed) {
-      return; // The first reason is the better one.
-    }
+  } else if (data.failed && !run.failed) { // The first reason is the better one.
     run.failed = true;
     fail(data.failed);
-    run.promise = Promise.reject(new TypeError(data.failed)); // of the requests to come
-    run.promise.catch(() => {});
     tell('failed', data.failed);
   } else {
     answers.get(data.id)?.take(data);

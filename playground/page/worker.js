@@ -8,7 +8,7 @@ addEventListener('message', async ({data: {module, scenario}}) => {
   go.argv = ['playground', scenario];
   try {
     await go.run(await WebAssembly.instantiate(module, go.importObject));
-    postMessage({failed: 'the program has ended; the console of the browser has its last words'});
+    postMessage({failed: 'it has ended, perhaps for want of memory; the console of the browser has its last words'});
   } catch (err) {
     postMessage({failed: String(err)});
   }

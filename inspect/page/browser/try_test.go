@@ -63,6 +63,10 @@ func TestTryScenarios(t *testing.T) {
 	p.until(`document.querySelector("#tap .held li")`)
 	p.visit(ask[string](p, `document.querySelector("#story a").href`))
 	p.shows("h1", "Deployment")
+	// A program that ends says why, and the words that follow do not take the place of the reason.
+	p.visit(url + "try/index.html?scenario=nothing")
+	p.command("get pods", "it must be one of create")
+	p.shows("#try .problem", "it must be one of create")
 }
 
 // TestTryTerminal: commands print what kubectl prints, and values of objects are text.
