@@ -55,7 +55,7 @@ func (e *ContradictionError) Error() string {
 // passes a [ContradictionError] to the function under [ContradictionKey]. Shortly after a deletion such a contradiction
 // is normal. If it lasts for relistAfter, the cache is listed anew.
 func (r *Record) compare(ctx context.Context, to wire.Place, response *http.Response) {
-	if to.Key.Name == "" || r.caches() == nil || !refusesAbsent(response) {
+	if to.Key.Name == "" || r.caches().None() || !refusesAbsent(response) {
 		return
 	}
 	var last *ContradictionError

@@ -138,15 +138,14 @@ func (e *Entry) supersedes(old *Entry) bool {
 
 // expect makes the factory's caches wake the readers of e if they pass its state without showing it.
 func (e *Entry) expect() {
-	all := e.resource.record.caches()
-	if all == nil || e.Gone {
+	if e.Gone {
 		return
 	}
 	e.expected = caches.Expected{
 		Kind: e.GVK.GroupKind(), Key: e.Key, UID: e.uid, ResourceVersion: e.Version, Selected: e.selectedBy,
 		Missed: func() { e.readers.wake(e.resource.Name, e.Key) },
 	}
-	all.Expect(&e.expected)
+	e.resource.record.caches().Expect(&e.expected)
 }
 
 // written returns what the factory's caches have to show. For a deleted object it has no version: the caches have to

@@ -38,7 +38,7 @@ type Record struct {
 
 // peer is the server of a record. Connect and AskWithin replace it; it is never changed.
 type peer struct {
-	// caches are those of the process; nil if there are none.
+	// caches are those of the process.
 	caches *caches.Set
 	// server is asked about writes whose answers do not show their effect; nil if it cannot be asked.
 	server rest.Interface
@@ -64,7 +64,9 @@ func New(config *rest.Config) (*Record, error) {
 	base.Path = strings.TrimSuffix(base.Path, "/")
 	r := &Record{base: *base, resources: map[schema.GroupResource]*Resource{}}
 	r.contradictions.observed, r.contradictions.relisted = map[contradiction]answers{}, map[informer.Cache]time.Time{}
-	r.peer.Store(&peer{requestTimeout: defaultRequestTimeout, unreachable: func() bool { return false }})
+	r.peer.Store(&peer{
+		caches: caches.Of(nil), requestTimeout: defaultRequestTimeout, unreachable: func() bool { return false },
+	})
 	return r, nil
 }
 
@@ -91,7 +93,7 @@ func (r *Record) Connect(f *informer.Factory, server rest.Interface, requestTime
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := *r.peer.Load()
-	if p.caches == nil {
+	if p.caches.None() {
 		p.caches = caches.Of(f)
 	} else if !p.caches.From(f) {
 		return false

@@ -11,7 +11,7 @@ import (
 	"github.com/flyball-dev/flyball/internal/versions"
 )
 
-// Set has the caches of a factory and the states that they are expected to show. A nil Set has no caches.
+// Set has the caches of a factory and the states that they are expected to show.
 //
 // Concurrency: all methods may be called from any goroutine. History, Holding, Show and WillShow take no lock of the
 // Set.
@@ -30,35 +30,34 @@ type factory interface {
 	History() int64
 }
 
-// Of returns the caches of a factory. It returns nil for nil.
+// none is a factory without caches.
+type none struct{}
+
+func (none) Caches() []informer.Cache { return nil }
+func (none) History() int64           { return 0 }
+
+// Of returns the caches of a factory; none for nil.
 func Of(f *informer.Factory) *Set {
 	if f == nil {
-		return nil
+		return newSet(none{})
 	}
 	return newSet(f)
 }
 
 func newSet(f factory) *Set { return &Set{factory: f, awaiting: map[informer.Cache]*awaiting{}} }
 
+// None reports whether the Set has no factory.
+func (s *Set) None() bool { return s.factory == none{} }
+
 // From reports whether the Set has the caches of f.
-func (s *Set) From(f *informer.Factory) bool { return s != nil && s.factory == factory(f) }
+func (s *Set) From(f *informer.Factory) bool { return s.factory == factory(f) }
 
 // All returns the caches in use. The caller must not change the slice.
-func (s *Set) All() []informer.Cache {
-	if s == nil {
-		return nil
-	}
-	return s.factory.Caches()
-}
+func (s *Set) All() []informer.Cache { return s.factory.Caches() }
 
 // History returns the number of the server's history. It is 0 if there are no caches. Writes made at a lower number
 // belong to an earlier history, and so do the resource versions of their answers.
-func (s *Set) History() int64 {
-	if s == nil {
-		return 0
-	}
-	return s.factory.History()
-}
+func (s *Set) History() int64 { return s.factory.History() }
 
 // Written is what an answer tells about a write.
 type Written struct {

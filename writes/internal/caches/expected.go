@@ -49,7 +49,7 @@ type awaiting struct {
 
 // Expect calls e.Missed when a cache passes the state e without showing it.
 func (s *Set) Expect(e *Expected) {
-	if s == nil || !versions.Comparable(e.ResourceVersion) {
+	if !versions.Comparable(e.ResourceVersion) {
 		return
 	}
 	for _, c := range s.factory.Caches() {
@@ -86,9 +86,6 @@ func (s *Set) expect(c informer.Cache, e *Expected) (missed bool) {
 
 // Unexpect undoes [Set.Expect].
 func (s *Set) Unexpect(e *Expected) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.awaiting {
@@ -98,9 +95,6 @@ func (s *Set) Unexpect(e *Expected) {
 
 // Expected returns how many states the caches are expected to show, counted for each cache.
 func (s *Set) Expected() (n int) {
-	if s == nil {
-		return 0
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.awaiting {
@@ -111,9 +105,6 @@ func (s *Set) Expected() (n int) {
 
 // Prune forgets the caches that the factory has dropped, so that they can be freed. They will not apply another batch.
 func (s *Set) Prune() {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pruneLocked()
