@@ -63,6 +63,44 @@ func TestVersions(t *testing.T) {
 	checkDeployed(t, dir, "categories.webapp.example.com", "v1* v2")
 }
 
+// TestOtherFields: the webhooks of a kind and their tests compile when the user has replaced the field that its Spec
+// began with.
+func TestOtherFields(t *testing.T) {
+	dir := newProjectDir(t)
+	for _, kind := range []string{"Room", "Label"} {
+		o := APIOptions{
+			Dir: dir, Group: "webapp", Version: "v1", Kind: kind, NoController: true, Out: &bytes.Buffer{},
+		}
+		if err := CreateAPI(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const message = "	Message string `json:\"message\"`\n"
+	edit(t, dir, "api/v1/room_types.go", message, "	Seats int32 `json:\"seats\"`\n", "MinLength=1", "Minimum=0",
+		"MaxLength", "Maximum")
+	edit(t, dir, "config/crd/bases/webapp.example.com_rooms.yaml", "              message:\n                desc",
+		"              seats:\n                desc", "maxLength: 1000\n                minLength: 1\n"+
+			"                type: string\n", "type: integer\n", "required:\n            - message\n",
+		"required:\n            - seats\n")
+	edit(t, dir, "api/v1/label_types.go", message, "	Message Text `json:\"message\"`\n", "MinLength=1",
+		"MinLength=0", "// LabelSpec is", "// Text is a type of the user.\ntype Text string\n\n// LabelSpec is")
+	edit(t, dir, "config/crd/bases/webapp.example.com_labels.yaml", "minLength: 1\n                type",
+		"minLength: 0\n                type")
+	createAPI(t, dir, "v2/Room")
+	createWebhook(t, dir, "v1/Room", true, false)
+	createWebhook(t, dir, "v1/Room", false, true)
+	createConversion(t, dir, "v1", "Room", "v2")
+	createWebhook(t, dir, "v1/Label", true, true)
+	for path, text := range filesOf(t, dir) {
+		if strings.HasPrefix(path, "internal/webhook/") &&
+			(strings.Contains(text, "Spec.Message") || strings.Contains(text, "Message:")) {
+			t.Errorf("%s names the field Message:\n%s", path, text)
+		}
+	}
+	kit.Guard(t)
+	testProject(t, dir)
+}
+
 // addPlace gives one version of Categories a field that the hub does not have, with a test that it is not lost.
 func addPlace(t *testing.T, dir string) {
 	t.Helper()

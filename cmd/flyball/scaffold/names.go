@@ -24,6 +24,7 @@ type names struct {
 	cluster                 bool   // the objects are in no namespace
 	external                string // the package of the types, of a kind that is not the project's own
 	core                    bool   // external is Kubernetes' own
+	annotated               bool   // the webhooks are about an annotation: the Spec has no field Message
 }
 
 const ownPath = "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project"
@@ -111,6 +112,25 @@ var clusterPairs = []string{
 	"(&controller.GizmoReconciler{\n", "(&controller.GizmoReconciler{\n		Namespace: operatorNamespace(),\n",
 	"(&GizmoReconciler{\n", "(&GizmoReconciler{\n		Namespace: \"sample-operator-system\",\n",
 }
+
+// forAnnotation makes the templates of webhooks those of a kind whose Spec has no field Message. The message is an
+// annotation then, and the test of a conversion leaves the Spec to the user.
+var forAnnotation = strings.NewReplacer(
+	`if obj.Spec.Message == "" {`, `if message, found := `+messageOf+`; found && message == "" {`,
+	"obj.Spec.Message", messageOf,
+	`field.Invalid(field.NewPath("spec", "message"), `, "field.Invalid(\n"+
+		`			field.NewPath("metadata", "annotations").Key("sample.flyball.example/message"), `,
+	`Name: "first"},
+		Spec:       samplev1alpha1.GizmoSpec{Message: message},
+`, `Name: "first", Annotations: map[string]string{
+			"sample.flyball.example/message": message,
+		}},
+`,
+	`			Spec:       samplev1beta7.GizmoSpec{Message: "hello"},
+`, "",
+)
+
+const messageOf = `obj.Annotations["sample.flyball.example/message"]`
 
 // aliasOf is the name under which the package of the types of a group in a version is imported.
 func aliasOf(group, version string) string {

@@ -79,6 +79,9 @@ func render(path string, n names, parts ...string) ([]byte, error) {
 	if n.cluster {
 		text = forCluster.Replace(text)
 	}
+	if n.annotated {
+		text = forAnnotation.Replace(text)
+	}
 	text = fence.ReplaceAllStringFunc(text, func(block string) string {
 		m := fence.FindStringSubmatch(block)
 		for _, part := range parts {

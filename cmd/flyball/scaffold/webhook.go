@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -78,10 +80,16 @@ func CreateWebhook(ctx context.Context, o WebhookOptions) error {
 		return err
 	}
 	c := &change{dir: o.Dir, force: o.Force}
+	if n.annotated, err = lacksMessage(c, n, n.version); err != nil {
+		return err
+	}
 	if err := o.addWebhooks(c, n); err != nil {
 		return err
 	}
 	for _, n.spoke = range o.Spokes {
+		if n.annotated, err = lacksMessage(c, n, n.spoke); err != nil { // the test writes this version
+			return err
+		}
 		if err := addConversion(c, n); err != nil {
 			return err
 		}
@@ -178,6 +186,30 @@ func (o WebhookOptions) addWebhooks(c *change, n names) error {
 		return err
 	}
 	return addConfigurations(c, markerFields(string(text), "webhook"))
+}
+
+// lacksMessage reports whether the Spec of a version has no field Message of type string. CreateAPI writes that field
+// as an example, and users replace it by their own.
+func lacksMessage(c *change, n names, version string) (lacks bool, err error) {
+	n.version, lacks = version, true
+	isMessage := func(name *ast.Ident) bool { return name.Name == "Message" }
+	files, err := c.goFiles(path.Dir(n.target(typesPath)))
+	for _, file := range files {
+		ast.Inspect(file.File, func(node ast.Node) bool {
+			spec, ok := node.(*ast.TypeSpec)
+			if !ok || spec.Name.Name != n.kind+"Spec" {
+				return true
+			}
+			if s, ok := spec.Type.(*ast.StructType); ok {
+				lacks = !slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
+					t, ok := f.Type.(*ast.Ident)
+					return ok && t.Name == "string" && slices.ContainsFunc(f.Names, isMessage)
+				})
+			}
+			return false
+		})
+	}
+	return lacks, err
 }
 
 // addConfigurations extends the webhook configurations by the webhooks of markers, as controller-gen would.

@@ -26,10 +26,13 @@ func TestConvertGizmoV1beta7(t *testing.T) {
 			t.Fatal(err)
 		}
 		var hub samplev1alpha1.Gizmo
-		var read samplev1beta7.Gizmo
+		var read, back samplev1beta7.Gizmo
 		key := client.ObjectKeyFromObject(written)
-		if err := c.Get(ctx, key, &hub); err != nil || hub.Spec.Message != "hello" {
-			t.Errorf("in version v1alpha1: %v, %+v", err, hub.Spec)
+		if err := c.Get(ctx, key, &hub); err != nil {
+			t.Fatal(err)
+		}
+		if err := back.ConvertFrom(&hub); err != nil || !reflect.DeepEqual(back.Spec, written.Spec) {
+			t.Errorf("from version v1alpha1: %v, %+v, want %+v", err, back.Spec, written.Spec)
 		}
 		if err := c.Get(ctx, key, &read); err != nil || !reflect.DeepEqual(read.Spec, written.Spec) {
 			t.Errorf("in version v1beta7: %v, %+v, want %+v", err, read.Spec, written.Spec)
