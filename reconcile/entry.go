@@ -132,9 +132,11 @@ func (t *table[K]) end(e *entry[K]) {
 
 // newEntry returns an entry that is not in the table.
 func (t *table[K]) newEntry(key K) *entry[K] {
-	e := new(entry[K])
+	var e *entry[K]
 	if last := len(t.spare) - 1; last >= 0 {
 		e, t.spare = t.spare[last], t.spare[:last]
+	} else {
+		e = new(entry[K])
 	}
 	e.key, e.place = key, none
 	if t.limits.Any() {
