@@ -18,8 +18,8 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// TestAllocationsOfAReconcile: a reconcile that does nothing allocates its context, and no more. Workers have their item
-// from one key to the next; here each key has its own.
+// TestAllocationsOfAReconcile: a reconcile that does nothing allocates its context, and no more. A worker has one item
+// for all keys; here each key has its own.
 func TestAllocationsOfAReconcile(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, oneReconcile(t)); n > 2 {
 		t.Errorf("%v allocations, want one for the context and one for the item", n)
