@@ -233,9 +233,18 @@ func addAll(c *change, n names, paths ...string) error {
 // addController adds the controller of a kind, with tests.
 func addController(c *change, n names) error {
 	of, parts := "internal/controller/", []string{partController}
-	if n.external != "" {
+	noSpec, err := lacks(c, n, n.version, exampleSpec)
+	if err != nil {
+		return err
+	}
+	noStatus, err := lacks(c, n, n.version, exampleStatus)
+	if err != nil {
+		return err
+	}
+	if n.external != "" || noStatus {
 		of = "internal/foreign/controller/"
 	}
+	n.annotated = noSpec || noStatus
 	if n.cluster {
 		parts = append(parts, partCluster)
 	}

@@ -63,11 +63,11 @@ func TestVersions(t *testing.T) {
 	checkDeployed(t, dir, "categories.webapp.example.com", "v1* v2")
 }
 
-// TestOtherFields: the webhooks of a kind and their tests compile when the user has replaced the field that its Spec
-// began with.
+// TestOtherFields: the controller and the webhooks of a kind compile, and their tests pass, when the user has replaced
+// the fields that its Spec and its Status began with, or has no Spec.
 func TestOtherFields(t *testing.T) {
 	dir := newProjectDir(t)
-	for _, kind := range []string{"Room", "Label"} {
+	for _, kind := range []string{"Room", "Label", "Badge"} {
 		o := APIOptions{
 			Dir: dir, Group: "webapp", Version: "v1", Kind: kind, NoController: true, Out: &bytes.Buffer{},
 		}
@@ -75,6 +75,9 @@ func TestOtherFields(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const copied = "	out.Spec = in.Spec\n"
+	const badgeSpec = "func (in *Badge) DeepCopyInto(out *Badge) {\n	*out = *in\n	out.TypeMeta = in.TypeMeta\n" +
+		"	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)\n" + copied
 	const message = "	Message string `json:\"message\"`\n"
 	edit(t, dir, "api/v1/room_types.go", message, "	Seats int32 `json:\"seats\"`\n", "MinLength=1", "Minimum=0",
 		"MaxLength", "Maximum")
@@ -86,16 +89,41 @@ func TestOtherFields(t *testing.T) {
 		"MinLength=0", "// LabelSpec is", "// Text is a type of the user.\ntype Text string\n\n// LabelSpec is")
 	edit(t, dir, "config/crd/bases/webapp.example.com_labels.yaml", "minLength: 1\n                type",
 		"minLength: 0\n                type")
+	edit(t, dir, "api/v1/badge_types.go", "	Spec BadgeSpec `json:\"spec\"`\n", "",
+		"	ConfigMap string `json:\"configMap,omitempty\"`\n", "	Place string `json:\"place,omitempty\"`\n")
+	edit(t, dir, "api/v1/zz_generated.deepcopy.go", badgeSpec, strings.Replace(badgeSpec, copied, "", 1))
+	edit(t, dir, "config/crd/bases/webapp.example.com_badges.yaml", "        required:\n        - spec\n", "",
+		"configMap:", "place:")
 	createAPI(t, dir, "v2/Room")
+	for _, kind := range []string{"Room", "Label", "Badge"} {
+		o := APIOptions{
+			Dir: dir, Group: "webapp", Version: "v1", Kind: kind, NoResource: true, Out: &bytes.Buffer{},
+		}
+		if err := CreateAPI(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
 	createWebhook(t, dir, "v1/Room", true, false)
 	createWebhook(t, dir, "v1/Room", false, true)
 	createConversion(t, dir, "v1", "Room", "v2")
 	createWebhook(t, dir, "v1/Label", true, true)
+	createWebhook(t, dir, "v1/Badge", true, true)
 	for path, text := range filesOf(t, dir) {
-		if strings.HasPrefix(path, "internal/webhook/") &&
-			(strings.Contains(text, "Spec.Message") || strings.Contains(text, "Message:")) {
+		if strings.HasPrefix(path, "internal/") &&
+			(strings.Contains(text, "Spec.Message") || strings.Contains(text, "Spec{Message:")) {
 			t.Errorf("%s names the field Message:\n%s", path, text)
 		}
+		if strings.HasPrefix(path, "internal/controller/badge") && strings.Contains(text, "Status.") {
+			t.Errorf("%s names fields of the Status:\n%s", path, text)
+		}
+	}
+	createAPI(t, dir, "v2/Badge")
+	o := WebhookOptions{
+		Dir: dir, Group: "webapp", Version: "v1", Kind: "Badge", Conversion: true, Spokes: []string{"v2"},
+		Out: &bytes.Buffer{},
+	}
+	if err := CreateWebhook(t.Context(), o); err == nil || !strings.Contains(err.Error(), "v2 has no field Spec") {
+		t.Errorf("conversion of a kind without a Spec: %v", err)
 	}
 	kit.Guard(t)
 	testProject(t, dir)

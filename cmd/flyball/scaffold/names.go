@@ -24,7 +24,7 @@ type names struct {
 	cluster                 bool   // the objects are in no namespace
 	external                string // the package of the types, of a kind that is not the project's own
 	core                    bool   // external is Kubernetes' own
-	annotated               bool   // the webhooks are about an annotation: the Spec has no field Message
+	annotated               bool   // the examples are about an annotation: the Spec has no field Message
 }
 
 const ownPath = "github.com/flyball-dev/flyball/cmd/flyball/scaffold/project"
@@ -42,7 +42,7 @@ func (n names) in(folder string, elements ...string) string {
 func (n names) replacer() *strings.Replacer {
 	lower, alias := strings.ToLower(n.kind), n.alias()
 	replaced := []string{ownPath + "/api/v1alpha1", cmp.Or(n.external, n.module+"/"+n.in("api", n.version))}
-	if n.external != "" {
+	if n.external != "" || n.annotated {
 		replaced = append(replaced, `{"spec": {"message": "required"}}`, n.sample())
 	}
 	if n.nested {
@@ -100,7 +100,6 @@ var clusterPairs = []string{
 	"+kubebuilder:resource:path=gizmos", "+kubebuilder:resource:path=gizmos,scope=Cluster",
 	"scope: Namespaced", "scope: Cluster",
 	`Namespace: "default", Name: "first"`, `Name: "first"`,
-	`Namespace: "default", Name: "empty"`, `Name: "empty"`,
 	`Namespace: "default", Name: "second"`, `Name: "second"`,
 	`Namespace: "default", Name: "first-gizmo"`, `Namespace: "sample-operator-system", Name: "first-gizmo"`,
 	"Namespace: obj.Namespace, Name:", "Namespace: r.Namespace, Name:",
@@ -113,11 +112,13 @@ var clusterPairs = []string{
 	"(&GizmoReconciler{\n", "(&GizmoReconciler{\n		Namespace: \"sample-operator-system\",\n",
 }
 
-// forAnnotation makes the templates of webhooks those of a kind whose Spec has no field Message. The message is an
-// annotation then, and the test of a conversion leaves the Spec to the user.
+// forAnnotation makes the templates those of a kind of the project whose Spec has no field Message. The message is an
+// annotation then, and the test of a conversion leaves the Spec to the user. The last pairs are for the controller that
+// kinds of others have, which a kind of the project gets if its Status has other fields.
 var forAnnotation = strings.NewReplacer(
 	`if obj.Spec.Message == "" {`, `if message, found := `+messageOf+`; found && message == "" {`,
 	"obj.Spec.Message", messageOf,
+	"g.Spec.Message", strings.Replace(messageOf, "obj", "g", 1),
 	`field.Invalid(field.NewPath("spec", "message"), `, "field.Invalid(\n"+
 		`			field.NewPath("metadata", "annotations").Key("sample.flyball.example/message"), `,
 	`Name: "first"},
@@ -128,6 +129,10 @@ var forAnnotation = strings.NewReplacer(
 `,
 	`			Spec:       samplev1beta7.GizmoSpec{Message: "hello"},
 `, "",
+	"annotation.flyball.example", "sample.flyball.example",
+	" Other controllers\n// own the Gizmos themselves, so it does not write to them.", "",
+	" The definition of a kind of another project must be in config/crd/external.", "",
+	", or put the definition into config/crd/external", "",
 )
 
 const messageOf = `obj.Annotations["sample.flyball.example/message"]`

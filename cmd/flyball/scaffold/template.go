@@ -34,6 +34,7 @@ const (
 	partValidation = "validation" // likewise
 	partAdmission  = "admission"  // likewise, of both
 	partConversion = "conversion" // of a kind with several versions
+	partMessage    = "message"    // of the tests of a controller: the Spec has a field Message
 )
 
 // fence matches the lines of one part, with the lines around it. Its groups are the part and the lines.
@@ -79,8 +80,10 @@ func render(path string, n names, parts ...string) ([]byte, error) {
 	if n.cluster {
 		text = forCluster.Replace(text)
 	}
-	if n.annotated {
+	if n.annotated && n.external == "" {
 		text = forAnnotation.Replace(text)
+	} else {
+		parts = append(slices.Clone(parts), partMessage)
 	}
 	text = fence.ReplaceAllStringFunc(text, func(block string) string {
 		m := fence.FindStringSubmatch(block)

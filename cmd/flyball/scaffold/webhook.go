@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/types"
 	"io"
 	"path"
 	"slices"
@@ -80,15 +81,18 @@ func CreateWebhook(ctx context.Context, o WebhookOptions) error {
 		return err
 	}
 	c := &change{dir: o.Dir, force: o.Force}
-	if n.annotated, err = lacksMessage(c, n, n.version); err != nil {
+	if n.annotated, err = lacks(c, n, n.version, exampleSpec); err != nil {
 		return err
 	}
 	if err := o.addWebhooks(c, n); err != nil {
 		return err
 	}
 	for _, n.spoke = range o.Spokes {
-		if n.annotated, err = lacksMessage(c, n, n.spoke); err != nil { // the test writes this version
+		if n.annotated, err = lacks(c, n, n.spoke, exampleSpec); err != nil { // the test writes this version
 			return err
+		}
+		if without, _ := lacks(c, n, n.spoke, []string{"Gizmo Spec"}); without {
+			return fmt.Errorf("%s %s has no field Spec: write the conversion yourself", n.kind, n.spoke)
 		}
 		if err := addConversion(c, n); err != nil {
 			return err
@@ -188,28 +192,44 @@ func (o WebhookOptions) addWebhooks(c *change, n names) error {
 	return addConfigurations(c, markerFields(string(text), "webhook"))
 }
 
-// lacksMessage reports whether the Spec of a version has no field Message of type string. CreateAPI writes that field
-// as an example, and users replace it by their own.
-func lacksMessage(c *change, n names, version string) (lacks bool, err error) {
-	n.version, lacks = version, true
-	isMessage := func(name *ast.Ident) bool { return name.Name == "Message" }
+// The fields that CreateAPI writes as examples, as lacks wants them: those that webhooks use, and those that
+// controllers use in addition. Users replace them by their own.
+var (
+	exampleSpec   = []string{"Gizmo Spec GizmoSpec", "GizmoSpec Message string"}
+	exampleStatus = []string{
+		"Gizmo Status GizmoStatus", "GizmoStatus Conditions []metav1.Condition", "GizmoStatus ConfigMap string",
+	}
+)
+
+// lacks reports whether a version of a kind lacks one of fields. Each is named by the type that has it, its name, and
+// its type if that matters, with spaces between them.
+func lacks(c *change, n names, version string, fields []string) (bool, error) {
+	n.version = version
 	files, err := c.goFiles(path.Dir(n.target(typesPath)))
+	found := map[string]bool{}
 	for _, file := range files {
 		ast.Inspect(file.File, func(node ast.Node) bool {
 			spec, ok := node.(*ast.TypeSpec)
-			if !ok || spec.Name.Name != n.kind+"Spec" {
+			if !ok {
 				return true
 			}
 			if s, ok := spec.Type.(*ast.StructType); ok {
-				lacks = !slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
-					t, ok := f.Type.(*ast.Ident)
-					return ok && t.Name == "string" && slices.ContainsFunc(f.Names, isMessage)
-				})
+				for _, f := range s.Fields.List {
+					for _, name := range f.Names {
+						field := spec.Name.Name + " " + name.Name
+						found[field], found[field+" "+types.ExprString(f.Type)] = true, true
+					}
+				}
 			}
 			return false
 		})
 	}
-	return lacks, err
+	for _, field := range fields {
+		if !found[strings.ReplaceAll(field, "Gizmo", n.kind)] {
+			return true, err
+		}
+	}
+	return false, err
 }
 
 // addConfigurations extends the webhook configurations by the webhooks of markers, as controller-gen would.

@@ -26,14 +26,18 @@ func setupGizmo(mgr ctrl.Manager) error {
 	}).SetupWithManager(mgr)
 }
 
+func newGizmo(message string) *samplev1alpha1.Gizmo {
+	return &samplev1alpha1.Gizmo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
+		Spec:       samplev1alpha1.GizmoSpec{Message: message},
+	}
+}
+
 // TestGizmo follows a Gizmo through its life: created, changed, deleted.
 func TestGizmo(t *testing.T) {
 	harness.Run(t, setupGizmo, func(t *testing.T, c client.Client) {
 		ctx := t.Context()
-		obj := &samplev1alpha1.Gizmo{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
-			Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
-		}
+		obj := newGizmo("hello")
 		key := client.ObjectKeyFromObject(obj)
 		for _, message := range []string{"hello", "hello again"} {
 			// Another client may have changed the object since it was read: RetryOnConflict reads it again.
@@ -77,10 +81,7 @@ func TestGizmo(t *testing.T) {
 
 // lifeOfAGizmo is a script: the user looks at what has become of a Gizmo after each step.
 func lifeOfAGizmo(u *simtest.User) {
-	obj := &samplev1alpha1.Gizmo{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
-		Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
-	}
+	obj := newGizmo("hello")
 	u.Create(obj)
 	u.Settle()
 	simtest.Update(u, obj, func(g *samplev1alpha1.Gizmo) { g.Spec.Message = "hello again" })
@@ -136,10 +137,7 @@ func TestGizmoWhoseConfigMapIsTaken(t *testing.T) {
 		others.OwnerReferences = []metav1.OwnerReference{
 			{APIVersion: "v1", Kind: "Pod", Name: "other", UID: "other", Controller: &controller},
 		}
-		obj := &samplev1alpha1.Gizmo{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "first"},
-			Spec:       samplev1alpha1.GizmoSpec{Message: "hello"},
-		}
+		obj := newGizmo("hello")
 		if err := c.Create(ctx, others); err != nil {
 			t.Fatal(err)
 		}
@@ -164,13 +162,15 @@ func TestGizmoWhoseConfigMapIsTaken(t *testing.T) {
 	})
 }
 
+// flyball:message
+
 // TestInvalidGizmo: the server rejects what the markers in gizmo_types.go forbid.
 func TestInvalidGizmo(t *testing.T) {
 	harness.Run(t, setupGizmo, func(t *testing.T, c client.Client) {
-		ctx := t.Context()
-		obj := &samplev1alpha1.Gizmo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "empty"}}
-		if err := c.Create(ctx, obj); !apierrors.IsInvalid(err) {
+		if err := c.Create(t.Context(), newGizmo("")); !apierrors.IsInvalid(err) {
 			t.Errorf("without a message: %v, want Invalid", err)
 		}
 	})
 }
+
+// flyball:end
