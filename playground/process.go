@@ -23,8 +23,11 @@ import (
 // historyBytes bounds the past writes that the API keeps: a tab has less memory than a server.
 const historyBytes = 8 << 20
 
+// mostManifest bounds the bytes of what the editor sends, mostScript those of a controller.
+const mostManifest, mostScript = 16 << 20, 1 << 20
+
 // run plays a scenario of the demo, or none if its name is empty, until ctx is done. It has serve send requests to its
-// handler.
+// handler, and pass on at once what that writes.
 func run(ctx context.Context, scenario string, serve func(http.Handler)) error {
 	p := &process{log: newLog(2000)}
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
@@ -82,10 +85,10 @@ func (p *process) handler(page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/inspect/", page)
 	mux.HandleFunc("POST /command", func(w http.ResponseWriter, r *http.Request) {
-		p.terminal.Run(r.Context(), r.URL.Query().Get("line"), r.Body, flusher{w})
+		p.terminal.Run(r.Context(), r.URL.Query().Get("line"), http.MaxBytesReader(w, r.Body, mostManifest), w)
 	})
 	mux.HandleFunc("POST /controller", func(w http.ResponseWriter, r *http.Request) {
-		source, err := io.ReadAll(r.Body)
+		source, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostScript))
 		if err == nil {
 			err = p.use(string(source))
 		}
@@ -115,17 +118,6 @@ func (p *process) use(source string) error {
 	p.mu.Unlock()
 	p.restart()
 	return nil
-}
-
-// flusher sends each write at once.
-type flusher struct{ http.ResponseWriter }
-
-func (f flusher) Write(b []byte) (int, error) {
-	n, err := f.ResponseWriter.Write(b)
-	if err == nil {
-		err = http.NewResponseController(f.ResponseWriter).Flush()
-	}
-	return n, err
 }
 
 // log keeps the last lines that were logged.

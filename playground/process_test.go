@@ -21,7 +21,11 @@ func begin(t *testing.T) (address string) {
 	ctx, stop := context.WithCancel(t.Context())
 	served, ended := make(chan *httptest.Server, 1), make(chan error, 1)
 	go func() {
-		ended <- run(ctx, "", func(h http.Handler) { served <- httptest.NewServer(h) })
+		ended <- run(ctx, "", func(h http.Handler) {
+			served <- httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				h.ServeHTTP(flusher{w}, r)
+			}))
+		})
 	}()
 	select {
 	case s := <-served:
@@ -37,6 +41,17 @@ func begin(t *testing.T) (address string) {
 		return ""
 	}
 }
+
+// flusher sends each write at once, as the bridge does.
+type flusher struct{ http.ResponseWriter }
+
+func (f flusher) Write(b []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(b)
+	f.Flush()
+	return n, err
+}
+
+func (f flusher) Flush() { f.ResponseWriter.(http.Flusher).Flush() }
 
 // ask sends a request, and returns the answer.
 func ask(t *testing.T, address, body string) string {
@@ -128,6 +143,11 @@ func TestProcess(t *testing.T) {
 	}
 	if got := ask(t, address+"/controller", "def reconcile(a, b):\n  x"); got != "line 2: undefined: x\n" {
 		t.Errorf("got %q", got)
+	}
+	for path, most := range map[string]int{"/controller": mostScript, "/command?line=apply+-f+-": mostManifest} {
+		if got := ask(t, address+path, strings.Repeat("#", most+1)); !strings.Contains(got, "too large") {
+			t.Errorf("%s with too much: got %q", path, got)
+		}
 	}
 	unknown := `watches = "v1/Nothing"` + "\ndef reconcile(a, b):\n  pass"
 	if got := ask(t, address+"/controller", unknown); !strings.Contains(got, "Nothing") {

@@ -12,7 +12,7 @@ import (
 //
 // The obvious design is a Go map from key to *entry. At a million keys it costs 50 to 90 bytes a key, because it holds
 // a second copy of the key, and each run of a key costs an insertion and a deletion. Here the entries themselves hold
-// the keys, the index takes 4 bytes for each, and a key that soon comes back finds its entry still in place.
+// the keys, a slot of the index takes 4 bytes, and a hash 4. A key that soon comes back finds its entry still in place.
 // docs/decisions/0002-queue-core.md has the numbers.
 type table[K comparable] struct {
 	// seed never changes, so that keys can be hashed without the queue's lock.

@@ -21,7 +21,11 @@ const (
 )
 
 func (t DeltaType) String() string {
-	return [...]string{"Upsert", "Delete", "Replace", "Bookmark", "Resync"}[t]
+	names := [...]string{"Upsert", "Delete", "Replace", "Bookmark", "Resync"}
+	if t < 0 || int(t) >= len(names) {
+		return "Unknown"
+	}
+	return names[t]
 }
 
 // Delta is one entry of the log: a change of the resource, or a complete list of it.

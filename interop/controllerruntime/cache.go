@@ -23,6 +23,7 @@ import (
 	own "github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/handler"
+	"github.com/flyball-dev/flyball/internal/closed"
 )
 
 // Cache implements controller-runtime's Cache with Flyball's informers. [NewCache] makes it.
@@ -208,7 +209,7 @@ func (c *Cache) Start(ctx context.Context) error {
 // during makes the cache readable while run runs its factory.
 func (c *Cache) during(run func() error) error {
 	c.mu.Lock()
-	again := closed(c.begun)
+	again := closed.Is(c.begun)
 	if !again {
 		close(c.begun)
 	}
@@ -373,14 +374,5 @@ func (e *notSynced) Status() metav1.Status {
 	return metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout,
 		Message: e.Error(),
-	}
-}
-
-func closed(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/informer/clientgo"
+	"github.com/flyball-dev/flyball/internal/closed"
 )
 
 // watchErrorHandler is client-go's, which takes a reflector: nameless returns one that never runs. It is made on
@@ -59,7 +60,7 @@ func (c *Cache) informer(ctx context.Context, k kind, opts []cache.InformerGetOp
 	if err != nil {
 		return nil, err
 	}
-	if (o.BlockUntilSynced == nil || *o.BlockUntilSynced) && closed(c.begun) {
+	if (o.BlockUntilSynced == nil || *o.BlockUntilSynced) && closed.Is(c.begun) {
 		if err := e.waitForSync(ctx); err != nil {
 			return nil, err
 		}
@@ -216,7 +217,7 @@ func (h *handlers) AddIndexers(indexers toolscache.Indexers) error {
 func (h *handlers) HasSynced() bool { return h.entry.synced.isDone() }
 
 // IsStopped reports whether the cache has stopped or the informer was removed.
-func (h *handlers) IsStopped() bool { return closed(h.entry.removed) || closed(h.cache.stopped) }
+func (h *handlers) IsStopped() bool { return closed.Is(h.entry.removed) || closed.Is(h.cache.stopped) }
 
 // HasSyncedChecker returns a checker that is done when all parts have synced.
 func (h *handlers) HasSyncedChecker() toolscache.DoneChecker { return h.entry.synced }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/flyball-dev/flyball/internal/closed"
 	"github.com/flyball-dev/flyball/interop/controllerruntime"
 	"github.com/flyball-dev/flyball/localapi"
 	own "github.com/flyball-dev/flyball/manager"
@@ -229,7 +230,7 @@ func TestManagerElects(t *testing.T) {
 		if work[0].Load() == 0 || work[1].Load() != 0 {
 			t.Errorf("work of the leader %d, of the follower %d", work[0].Load(), work[1].Load())
 		}
-		if isClosed(second.Elected()) || !isClosed(first.Elected()) {
+		if closed.Is(second.Elected()) || !closed.Is(first.Elected()) {
 			t.Error("Elected is not closed by the leader, or by another")
 		}
 		if s := second.GetCache().(*controllerruntime.Cache).Stats()["configmaps"]; s.Objects < 1 {
@@ -237,21 +238,12 @@ func TestManagerElects(t *testing.T) {
 		}
 		stops[0]()
 		time.Sleep(time.Minute)
-		if work[1].Load() == 0 || !isClosed(second.Elected()) {
+		if work[1].Load() == 0 || !closed.Is(second.Elected()) {
 			t.Error("the follower has not taken over")
 		}
 		stops[1]()
 		wg.Wait()
 	})
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 func TestLeaseWithoutAName(t *testing.T) {

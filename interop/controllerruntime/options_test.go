@@ -34,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/flyball-dev/flyball/internal/closed"
 	"github.com/flyball-dev/flyball/interop/controllerruntime"
 	"github.com/flyball-dev/flyball/localapi"
 	own "github.com/flyball-dev/flyball/manager"
@@ -70,7 +71,7 @@ func TestClustersAreCaches(t *testing.T) {
 		p.must(p.Add(late))
 		synctest.Wait()
 		p.must(late.GetClient().Get(p.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.ConfigMap{}))
-		if isClosed(p.Elected()) {
+		if closed.Is(p.Elected()) {
 			p.t.Error("elected while another has the lease")
 		}
 	}, namespace("a"), configMap("a", "one", nil))

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/flyball-dev/flyball/internal/closed"
 	"github.com/flyball-dev/flyball/interop/controllerruntime"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
@@ -348,11 +349,11 @@ func TestLeases(t *testing.T) {
 		})
 		p.start()
 		later(30 * time.Second)
-		if len(work) > 0 || isClosed(p.Elected()) {
+		if len(work) > 0 || closed.Is(p.Elected()) {
 			p.t.Error("works while another has the lease")
 		}
 		later(time.Minute)
-		if len(work) == 0 || !isClosed(p.Elected()) {
+		if len(work) == 0 || !closed.Is(p.Elected()) {
 			p.t.Error("does not work when the lease has run out")
 		}
 		var m corev1.ConfigMap

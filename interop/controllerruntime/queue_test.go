@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/flyball-dev/flyball/internal/closed"
 	"github.com/flyball-dev/flyball/interop/controllerruntime"
 )
 
@@ -171,8 +172,8 @@ func TestQueueDrain(t *testing.T) {
 			close(done)
 		}()
 		synctest.Wait()
-		if isClosed(done) == ours {
-			t.Errorf("%s: drained while a key is in work: %v", changed, isClosed(done))
+		if closed.Is(done) == ours {
+			t.Errorf("%s: drained while a key is in work: %v", changed, closed.Is(done))
 		}
 		q.Done(key)
 		if ours {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	own "github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/internal/closed"
 )
 
 // readable returns the entry of a kind, for reading.
@@ -39,7 +40,7 @@ func (c *Cache) readable(obj runtime.Object) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !closed(c.begun) {
+	if !closed.Is(c.begun) {
 		return nil, &cache.ErrCacheNotStarted{}
 	}
 	return e, nil

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/internal/closed"
 	own "github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/leader"
 )
@@ -339,7 +340,7 @@ func newAllDone(name string, stopped, removed <-chan struct{}) *allDone {
 func (d *allDone) add(done, ends <-chan struct{}) { d.parts = append(d.parts, donePart{done, ends}) }
 
 func (d *allDone) isDone() bool {
-	return !slices.ContainsFunc(d.parts, func(p donePart) bool { return !closed(p.done) })
+	return !slices.ContainsFunc(d.parts, func(p donePart) bool { return !closed.Is(p.done) })
 }
 
 // Name is for logs.

@@ -98,6 +98,9 @@ type site struct {
 // read reads the files that match a pattern.
 func (s *site) read(pattern string) {
 	found, err := filepath.Glob(pattern)
+	if len(found) == 0 && err == nil {
+		err = fmt.Errorf("no file matches %s", pattern)
+	}
 	s.err = cmp.Or(s.err, err)
 	for _, file := range found {
 		text, err := os.ReadFile(file)

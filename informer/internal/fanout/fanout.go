@@ -44,7 +44,8 @@ func (b *Batch[T]) isFor(l *Listener[T]) bool {
 // handler holds at most two states per object besides the one in the cache, not the history of the cluster.
 type Fanout[T any] struct {
 	policy handler.PanicPolicy
-	start  time.Time
+	// start is the origin of Listener.began.
+	start time.Time
 
 	mu sync.Mutex
 	// end is the batch at the end of the log, which is still empty. Never nil.
